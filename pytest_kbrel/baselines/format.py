@@ -13,7 +13,7 @@ import hashlib
 import json
 import lzma
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -77,7 +77,7 @@ _WORDS = {letter: label for label, letter in _LETTERS.items()}
 # Far above any count of tokens, and so small that sums of squares stay finite.
 _LARGEST = 1e15
 # What a baseline leaves to the suite, and a report folder keeps.
-_TEXTS = ("question", "expected", "rule", "truncated")
+_TEXTS = ("question", "expected", "rule", "truncated", "cluster")
 # A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
 _A_FACT, _ENVELOPE, _MOST_FACTS = 1 << 16, 1 << 20, 10**8
 
@@ -173,10 +173,19 @@ def _table(entry: dict[str, Any]) -> Table:
                 prompt_digest=digest,
                 truncated=bool(texts["truncated"][at]) if texts else False,
                 rule=str(texts["rule"][at]) if texts else "",
+                cluster=_cluster(texts, at),
             )
             for at, (fact, label, answer, digest) in enumerate(rows)
         ),
     )
+
+
+def _cluster(texts: Mapping[str, list[Any]], at: int) -> str:
+    """Return the cluster of a row; what runs of before there were any is that of the expected answer."""
+    if "cluster" in texts:
+        return str(texts["cluster"][at])
+    expected = str(texts["expected"][at]) if texts else ""
+    return f"object:{expected.casefold()}" if expected else ""
 
 
 def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:

@@ -159,7 +159,8 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
 
 
 def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    floors = _figures(entry.get("noise", {"metrics": {}})["metrics"])
+    # Older baselines have another figure under "metrics": what changed, whichever way.
+    floors = _figures(entry.get("noise", {}).get("net", {}))
     return tuple((name, floor) for name, floor in floors if floor is not None)
 
 

@@ -188,14 +188,14 @@ def _described(case: CaseResult) -> dict[str, Any]:
 
 
 def _noise(case: CaseResult) -> dict[str, Any]:
-    """Return how far the figures moved when the model was asked twice, and how many answers changed."""
+    """Return how far the figures may differ when the model is asked twice, and how many answers changed."""
     floors = {metric.name: metric.noise for metric in case.metrics if metric.noise is not None}
     if case.aggregate:
-        return {"noise": {"metrics": floors}} if floors else {}
+        return {"noise": {"net": floors}} if floors else {}
     if not case.again.rows:
         return {}
     changed, of = changed_labels(case)
-    return {"noise": {"changed": changed, "of": of, "metrics": floors}}
+    return {"noise": {"changed": changed, "of": of, "net": floors}}
 
 
 def _key(case: CaseResult) -> str:

@@ -26,7 +26,7 @@ from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Rela
 
 REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
-_NOTES = ("source", "licence", "dataset", "duplicate_of")
+_NOTES = ("source", "licence", "dataset", "duplicate_of", "group")
 LISTS = ("aliases", "negatives")
 # A value that a message shows whole.
 _SHOWN = 60

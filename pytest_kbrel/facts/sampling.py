@@ -15,21 +15,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_kbrel.records import Bucket, Fact, Relation, Shot
 
 
-def sample(facts: Sequence[Fact], limit: int | float | None, seed: int) -> tuple[Fact, ...]:
+def sample(
+    facts: Sequence[Fact], limit: int | float | None, seed: int, cluster: str = "fact"
+) -> tuple[Fact, ...]:
     """Return ``limit`` of the facts, drawn by seed and fact id, in the order in which they came.
 
-    A whole number is a number of facts, a float in (0, 1] a share of them, rounded up; ``None`` means all.
-    A draw depends on no other fact's text or position, and a larger limit keeps all that a smaller one has.
-    Raises ``ValueError`` on any other limit.
+    They are drawn round robin over the clusters that facts share by ``cluster``, so that as many clusters as
+    possible have some. A whole number is a number of facts, a float in (0, 1] a share of them, rounded up;
+    ``None`` means all. A draw depends on no fact of another cluster, and a larger limit keeps all that a
+    smaller one has. Raises ``ValueError`` on any other limit.
     """
     if limit is None:
         return tuple(facts)
     count = _count(limit, len(facts))
     if count >= len(facts):
         return tuple(facts)
-    ranks = [_rank(f"{seed}\0{fact.id}") for fact in facts]
-    last = sorted(ranks)[count - 1]
-    return tuple(fact for fact, rank in zip(facts, ranks, strict=True) if rank <= last)
+    drawn: Counter[str] = Counter()
+    order = []
+    for rank, position in sorted((_rank(f"{seed}\0{fact.id}"), at) for at, fact in enumerate(facts)):
+        name = facts[position].cluster(cluster) or facts[position].id
+        order.append((drawn[name], rank, position))
+        drawn[name] += 1
+    chosen = {position for *_, position in sorted(order)[:count]}
+    return tuple(fact for position, fact in enumerate(facts) if position in chosen)
 
 
 def _count(limit: int | float, total: int) -> int:

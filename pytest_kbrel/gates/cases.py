@@ -55,6 +55,7 @@ def decide_case(
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
     own figures and in no comparison.
     """
+    table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
     if sound.broken:
         broken = CaseResult(
@@ -108,6 +109,18 @@ def decide_case(
         asked=case,
     )
     return under_waivers(result, case.waivers)
+
+
+def _with_clusters(case: Case, table: Table) -> Table:
+    """Return the table whose rows know the cluster of their facts."""
+    clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
+    return Table(
+        columns=table.columns,
+        rows=tuple(
+            dataclasses.replace(row, cluster=clusters[row.fact_id]) if clusters.get(row.fact_id) else row
+            for row in table.rows
+        ),
+    )
 
 
 def compare_case(

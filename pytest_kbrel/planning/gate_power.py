@@ -26,14 +26,15 @@ def power_of_gates(
     dry_run: DryRun,
     *,
     baseline: Baseline | None,
-    comparisons: int,
+    families: Mapping[str, int],
     coming: bool = False,
 ) -> tuple[GatePower, ...]:
     """Return what each gate of ``cases``, and of the aggregates over them, could detect.
 
+    ``families`` are the numbers of cases of each suite that compare with a baseline, by its path.
     ``coming``: the model to compare with is asked in the same run, so that it has no outcomes yet.
     """
-    view = _View(dry_run, baseline, comparisons, coming)
+    view = _View(dry_run, baseline, families, coming)
     here = {(case.suite, case.id): case for case in cases}
     gates = [power for case in cases for power in view.case(case)]
     for suite in suites:
@@ -46,10 +47,12 @@ def power_of_gates(
 
 
 class _View:
-    def __init__(self, dry_run: DryRun, baseline: Baseline | None, comparisons: int, coming: bool) -> None:
+    def __init__(
+        self, dry_run: DryRun, baseline: Baseline | None, families: Mapping[str, int], coming: bool
+    ) -> None:
         self._columns: Mapping[str, tuple[str, ...]] = dry_run.columns
         self._baseline = baseline
-        self._comparisons = comparisons
+        self._families = families
         self._coming = coming
 
     def case(self, case: Case) -> tuple[GatePower, ...]:
@@ -79,7 +82,7 @@ class _View:
             case.gates,
             figures,
             members,
-            comparisons=self._comparisons,
+            comparisons=max(self._families.get(case.suite, 1), 1),
             unknown=self._unknown(),
             paired=self._baseline is None or not self._baseline.paper,
             waived=_waived(case.waivers),
@@ -94,13 +97,16 @@ class _View:
 
     def _member(self, case: Case) -> Member:
         facts = tuple(fact.id for fact in case.facts)
+        named = ((fact.id, fact.cluster(case.cluster)) for fact in case.facts)
+        clusters = tuple((fact, name) for fact, name in named if name)
         columns = self._columns[f"{case.suite}::{case.id}"]
         blessed = None if self._baseline is None else self._baseline.case(case)
         if not isinstance(blessed, BaselineCase):
-            return Member(facts=facts, columns=columns)
+            return Member(facts=facts, columns=columns, clusters=clusters)
         table = without(blessed.table, waived_facts(case.waivers))
         rows = tuple(row for row in table.rows if row.fact_id in set(facts))
-        return Member(facts=facts, columns=columns, before=Table(columns=table.columns, rows=rows))
+        before = Table(columns=table.columns, rows=rows)
+        return Member(facts=facts, columns=columns, before=before, clusters=clusters)
 
 
 def _waived(waivers: Iterable[Waiver]) -> str:
@@ -112,7 +118,7 @@ def _pooled(case: Case, member: Member) -> Member:
     before = member.before
     if before is not None:
         before = as_expected(before, Table(columns=(), rows=tuple(_expected_outcomes(case))))
-    return Member(facts=member.facts, columns=(AS_EXPECTED,), before=before)
+    return Member(facts=member.facts, columns=(AS_EXPECTED,), before=before, clusters=member.clusters)
 
 
 def _expected_outcomes(case: Case) -> Iterable[Outcome]:

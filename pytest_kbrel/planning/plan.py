@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_kbrel.baselines import Baseline
@@ -83,12 +83,16 @@ class PlannedCase:
 
 @record
 class Plan:
-    """The plan of a run. ``probe_seconds`` is how long the probes themselves take."""
+    """The plan of a run.
+
+    ``families`` are the numbers of cases that compare with a baseline, by suite; ``probe_seconds`` is how
+    long the probes themselves take.
+    """
 
     cases: tuple[PlannedCase, ...]
     participants: tuple[Participant, ...]
     powers: tuple[GatePower, ...]
-    comparisons: int
+    families: tuple[tuple[str, int], ...]
     probe_seconds: float
 
 
@@ -97,7 +101,7 @@ def make_plan(
     options: Settings,
     baseline: Baseline | None,
     powers_of: Callable[[DryRun], tuple[GatePower, ...]],
-    comparisons: int,
+    families: Mapping[str, int],
 ) -> Plan:
     """Return the plan of a run of ``cases``; models that are not on a server are loaded and timed.
 
@@ -121,7 +125,7 @@ def make_plan(
         ),
         participants=participants,
         powers=powers_of(dry_runs.high),
-        comparisons=comparisons,
+        families=tuple(families.items()),
         probe_seconds=dry_runs.high.seconds,
     )
 

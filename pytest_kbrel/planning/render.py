@@ -134,10 +134,11 @@ def _cost(plan: Plan) -> Iterator[str]:
 def _gates(plan: Plan) -> Iterator[str]:
     relative = [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
     if relative:
-        yield (
-            f"comparisons with a baseline: {plan.comparisons}; a drop is significant at "
-            f"p < {sidak(plan.comparisons):.2g}"
-        )
+        for suite, family in plan.families:
+            yield (
+                f"cases compared with a baseline: {family} of {suite}; a drop is significant at "
+                f"p < {sidak(family):.2g}"
+            )
         yield (
             f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
             f"a correlation of {CORRELATION} (other figures):"

@@ -10,7 +10,7 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
 from pytest_kbrel.models.registry import gpus_of
-from pytest_kbrel.plugin.collection import case_of, count_comparisons
+from pytest_kbrel.plugin.collection import case_of, family_size
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import find_suites, in_suite, is_active, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside
@@ -148,7 +148,7 @@ class Planner:
         if is_explicit(self._config, "judge_args"):
             check_args(settings, suites)
         check_cases(settings, cases)
-        family = count_comparisons(suites, nodeids)
+        families = {suite.path: family_size(suite) for suite in suites}
 
         def powers_of(dry_run: DryRun) -> tuple[GatePower, ...]:
             return power_of_gates(
@@ -156,8 +156,8 @@ class Planner:
                 cases,
                 dry_run,
                 baseline=baseline,
-                comparisons=family,
+                families=families,
                 coming=bool(settings.baseline_model),
             )
 
-        return make_plan(cases, settings, baseline, powers_of, family)
+        return make_plan(cases, settings, baseline, powers_of, families)

@@ -16,7 +16,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Case, Gate, ProbeName, Suite
+from pytest_kbrel.records import Case, ProbeName, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import Settings
 
@@ -140,23 +140,11 @@ def case_of(item: pytest.Item) -> Case | None:
     return case if isinstance(case, Case) else None
 
 
-def count_relative(gates: Iterable[Gate]) -> int:
-    """Return the number of gates that compare with a baseline."""
-    return sum(GATE_RULES[gate.rule].relative for gate in gates)
+def family_size(suite: Suite) -> int:
+    """Return the number of cases of a suite that compare with a baseline: m, the size of its family of tests.
 
-
-def count_comparisons(suites: Iterable[Suite], selected: Iterable[str]) -> int:
-    """Return the number of comparisons with a baseline in a run, the size m of its family of tests.
-
-    ``selected`` are node ids. Aggregates count when all their members are selected.
+    All cases of the file count, slices and those over several, whatever is selected: a verdict depends on
+    nothing else that ran.
     """
-    ids = set(selected)
-    total = 0
-    for suite in suites:
-        here = {case.id for case in suite.cases if f"{suite.path}::{case.id}" in ids}
-        gates = [gate for case in suite.cases if case.id in here for gate in case.gates]
-        for aggregate in suite.aggregates:
-            if here.issuperset(aggregate.members):
-                gates += aggregate.gates
-        total += count_relative(gates)
-    return total
+    gates = [case.gates for case in suite.cases] + [aggregate.gates for aggregate in suite.aggregates]
+    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)

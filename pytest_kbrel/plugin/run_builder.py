@@ -19,7 +19,7 @@ from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, se
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.models.cache.store import identity
-from pytest_kbrel.plugin.collection import count_comparisons
+from pytest_kbrel.plugin.collection import family_size
 from pytest_kbrel.plugin.options import NO_CACHE, in_suite
 from pytest_kbrel.records import (
     BASELINE,
@@ -172,9 +172,9 @@ def decide_aggregates(
     """
     from pytest_kbrel.gates import decide_aggregate
 
-    family = count_comparisons(suites, results.expected)
     helpers = results.helpers
     for suite in suites:
+        family = family_size(suite)
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
             if not results.took_part(members):
@@ -270,7 +270,7 @@ def build_run(
         helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=_recorded(config, settings),
-        comparisons=count_comparisons(suites, results.expected) if settings.compared_with else 0,
+        comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=all_cases <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
 

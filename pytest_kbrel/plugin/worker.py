@@ -42,7 +42,7 @@ class CaseRunner:
         self.pool = pool_for(settings)
         self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
         self._baseline: Baseline | None = None
-        self._comparisons: int | None = None
+        self._families: dict[str, int] | None = None
         let_threads_sleep()
         self.spool_path = (
             spool_folder(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
@@ -96,7 +96,7 @@ class CaseRunner:
             result.errors,
             baseline=baseline.case(case) if baseline is not None else None,
             baseline_asked=baseline is not None,
-            comparisons=max(self._family(), collection.count_relative(case.gates)),
+            comparisons=self._family(case.suite),
             incomparable=self._incomparable(case, baseline),
             another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
             paper=baseline.paper if baseline is not None else "",
@@ -133,11 +133,13 @@ class CaseRunner:
         self.pool.close()
         self._retrieval.close()
 
-    def _family(self) -> int:
-        if self._comparisons is None:
+    def _family(self, suite: str) -> int:
+        """Return m of a suite; of a test in Python, which has none, that of all suites of the session."""
+        if self._families is None:
             config, ids = self._session.config, [item.nodeid for item in self._session.items]
-            self._comparisons = collection.count_comparisons(suites_of(config, ids, self.settings), ids)
-        return self._comparisons
+            suites = suites_of(config, ids, self.settings)
+            self._families = {of.path: collection.family_size(of) for of in suites}
+        return max(self._families.get(suite, sum(self._families.values())), 1)
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
         try:

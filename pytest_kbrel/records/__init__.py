@@ -42,6 +42,7 @@ from pytest_kbrel.records.suite import (
     ANSWER_CUE,
     ANSWER_TYPES,
     BUCKETS,
+    CLUSTERS,
     DEFAULT_LANGUAGE,
     JUDGEMENTS,
     LANGUAGE_TAG,
@@ -80,8 +81,8 @@ from pytest_kbrel.records.suite import (
 )
 
 __all__ = [
-    "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "DEFAULT_LANGUAGE", "JUDGEMENTS", "LANGUAGES",
-    "LANGUAGE_TAG", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE", "UNMEASURED", "WORDING_FIELDS",
+    "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "CLUSTERS", "DEFAULT_LANGUAGE", "JUDGEMENTS",
+    "LANGUAGES", "LANGUAGE_TAG", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE", "UNMEASURED", "WORDING_FIELDS",
     "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket", "Case", "CaseKind", "CaseResult",
     "Change", "Control", "Correlation", "Digest", "ExampleWording", "Exchange", "Fact", "Failed",
     "Fingerprint", "Gate", "GateResult", "GenerateRequest", "Generated", "HeadToTailSettings",

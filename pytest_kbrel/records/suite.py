@@ -69,6 +69,11 @@ class Relation:
         return tuple(before.rstrip() for before, _, after in parts if not after.strip(" .!?"))
 
 
+# What facts may change together by: the object or the subject that they share, nothing, or another of their
+# texts.
+CLUSTERS = ("object", "subject", "fact", "relation", "dataset", "source", "answer_type", "group")
+
+
 @record
 class Fact:
     """A fact to ask about. ``object`` is ``None`` where no answer exists (unseen knowledge).
@@ -80,7 +85,8 @@ class Fact:
     fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
     may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
     are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
-    right answer, in the object's own unit; where it is given, numbers outside are wrong.
+    right answer, in the object's own unit; where it is given, numbers outside are wrong. ``group`` is the
+    user's own name for facts that belong together.
     """
 
     id: str
@@ -100,6 +106,12 @@ class Fact:
     valid_until: str = ""
     language: str = ""
     answer_range: tuple[float, float] | None = None
+    group: str = ""
+
+    def cluster(self, by: str) -> str:
+        """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
+        name = None if by == "fact" else getattr(self, by)
+        return f"{by}:{name.casefold()}" if name else ""
 
     @property
     def accepted(self) -> tuple[str, ...]:
@@ -373,7 +385,8 @@ class Case:
     suite, ``waivers`` those that concern this case or its facts. ``buckets`` are the popularity buckets of
     the facts that have one: (fact id, bucket). ``alike`` are the facts whose negatives were drawn by the kind
     of the answer, and which share (0..1) of them is of that kind: (fact id, share). ``notes`` say in words
-    what a reader of the figures should know of how the facts are asked.
+    what a reader of the figures should know of how the facts are asked. ``cluster`` is what facts share that
+    change together, one of :data:`CLUSTERS`.
     """
 
     id: str
@@ -396,6 +409,7 @@ class Case:
     buckets: tuple[tuple[str, Bucket], ...] = ()
     alike: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
+    cluster: str = "object"
 
 
 @record

@@ -95,7 +95,10 @@ def fact_ids(written: WrittenSuite, world: World) -> set[str]:
 def _case(
     written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, shared: SharedSettings
 ) -> Case:
-    facts = sample(sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed)
+    cluster = part.cluster or written.cluster
+    facts = sample(
+        sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed, cluster
+    )
     metrics = SLICE_METRICS[written.probe.kind(part.name)]
     settings: ProbeSettings
     try:
@@ -135,6 +138,7 @@ def _case(
         shots=shots,
         alike=drawn.alike,
         notes=_notes(drawn, shots),
+        cluster=cluster,
     )
 
 

@@ -15,7 +15,16 @@ from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting, reliability_sl
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
-from pytest_kbrel.records import LANGUAGE_TAG, UNINFORMATIVE, Gate, Integrity, Waiver, record, template_error
+from pytest_kbrel.records import (
+    CLUSTERS,
+    LANGUAGE_TAG,
+    UNINFORMATIVE,
+    Gate,
+    Integrity,
+    Waiver,
+    record,
+    template_error,
+)
 from pytest_kbrel.suites.gates import read_gates, read_integrity, read_waivers
 
 SUITE_KEYS = (
@@ -31,8 +40,8 @@ SUITE_KEYS = (
     "overall",
     "waivers",
 )
-COMMON_KEYS = ("slices", "limit", "gates", "overall", "integrity")
-SLICE_KEYS = ("limit", "gates")
+COMMON_KEYS = ("slices", "limit", "cluster", "gates", "overall", "integrity")
+SLICE_KEYS = ("limit", "cluster", "gates")
 UNSEEN_KEYS = ("count", "as_of", "expires")
 # The sizes of the paper's two repositories (section 3.4).
 SHOTS = {"seen": 280, "unseen": 40}
@@ -43,12 +52,13 @@ Value = str | int | list[str]
 
 @record
 class WrittenSlice:
-    """A slice that the file names, with its own limit and gates."""
+    """A slice that the file names, with its own limit, cluster (empty: the probe's) and gates."""
 
     name: str
     node: Node
     limit: Limit = None
     gates: tuple[Gate, ...] = ()
+    cluster: str = ""
 
 
 @record
@@ -87,6 +97,7 @@ class WrittenProbe:
     unseen: WrittenUnseen | None
     shots: WrittenShots = WrittenShots()
     integrity: Integrity = Integrity()
+    cluster: str = "object"
 
 
 @record
@@ -221,7 +232,12 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
         unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
         shots=_shots(keys["shots"].node, probe) if "shots" in keys else WrittenShots(),
         integrity=read_integrity(keys, probe.name, limits),
+        cluster=_cluster(keys, probe.name) or "object",
     )
+
+
+def _cluster(keys: Mapping[str, Entry], where: str) -> str:
+    return keys["cluster"].node.choice(f"cluster of {where}", CLUSTERS) if "cluster" in keys else ""
 
 
 def probe_keys(probe: Probe) -> tuple[str, ...]:
@@ -294,7 +310,15 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
             probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
         )
         gates = read_gates(keys, metrics, where, across)
-        slices.append(WrittenSlice(name=name, node=item_node, limit=_limit(keys, where), gates=gates))
+        slices.append(
+            WrittenSlice(
+                name=name,
+                node=item_node,
+                limit=_limit(keys, where),
+                gates=gates,
+                cluster=_cluster(keys, where),
+            )
+        )
     return tuple(slices)
 
 

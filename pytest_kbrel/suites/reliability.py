@@ -62,7 +62,7 @@ def sample_of_slice(
     limit = part.limit
     if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
-    return sample(group, limit, seed)
+    return sample(group, limit, seed, part.cluster or written.cluster)
 
 
 def with_distractors(

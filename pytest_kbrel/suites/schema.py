@@ -12,7 +12,7 @@ from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS, OVERALL_METRICS, S
 from pytest_kbrel.catalogue.probes import KINDS, PROBES, PROMPTS, TOP10, Places, Probe, Setting, Slicing
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.records import BUCKETS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
+from pytest_kbrel.records import BUCKETS, CLUSTERS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
 from pytest_kbrel.suites.gates import (
     ABSOLUTE_CHANGE,
     CHOICES,
@@ -37,6 +37,12 @@ _LIMIT: Schema = {
         {"type": "integer", "minimum": LIMIT.least, "maximum": LIMIT.most},
         {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     ],
+}
+
+
+_CLUSTER: Schema = {
+    "enum": list(CLUSTERS),
+    "description": "What facts share that change together; default: object, the right answer.",
 }
 
 
@@ -119,6 +125,7 @@ def _probe(probe: Probe) -> Schema:
     properties: Schema = {
         "slices": _slices(probe),
         "limit": _LIMIT,
+        "cluster": _CLUSTER,
         "gates": _gates(probe.metrics),
         "overall": _object({"gates": _gates(probe.overall_metrics, controls=())}),
         "integrity": _integrity(),
@@ -213,7 +220,7 @@ def _names(one: Schema) -> Schema:
 
 def _slice(probe: Probe, name: str) -> Schema:
     metrics = SLICE_METRICS[probe.kind(name)]
-    return _or_nothing(_object({"limit": _LIMIT, "gates": _gates(metrics)}))
+    return _or_nothing(_object({"limit": _LIMIT, "cluster": _CLUSTER, "gates": _gates(metrics)}))
 
 
 def _setting(setting: Setting) -> Schema:

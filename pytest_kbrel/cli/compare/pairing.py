@@ -72,7 +72,7 @@ def pair_runs(
 ) -> tuple[PairedRun, ...]:
     """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
 
-    All gates together are one family of tests: Šidák's correction is for the relative ones of all candidates.
+    All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
     from pytest_kbrel import stats
     from pytest_kbrel.gates.family import with_family
@@ -81,7 +81,7 @@ def pair_runs(
     for _, side in candidates:
         gated += [*side.cases]
         gated += [*side.aggregates]
-    m = sum(GATE_RULES[gate.rule].relative for case in gated for gate in case.gates)
+    m = sum(any(GATE_RULES[gate.rule].relative for gate in case.gates) for case in gated)
     decided = [_decided(side, baseline.run, max(m, 1)) for _, side in candidates]
     adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
@@ -254,7 +254,14 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
 
 def gate_of(result: GateResult) -> Gate:
     """Return the gate of a gate's result."""
-    return Gate(metric=result.metric, rule=result.rule, bound=result.bound, line=result.line)
+    return Gate(
+        metric=result.metric,
+        rule=result.rule,
+        bound=result.bound,
+        line=result.line,
+        beyond=result.beyond,
+        never=result.never,
+    )
 
 
 def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
