@@ -82,8 +82,8 @@ from pytest_kbrel.records.suite import (
 
 __all__ = [
     "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "CLUSTERS", "DEFAULT_LANGUAGE", "JUDGEMENTS",
-    "LANGUAGES", "LANGUAGE_TAG", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE", "UNMEASURED", "WORDING_FIELDS",
-    "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket", "Case", "CaseKind", "CaseResult",
+    "LANGUAGES", "LANGUAGE_TAG", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE", "UNMEASURED",
+    "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket", "Case", "CaseKind", "CaseResult",
     "Change", "Control", "Correlation", "Digest", "ExampleWording", "Exchange", "Fact", "Failed",
     "Fingerprint", "Gate", "GateResult", "GenerateRequest", "Generated", "HeadToTailSettings",
     "Integrity", "Judgement", "Label", "MetricValue", "MonitorSettings", "Outcome", "ProbeName",

@@ -32,16 +32,16 @@ def detectable(difference: Difference, allowed: float, alpha: float) -> float | 
     """
     flips, clustered = difference.flips, difference.clustered
     if flips is not None:
-        found = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
-        if found is None:
+        drop = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
+        if drop is None:
             return None
     elif difference.spread is not None:
-        found = allowed + mde(*difference.spread, alpha)
+        drop = allowed + mde(*difference.spread, alpha)
     else:
         return None
     if clustered is None or not clustered.se:
-        return found
-    return max(found, allowed + mde(clustered.se, clustered.df, alpha))
+        return drop
+    return max(drop, allowed + mde(clustered.se, clustered.df, alpha))
 
 
 def facts_to_alarm(difference: Difference, allowed: float, alpha: float) -> int | None:

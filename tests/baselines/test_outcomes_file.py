@@ -107,6 +107,7 @@ TEXTS = {
     "expected": "Oslo",
     "rule": ["equal", ""],
     "truncated": [True, False],
+    "cluster": "",
 }
 
 

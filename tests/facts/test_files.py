@@ -157,7 +157,7 @@ def test_the_keys_of_the_format() -> None:
     assert set(KEYS) == {
         *("id", "relation", "subject", "object", "aliases", "negatives", "popularity", "question"),
         *("answer_type", "bucket", "source", "licence", "dataset", "duplicate_of", "valid_until"),
-        *("language", "answer_range"),
+        *("language", "answer_range", "group"),
     }
 
 

@@ -171,7 +171,7 @@ def test_a_run_is_complete_when_every_case_was_decided_on_sound_responses(
 
 
 @pytest.mark.parametrize(
-    ("baseline", "baseline_model", "comparisons"), [("", "", 0), ("prod", "", 1), ("", "other", 1)]
+    ("baseline", "baseline_model", "comparisons"), [("", "", 0), ("prod", "", 2), ("", "other", 2)]
 )
 def test_comparisons_are_counted_where_there_is_something_to_compare_with(
     baseline: str, baseline_model: str, comparisons: int

@@ -392,7 +392,12 @@ def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
     result = stats.paired_recovery(
         sample(after), sample(before), mean, 0.9, better="higher", bounds=(0, 1), rate=True
     ).estimate
-    assert result == stats.rate_recovery(stats.Flips(n=100, down=2, up=0, both=78), 0.9)
+    counts = stats.Flips(n=100, down=2, up=0, both=78)
+    expected = stats.rate_recovery(counts, 0.9)
+    assert dataclasses.replace(result, high=None) == expected
+    other = stats.rate_recovery(counts.mirrored, 1 / 0.9).low
+    assert other is not None
+    assert result.high == pytest.approx(-0.9 * other)
     lower = stats.paired_recovery(
         sample(before), sample(after), mean, 0.9, better="lower", bounds=(0, 1), rate=True
     ).estimate

@@ -266,7 +266,11 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown slice key": (
         HEAD + "monitor:\n  slices:\n    P36:\n      limits: 3\n",
         6,
-        ("unknown key 'limits' in slice P36 of monitor", "allowed: limit, gates", "did you mean 'limit'?"),
+        (
+            "unknown key 'limits' in slice P36 of monitor",
+            "allowed: limit, cluster, gates",
+            "did you mean 'limit'?",
+        ),
     ),
     "unknown reliability slice": (
         HEAD + "reliability:\n  slices: [seen]\n",

@@ -26,6 +26,7 @@ SILENT = {
     "valid_until": "2030-01-01",
     "language": "de",
     "answer_range": (1.0, 2.0),
+    "group": "g",
 }
 
 
