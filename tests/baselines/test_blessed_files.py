@@ -182,7 +182,7 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
     )
     assert noise["net"]["missing"] == 0.0
     assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
-    assert result["aggregates"]["world.kb.yaml::o"]["noise"] == {"metrics": {"gap": 0.0}}
+    assert result["aggregates"]["world.kb.yaml::o"]["noise"] == {"net": {"gap": 0.0}}
     again = read_baseline(f"{tmp_path}/twice", tmp_path)
     assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (("gap", 0.0),)
     assert again.noise_over(dataclasses.replace(of, suite="x/other.kb.yaml")) == ()
