@@ -65,6 +65,10 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "as_expected"),
 }
 
+# How much a candidate changed, whichever way: the share of facts with another answer, and with another
+# verdict. They need a baseline, and no formula: they are counted.
+CHANGE_METRICS: Mapping[str, Metric] = _metrics("lower", 0, 1, "churn flips")
+
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.
 SHOWN_ONLY: Mapping[str, Metric] = {

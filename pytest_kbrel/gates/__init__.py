@@ -1,7 +1,8 @@
 """Outcomes to measurement to verdict: the only room that asks :mod:`pytest_kbrel.stats`."""
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
-from pytest_kbrel.gates.cases import compare_case, decide_case, fact_changes, verdict_of
+from pytest_kbrel.gates.cases import compare_case, decide_case, verdict_of
+from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
 from pytest_kbrel.gates.measurement import measure

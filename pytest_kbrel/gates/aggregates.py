@@ -6,17 +6,19 @@ fact that several cases ask about is one cluster.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates.changes import change_figures, churn_of
 from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.waivers import under_waivers, without
-from pytest_kbrel.records import AggregateCase, CaseResult, Change, GateResult, Judgement, MetricValue
+from pytest_kbrel.records import AggregateCase, CaseResult, Change, Churn, GateResult, Judgement, MetricValue
 
 
 def decide_aggregate(
@@ -65,7 +67,9 @@ def decide_aggregate(
         published=published,
         paper=paper,
     )
+    churn = None if missing else churn_of(pairings)
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
+    measurement = dataclasses.replace(measurement, changes=change_figures(churn))
     gates = decide(
         aggregate.gates,
         measurement,
@@ -91,6 +95,7 @@ def decide_aggregate(
         n=len({row.fact_id for case in cases for row in case.table.rows}),
         metrics=metrics,
         gates=gates,
+        churn=churn,
         lost=distinct_changes(case.lost for case in cases) if pooled else (),
         gained=distinct_changes(case.gained for case in cases) if pooled else (),
     )
@@ -135,6 +140,7 @@ def _result(
     n: int = 0,
     metrics: tuple[MetricValue, ...] = (),
     gates: tuple[GateResult, ...] = (),
+    churn: Churn | None = None,
     lost: tuple[Change, ...] = (),
     gained: tuple[Change, ...] = (),
     errors: tuple[str, ...] = (),
@@ -149,6 +155,7 @@ def _result(
         duration=0.0,
         metrics=metrics,
         gates=gates,
+        churn=churn,
         lost=lost,
         gained=gained,
         errors=errors,

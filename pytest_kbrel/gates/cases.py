@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, PublishedCase, prompt_differences, setting_differences
 from pytest_kbrel.catalogue.verdicts import worst
-from pytest_kbrel.gates.figures import figures_of, is_good
+from pytest_kbrel.gates.changes import change_figures, churn_of, fact_changes
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import with_noise
@@ -18,11 +19,9 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
     Case,
     CaseResult,
-    Change,
     Gate,
     GateResult,
     Judgement,
-    Outcome,
     Table,
     Unmatched,
     settings_of,
@@ -150,7 +149,9 @@ def compare_case(
     pairings = () if before is None else (pair(compared, before, differing),)
     figures = figures_of(metrics_for(result.probe, result.slice, table.columns))
     measurement = measure_figures(figures, (table,), pairings, alpha=alpha, published=published, paper=paper)
+    churn = churn_of(pairings)
     measurement = with_noise(measurement, () if run is None else run.noise)
+    measurement = dataclasses.replace(measurement, changes=change_figures(churn))
     missing = () if baseline is not None else (result.id,)
     results = decide(
         gates,
@@ -178,6 +179,7 @@ def compare_case(
         gates=results,
         lost=lost,
         gained=gained,
+        churn=churn,
         unmatched=Unmatched(
             added=tuple(fact for pairing in pairings for fact in pairing.added),
             unasked=tuple(fact for fact in unasked if fact not in in_vain),
@@ -283,44 +285,3 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
             "least half must be"
         )
     return "; ".join(reasons) or None
-
-
-_KEPT, _ANCHOR = "kept", "anchor"
-
-
-def fact_changes(
-    case: Case | None, table: Table, baseline: Table
-) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the facts lost (good before, not now) and gained, in the order of fact ids.
-
-    "Good" is the label ``correct``, and ``uninformative`` where no answer exists. Facts that were asked
-    differently are left out. Relations and buckets are known where the ``case`` is.
-    The probabilities are means over the tokens of MONITOR's primary anchor (0..1);
-    ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
-    """
-    relations = {fact.id: fact.relation for fact in case.facts} if case is not None else {}
-    buckets = dict(case.buckets) if case is not None else {}
-    lost: list[Change] = []
-    gained: list[Change] = []
-    pairing = pair(table, baseline)
-    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
-        before, after = is_good(old, new.expected), is_good(new, new.expected)
-        if before != after:
-            change = Change(
-                fact_id=new.fact_id,
-                question=new.question,
-                expected=new.expected,
-                old_answer=old.answer,
-                new_answer=new.answer,
-                relation=relations.get(new.fact_id, ""),
-                bucket=buckets.get(new.fact_id, ""),
-                old_probability=_anchor(pairing.baseline.columns, old),
-                new_probability=_anchor(pairing.candidate.columns, new),
-            )
-            (lost if before else gained).append(change)
-    return tuple(lost), tuple(gained)
-
-
-def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
-    values = dict(zip(columns, row.values, strict=True))
-    return values.get(_ANCHOR) if values.get(_KEPT) else None

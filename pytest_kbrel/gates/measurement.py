@@ -73,11 +73,15 @@ class Measured:
 
 @record
 class Measurement:
-    """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one."""
+    """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one.
+
+    ``changes`` are shares of changed answers, which gates may be about as well.
+    """
 
     figures: tuple[Measured, ...]
     pairings: tuple[Pairing, ...] = ()
     paper: str = ""
+    changes: tuple[Measured, ...] = ()
 
     @property
     def values(self) -> tuple[MetricValue, ...]:

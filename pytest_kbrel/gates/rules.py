@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measurement import Measured, Measurement
@@ -62,12 +63,14 @@ def decide(
     ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
     get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
     """
-    figures = {measured.figure.name: measured for measured in measurement.figures}
+    figures = {of.figure.name: of for of in (*measurement.figures, *measurement.changes)}
     judged: dict[int, _Judged] = {}
     compared: dict[int, _Change] = {}
     for index, gate in enumerate(gates):
         measured = figures.get(gate.metric)
-        early = _unmeasured(gate, measured, figures) or _unpaired(gate, measured, measurement, obstacle)
+        early = _unmeasured(gate, measured, figures, obstacle) or _unpaired(
+            gate, measured, measurement, obstacle
+        )
         if early is not None:
             judged[index] = early
             continue
@@ -122,7 +125,13 @@ def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
     return adjusted
 
 
-def _unmeasured(gate: Gate, measured: Measured | None, figures: Mapping[str, Measured]) -> _Judged | None:
+def _unmeasured(
+    gate: Gate, measured: Measured | None, figures: Mapping[str, Measured], obstacle: Obstacle | None
+) -> _Judged | None:
+    if measured is None and gate.metric in CHANGE_METRICS:
+        needed: Obstacle = "no baseline", f"{gate.metric} needs a baseline that was measured fact by fact"
+        verdict, reason = obstacle or needed
+        return _Judged(verdict=verdict, reason=reason)
     if measured is None:
         hint = nearest(gate.metric, figures)
         why = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"

@@ -171,6 +171,20 @@ class Change:
 
 
 @record
+class Churn:
+    """How many of the paired ``facts`` changed against the baseline, whichever way.
+
+    ``texts`` have another answer, ``labels`` another verdict. ``anchor_moves`` are quantiles of the change in
+    the probability of MONITOR's anchors: (quantile, change); empty for other probes.
+    """
+
+    facts: int
+    texts: int
+    labels: int
+    anchor_moves: tuple[tuple[float, float], ...] = ()
+
+
+@record
 class Share:
     """One figure of integrity: ``value`` of ``total`` facts or replies, of which ``limit`` (0..1) is allowed.
 
@@ -225,6 +239,7 @@ class CaseResult:
     gates: tuple[GateResult, ...]
     lost: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
+    churn: Churn | None = None
     errors: tuple[str, ...] = ()
     aggregate: bool = False
     requests: int = 0

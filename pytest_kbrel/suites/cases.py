@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from pytest_kbrel.catalogue.metrics import SLICE_METRICS
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Slicing
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import DrawnNegatives, fewest_negatives, with_negatives
@@ -96,10 +96,8 @@ def _case(
     written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, shared: SharedSettings
 ) -> Case:
     cluster = part.cluster or written.cluster
-    facts = sample(
-        sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed, cluster
-    )
-    metrics = SLICE_METRICS[written.probe.kind(part.name)]
+    facts = sample(sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed, cluster)
+    metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
     settings: ProbeSettings
     try:
         if written.probe.reads == "question":
@@ -280,7 +278,8 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
 def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
     """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
     for gate in written.gates:
-        if not any(gate.metric in SLICE_METRICS[written.probe.kind(case.slice)] for case in cases):
+        metrics = {name for case in cases for name in SLICE_METRICS[written.probe.kind(case.slice)]}
+        if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
             raise _error(written, gate, f"{message}; allowed: a slice with it, or no gate")

@@ -123,16 +123,19 @@ def _over(given: Relation, brought: Relation | None) -> Relation:
 def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice of head_to_tail; a top tenth only where the file names it.
 
-    Raises ``SuiteError`` on a slice that cannot be, and on a fact or relation without the popularity needed.
+    A slice may pool the bucket of several domains: ``society+culture-head``. Raises ``SuiteError``
+    on a slice that cannot be, and on a fact or relation without the popularity needed.
     """
     domains = dict.fromkeys(relation.domain for relation in world.relations.values())
     names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
     for part in written.slices or ():
-        if part.name not in names:
-            raise part.node.error(unknown("slice", part.name, names, where=written.probe.name))
+        for name in _pooled(part.name):
+            if name not in names:
+                raise part.node.error(unknown("slice", name, names, where=written.probe.name))
     # The top tenth is asked for by name only, since its facts are the head's as well.
     every = [name for name in names if not name.endswith(f"-{TOP10}")]
-    chosen = every if written.slices is None else [part.name for part in written.slices]
+    pooled = {} if written.slices is None else {part.name: _pooled(part.name) for part in written.slices}
+    chosen = every if written.slices is None else [name for parts in pooled.values() for name in parts]
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}
     for domain in domains:
@@ -152,7 +155,16 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
             groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
-    return {name: tuple(facts) for name, facts in groups.items()}
+    single = {name: tuple(facts) for name, facts in groups.items()}
+    return single | {
+        name: tuple(fact for part in parts for fact in single[part]) for name, parts in pooled.items()
+    }
+
+
+def _pooled(name: str) -> tuple[str, ...]:
+    """Return the slices of single domains that a slice is made of: itself, or those it joins with +."""
+    domains, dash, bucket = name.rpartition("-")
+    return tuple(dict.fromkeys(f"{domain}{dash}{bucket}" for domain in domains.split("+")))
 
 
 def _buckets(

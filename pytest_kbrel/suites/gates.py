@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE, shown
-from pytest_kbrel.catalogue.metrics import CONTROLS, Metric
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, CONTROLS, Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import Entry, Node, unknown
@@ -77,6 +77,7 @@ def read_gates(
     """
     if "gates" not in entries:
         return ()
+    metrics = {**metrics, **CHANGE_METRICS}
     gates: list[Gate] = []
     for name, entry in entries["gates"].node.mapping(f"gates of {where}").items():
         if name not in metrics:
@@ -194,6 +195,10 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
         raise ValueError(
             f"{key!r} compares a metric with its control, and {metric.name} has none here; "
             f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
+        )
+    if metric.name in CHANGE_METRICS and rule != "max":
+        raise ValueError(
+            f"{key!r} of {metric.name}: it is a share of changed answers by itself; allowed: max"
         )
     _check(key, rule, bound, metric)
     return rule, bound

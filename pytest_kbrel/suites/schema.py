@@ -8,7 +8,14 @@ from typing import Any
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
-from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS, OVERALL_METRICS, SLICE_METRICS, Metric
+from pytest_kbrel.catalogue.metrics import (
+    CHANGE_METRICS,
+    CONTROLS,
+    METRICS,
+    OVERALL_METRICS,
+    SLICE_METRICS,
+    Metric,
+)
 from pytest_kbrel.catalogue.probes import KINDS, PROBES, PROMPTS, TOP10, Places, Probe, Setting, Slicing
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.readers import FORMATS
@@ -91,7 +98,10 @@ def make_schema() -> Schema:
         "title": "Suite file of pytest-kbrel (*.kb.yaml)",
         **_object(properties, required=["suite", "facts"]),
         "anyOf": [{"required": [probe]} for probe in PROBES],
-        "$defs": {shape: _gate(*given) for shape, given in distinct.items()},
+        "$defs": {
+            **{shape: _gate(*given) for shape, given in distinct.items()},
+            "gate-change": _change_gate(),
+        },
     }
 
 
@@ -234,7 +244,16 @@ def _setting(setting: Setting) -> Schema:
 
 def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -> Schema:
     shapes = {name: _shape(metric, name in controls) for name, metric in metrics.items()}
+    shapes |= dict.fromkeys(CHANGE_METRICS, "gate-change")
     return _object({name: {"$ref": f"#/$defs/{shape}"} for name, shape in shapes.items()})
+
+
+def _change_gate() -> Schema:
+    """Return what a gate on a share of changed answers may be."""
+    most = GATE_RULES["max"].schema(0, 1)
+    names = ("max", *GATE_RULES["max"].synonyms, DIRECTED)
+    plain = {**most, "description": "A bare number means max."}
+    return {"anyOf": [plain, _object(dict.fromkeys(names, most), minProperties=1)]}
 
 
 def _shape(metric: Metric, controlled: bool) -> str:

@@ -139,3 +139,41 @@ def test_namesakes_are_different_subjects() -> None:
         Fact(id=str(n), relation="P17", subject="Springfield", object="x", popularity=n) for n in range(1, 9)
     ]
     assert list(fact_buckets(facts).values()) == list(buckets(range(1, 9)))
+
+
+# Ninety facts with one object, and ten with one each.
+SKEWED = tuple(
+    Fact(id=f"f{n}", relation="P30", subject=f"s{n}", object="Asia" if n < 90 else f"o{n}")
+    for n in range(100)
+)
+
+
+def test_a_draw_goes_round_robin_over_the_objects() -> None:
+    drawn = sample(SKEWED, 20, 0, "object")
+    assert len({fact.object for fact in drawn}) == 11
+    assert sum(fact.object == "Asia" for fact in drawn) == 10
+    # By fact alone nearly all would have the same object.
+    assert len({fact.object for fact in sample(SKEWED, 20, 0)}) < 6
+
+
+@given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 10**6))
+def test_a_larger_draw_by_objects_keeps_a_smaller_one(one: int, other: int, seed: int) -> None:
+    low, high = sorted((one, other))
+    large = sample(SKEWED, high, seed, "object")
+    assert set(ids(sample(SKEWED, low, seed, "object"))) <= set(ids(large))
+    # A draw from a draw is the same draw: --kb-limit after the suite's own limit.
+    assert sample(large, low, seed, "object") == sample(SKEWED, low, seed, "object")
+
+
+@pytest.mark.parametrize(
+    ("by", "name"),
+    [
+        *(("object", "object:lima"), ("subject", "subject:peru"), ("fact", ""), ("relation", "relation:p36")),
+        *(("group", "group:andes"), ("dataset", "")),
+    ],
+)
+def test_the_cluster_of_a_fact(by: str, name: str) -> None:
+    fact = Fact(id="a", relation="P36", subject="Peru", object="Lima", group="Andes")
+    assert fact.cluster(by) == name
+    unseen = Fact(id="b", relation="P36", subject="Nowhere", object=None)
+    assert unseen.cluster("object") == ""

@@ -328,3 +328,15 @@ def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) ->
     bucket_of = buckets_of(suite_file(text, facts, RELATIONS))
     assert set(bucket_of["reliability[seen-zero-shot]"]) == {f"c{n:03}" for n in range(12)}
     assert bucket_of["reliability[unseen-zero-shot]"] == {}
+
+
+def test_a_slice_may_pool_a_bucket_of_several_domains(suite_file: Write) -> None:
+    text = HEAD + "head_to_tail:\n  slices: [geography+culture-head]\n"
+    path = suite_file(text)
+    (case,) = load_suite(path).cases
+    single = suite_file(HEAD + "head_to_tail:\n  slices: [geography-head, culture-head]\n")
+    apart = [fact for case in load_suite(single).cases for fact in case.facts]
+    assert case.id == "head_to_tail[geography+culture-head]"
+    assert [fact.id for fact in case.facts] == [fact.id for fact in apart]
+    with pytest.raises(SuiteError, match=r"unknown slice 'nowhere-head'"):
+        load_suite(suite_file(HEAD + "head_to_tail:\n  slices: [geography+nowhere-head]\n"))

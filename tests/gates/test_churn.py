@@ -1,0 +1,85 @@
+"""The churn: what changed against the baseline, whichever way, and the gates that may be about it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates.changes import QUANTILES, churn_of
+from pytest_kbrel.gates.measurement import pair
+from pytest_kbrel.records import Churn, Table
+from tests.gates.tables import MONITOR, answers, case, decided, gate, outcome
+from tests.gates.test_members import over, run_of
+
+BEFORE = answers("+" * 20 + "-" * 20)
+
+
+def with_answers(table: Table, **texts: str) -> Table:
+    rows = (dataclasses.replace(row, answer=texts.get(row.fact_id, row.answer)) for row in table.rows)
+    return Table(columns=table.columns, rows=tuple(rows))
+
+
+def test_a_wrong_answer_that_became_another_wrong_one_is_churn() -> None:
+    after = with_answers(BEFORE, Q030="another", Q031="yet another")
+    result = decided(case(), after, BEFORE)
+    assert (result.lost, result.gained) == ((), ())
+    assert result.churn == Churn(facts=40, texts=2, labels=0)
+
+
+def test_verdicts_count_whichever_way_they_changed() -> None:
+    after = answers("-?" + "+" * 18 + "+" + "-" * 19)
+    result = decided(case(), after, BEFORE)
+    assert result.churn is not None
+    assert (len(result.lost), len(result.gained), result.churn.labels) == (2, 1, 3)
+
+
+def test_without_a_baseline_there_is_none() -> None:
+    assert decided(case(), BEFORE).churn is None
+
+
+@pytest.mark.parametrize(("bound", "verdict"), [(0.05, "pass"), (0.049, "fail")])
+@pytest.mark.parametrize("metric", ["churn", "flips"])
+def test_a_gate_may_limit_it(metric: str, bound: float, verdict: str) -> None:
+    after = with_answers(answers("-" + "+" * 19 + "+" + "-" * 19), Q000="x", Q020="y")
+    (actual,) = decided(case(gate(metric, "max", bound)), after, BEFORE).gates
+    low, high = stats.wilson(2, 40)
+    assert actual.verdict == verdict
+    assert actual.reason.startswith(
+        f"{metric} is 0.050 [{low:.3f}, {high:.3f}] over 40 facts; allowed: at most"
+    )
+
+
+def test_without_a_baseline_the_gate_stays_open() -> None:
+    demand = case(gate("churn", "max", 0.1), gate("accuracy", "min", 0.1))
+    result = decided(demand, BEFORE)
+    assert [of.verdict for of in result.gates] == ["no baseline", "pass"]
+    assert result.verdict == "pass"
+    lacking = decided(demand, BEFORE, baseline_asked=True)
+    assert lacking.gates[0].verdict == "no baseline"
+    assert lacking.verdict == "no baseline"
+
+
+def test_the_change_of_confidence_is_told_in_quantiles() -> None:
+    def anchors(*values: float) -> Table:
+        rows = (
+            outcome(f"Q{at:02}", (at != 0, 0.1, 0.1, 0.1, value, 1, 1), "correct")
+            for at, value in enumerate(values)
+        )
+        return Table(columns=MONITOR, rows=tuple(rows))
+
+    churn = churn_of([pair(anchors(*[0.5] * 12), anchors(*[0.4] * 6, *[0.7] * 6))])
+    assert churn is not None
+    # A fact that a variant of MONITOR left out has no anchor.
+    assert dict(churn.anchor_moves) == pytest.approx(
+        dict(zip(QUANTILES, (-0.2, -0.2, -0.2, 0.1, 0.1), strict=True))
+    )
+
+
+def test_cases_over_several_count_all_their_facts() -> None:
+    names = ("a-head", "a-tail")
+    before = [decided(case(slice=name), BEFORE) for name in names]
+    after = [decided(case(slice=name), with_answers(BEFORE, Q001="other"), BEFORE) for name in names]
+    assert over(after, baseline=run_of(*before)).churn == Churn(facts=80, texts=2, labels=0)
+    assert over(after).churn is None
