@@ -281,6 +281,8 @@ def _measured(
         p=difference.p,
         mde=stats.detectable(difference, 0.0, alpha),
         paired=delta.n,
+        design_effect=None if difference.clustered is None else difference.clustered.design_effect,
+        clusters=None if difference.clustered is None else difference.clustered.effective,
         note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
     )
     unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}

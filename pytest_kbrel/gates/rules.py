@@ -49,6 +49,7 @@ class _Judged:
     low: float | None = None
     high: float | None = None
     p: float | None = None
+    unchanged: float | None = None
 
 
 def decide(
@@ -107,6 +108,7 @@ def _result(
         p_sidak=None if judged.p is None or adjusted is None else stats.sidak_p(adjusted, comparisons),
         beyond=GATE_RULES[gate.rule].beyond(gate) if GATE_RULES[gate.rule].relative else None,
         never=gate.never,
+        unchanged=judged.unchanged,
     )
 
 
@@ -244,6 +246,7 @@ def _compared(
     gate: Gate, measured: Measured, change: _Change, adjusted: float | None, comparisons: int
 ) -> _Judged:
     """Judge a change: pass, fail, fail by ``never``, or inconclusive, in this order."""
+    assert measured.difference is not None
     rule = GATE_RULES[gate.rule]
     alarm = adjusted is not None and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
     noise = measured.value.noise
@@ -277,6 +280,7 @@ def _compared(
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
+        unchanged=stats.null_end(measured.difference, comparisons),
     )
 
 

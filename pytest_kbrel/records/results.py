@@ -86,6 +86,8 @@ class MetricValue:
     note: str = ""
     unpaired: bool = False
     noise: float | None = None
+    design_effect: float | None = None
+    clusters: float | None = None
 
 
 @record
@@ -133,6 +135,8 @@ class GateResult:
     those of :class:`Gate`. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
     ``p_sidak`` is corrected for the gates of the case (Hommel) and the cases of the suite (Šidák), and is
     what decides; ``p_holm`` and ``p_bh`` are Holm's and Benjamini and Hochberg's over all gates of the run.
+    ``unchanged`` is the worse end of the interval of a drop that a model which lost nothing would show in the
+    worst slice of this size.
     """
 
     metric: str
@@ -150,6 +154,7 @@ class GateResult:
     p_bh: float | None = None
     beyond: float | None = None
     never: float | None = None
+    unchanged: float | None = None
 
 
 @record

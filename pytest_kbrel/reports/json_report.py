@@ -22,8 +22,8 @@ from pytest_kbrel.untrusted import read_json
 SCHEMA_VERSION = 1
 _CASE_KEYS = (
     "suite", "probe", "slice", "aggregate", "members", "verdict", "n", "truncated", "duration", "settings",
-    "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained", "errors",
-    "notes", "attributions",
+    "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained", "churn",
+    "errors", "notes", "attributions",
 )  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.

@@ -63,6 +63,8 @@ def _headline(run: Run) -> Iterator[str]:
     yield from (f"**{model}**{against}: {view.headline(run)}.", "")
     if sentence := view.changes_headline(run):
         yield from (f"**{markdown_text(sentence)}.**", "")
+    if sentence := view.not_excluded(run):
+        yield from (f"{markdown_text(sentence)}.", "")
     notes = list(phrases.run_notes(run))
     # Without a baseline nobody expects gates to be judged.
     if run.baseline and (gates := view.unjudged_count(run)):

@@ -57,7 +57,10 @@ _UNMATCHED = {
 def allowed(gate: GateResult, baseline_name: str) -> str:
     """Return in words what a gate allows."""
     name = one_line(baseline_name) or "the baseline"
-    return GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
+    words = GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
+    if gate.beyond is not None:
+        words += f"; fails surely beyond {bound(gate.beyond)}"
+    return words if gate.never is None else f"{words}, and where {bound(gate.never)} is not ruled out"
 
 
 def observed(gate: GateResult) -> str:

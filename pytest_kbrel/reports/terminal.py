@@ -30,6 +30,8 @@ _WIDEST = 100
 SHOWN_FACTS = 3
 # The reasons of inconclusive gates take at most so many lines; further gates are counted.
 REASON_LINES = 8
+# Facts that change together say so much less that a reader must know.
+_NOTEWORTHY_EFFECT = 2.0
 _PLAIN: dict[str, bool] = {}
 _BOLD = {"bold": True}
 
@@ -205,6 +207,8 @@ def _headline(run: Run, width: int) -> Iterator[Line]:
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         head, *rest = sentence.split("; ")
         yield from _wrapped("; ".join([head + against, *rest]), width, "", _BOLD)
+    if sentence := view.not_excluded(run):
+        yield from _wrapped(sentence, width, "")
     word = view.verdict(run)
     yield f"{word}: {view.headline(run)}", {**VERDICTS[word].markup, "bold": True}
 
@@ -322,6 +326,9 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         lines.append(f"    difference  {_paired(value)}")
         if value.noise is not None:
             lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
+        if value.design_effect is not None and value.design_effect > _NOTEWORTHY_EFFECT:
+            effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
+            lines.append(f"    design      effect {effect}")
     if rule.explain == "observed" and gate.observed is not None:
         ends = interval(gate.low, gate.high)
         lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
@@ -329,7 +336,7 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
-    if gate.reason and (explained or gate.verdict != "fail"):
+    if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
     elif others := _beside(result, gate.metric):
         lines.append(f"    beside      {others}")

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     BUCKETS,
     JUDGEMENTS,
@@ -21,6 +22,9 @@ from pytest_kbrel.records import (
     is_published,
 )
 from pytest_kbrel.reports.formatting import count, number, one_line, signed
+
+# So many slices are named whose drop could not be excluded.
+_OPEN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,19 +277,58 @@ def changed_facts(run: Run) -> ChangedFacts:
 def changes_headline(run: Run) -> str:
     """Return the headline of lost and gained facts; empty where no fact was compared with a baseline.
 
-    ``12 facts lost, 5 gained; 9 of the 12 are head; worst P108``
+    ``12 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
     """
     changes = changed_facts(run)
     if not changes.lost and not changes.gained:
         compared = any(value.paired for case in slices(run) for value in case.metrics)
-        return "no fact lost or gained" if compared else ""
-    parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"]
+        return "; ".join(filter(None, ("no fact lost or gained", churn_text(run)))) if compared else ""
+    parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained", churn_text(run)]
     if changes.lost:
         parts.append(_share(changes.lost))
         case = worst(run)
         where = changes.worst_relations or ((names(run)[case.nodeid],) if case else ())
         parts.append(_worst([one_line(name, _LONGEST) for name in where]))
     return "; ".join(part for part in parts if part)
+
+
+def churn_text(run: Run) -> str:
+    """Return how many answers of all slices changed, whichever way: ``45 of 1,694 answers changed``.
+
+    Empty where none was compared, and where none changed.
+    """
+    churns = [case.churn for case in slices(run) if case.churn is not None]
+    changed = sum(churn.texts for churn in churns)
+    return f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed" if changed else ""
+
+
+def not_excluded(run: Run) -> str:
+    """Return what a run without failures could not exclude: the open slices whose drop may be largest.
+
+    ``not ruled out: a drop of accuracy by 0.105 in head_to_tail[culture-tail] (0.094 in one that lost
+    nothing), ... and 4 more``. Empty where every slice passed, and where something failed.
+    """
+    if verdict(run) in ("fail", "invalid"):
+        return ""
+    ends = [
+        (gate.high, gate, case)
+        for case in slices(run)
+        for gate in case.gates
+        if gate.verdict == "inconclusive" and gate.high is not None and gate.unchanged is not None
+        if GATE_RULES[gate.rule].allows_more > 0
+    ]
+    ends.sort(key=lambda end: -end[0])
+    worst_of = {case.nodeid: (high, gate, case) for high, gate, case in reversed(ends)}
+    if not worst_of:
+        return ""
+    shown = sorted(worst_of.values(), key=lambda end: -end[0])
+    parts = [
+        f"{gate.metric} worse by {number(high)} in {one_line(names(run)[case.nodeid])} "
+        f"({number(gate.unchanged)} in a slice like it that lost nothing)"
+        for high, gate, case in shown[:_OPEN]
+    ]
+    more = f", and {len(shown) - _OPEN} more" if len(shown) > _OPEN else ""
+    return f"not ruled out: {', '.join(parts)}{more}"
 
 
 def _worst(labels: Sequence[str]) -> str:

@@ -37,6 +37,7 @@ from pytest_kbrel.stats.power import (
     facts_to_alarm,
     facts_to_clear,
     mde,
+    null_end,
     planned_mde,
 )
 from pytest_kbrel.stats.sequential import boundaries, spent
@@ -80,6 +81,7 @@ __all__ = [
     "jackknife",
     "mcnemar",
     "mde",
+    "null_end",
     "paired_difference",
     "paired_recovery",
     "planned_mde",

@@ -7,7 +7,7 @@ import math
 from scipy.special import ndtri, stdtrit
 
 from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, Estimate
-from pytest_kbrel.stats.paired_rates import rate_facts_to_clear, rate_mde
+from pytest_kbrel.stats.paired_rates import rate_facts_to_clear, rate_mde, tango
 
 _MOST = 1e6
 
@@ -42,6 +42,27 @@ def detectable(difference: Difference, allowed: float, alpha: float) -> float | 
     if clustered is None or not clustered.se:
         return drop
     return max(drop, allowed + mde(clustered.se, clustered.df, alpha))
+
+
+def null_end(difference: Difference, comparisons: int) -> float | None:
+    """Return the worse end of the interval that an unchanged model would show in the worst of its slices.
+
+    It is the median of the largest of so many ``comparisons`` without a true drop, in slices of this size
+    where as many facts change. ``None`` where nothing is known of the spread.
+    """
+    z = float(ndtri(0.5 ** (1 / max(comparisons, 1))))
+    flips, clustered = difference.flips, difference.clustered
+    ends = []
+    if flips is not None:
+        changed = flips.down + flips.up
+        surplus = min(z * math.sqrt(changed), changed)
+        ends.append(tango(flips.n, (changed - surplus) / 2, (changed + surplus) / 2)[1])
+    elif difference.spread is not None:
+        se, df = difference.spread
+        ends.append((z + float(stdtrit(df, (1 + LEVEL) / 2))) * se)
+    if clustered is not None and clustered.se:
+        ends.append((z + float(stdtrit(clustered.df, (1 + LEVEL) / 2))) * clustered.se)
+    return max(ends, default=None)
 
 
 def facts_to_alarm(difference: Difference, allowed: float, alpha: float) -> int | None:

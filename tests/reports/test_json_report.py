@@ -74,6 +74,8 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "note": "",
         "unpaired": False,
         "noise": None,
+        "design_effect": None,
+        "clusters": None,
     }
     assert case["gates"][1]["verdict"] == "fail"
     assert case["lost"][0]["new_answer"] == "Africa"

@@ -121,6 +121,7 @@ def page_data(run: Run) -> dict[str, Any]:
         "headline": view.headline(run),
         "against": view.baseline_note(run),
         "sentence": view.changes_headline(run),
+        "open": view.not_excluded(run),
         "about": phrases.run_notes(run),
         "identity": _identity(run),
         "problems": [*filter(None, [phrases.partial_note(run)]), *sorted(run.problems)],
