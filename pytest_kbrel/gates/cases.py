@@ -1,4 +1,4 @@
-"""One case's outcomes to its verdict: integrity first, then every gate."""
+"""Decision of a case: its integrity first, then every gate."""
 
 from __future__ import annotations
 

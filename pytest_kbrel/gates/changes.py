@@ -1,4 +1,4 @@
-"""What changed between a baseline and a candidate, fact by fact: facts lost and gained, and the churn."""
+"""Changes between a baseline and a candidate, fact by fact: facts lost and gained, and the churn."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _ENDLESS = (
 
 @record
 class Soundness:
-    """What was found of a case's responses: every share measured, and what forbids a measurement, in words.
+    """Integrity of a case's responses: every share measured, and what forbids a measurement, in words.
 
     ``broken`` is empty when the responses are sound.
     """

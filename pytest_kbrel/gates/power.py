@@ -1,4 +1,4 @@
-"""What gates could find, before anything is asked: minimum detectable effects, and gates that cannot fail."""
+"""Power of gates before anything is asked: minimum detectable effects, and gates that cannot fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMBINED = 4
 
 @record
 class GatePower:
-    """What one gate could find over ``n`` facts.
+    """The power of one gate over ``n`` facts.
 
     ``mde`` is the drop found with 80 % power, under the assumptions :data:`DISCORDANT` (rates) and
     :data:`CORRELATION` (all else); ``None`` where ``note`` says why. ``never`` says why the gate cannot fail,

@@ -1,4 +1,4 @@
-"""What waivers do to cases: facts left out of comparisons, failures let pass, and failures once expired."""
+"""Waivers: facts left out of comparisons, failures let pass, and failures once expired."""
 
 from __future__ import annotations
 
