@@ -77,12 +77,8 @@ def pair_runs(
     from pytest_kbrel import stats
     from pytest_kbrel.gates.family import with_family
 
-    gated: list[CaseResult | AggregateCase] = []
-    for _, side in candidates:
-        gated += [*side.cases]
-        gated += [*side.aggregates]
-    m = sum(any(GATE_RULES[gate.rule].relative for gate in case.gates) for case in gated)
-    decided = [_decided(side, baseline.run, max(m, 1)) for _, side in candidates]
+    family = sum(family_size(side) for _, side in candidates)
+    decided = [decide_outcomes(side, baseline.run, family) for _, side in candidates]
     adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
         _run_of(side, tuple(next(adjusted) for _ in cases), baseline.run, name)
@@ -104,7 +100,17 @@ def pair_runs(
     )
 
 
-def _decided(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> list[CaseResult]:
+def family_size(side: RecordedOutcomes) -> int:
+    """Return the number of cases of a recorded run that compare with a baseline."""
+    gates = [case.gates for case in side.cases] + [aggregate.gates for aggregate in side.aggregates]
+    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)
+
+
+def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> list[CaseResult]:
+    """Decide the cases of a recorded run anew against ``baseline``, aggregates behind their members.
+
+    ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
+    """
     from pytest_kbrel.gates import compare_case, decide_aggregate
     from pytest_kbrel.gates.waivers import under_waivers
 
@@ -122,7 +128,7 @@ def _decided(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> li
             [gate_of(gate) for gate in case.gates],
             baseline=before,
             baseline_asked=True,
-            comparisons=comparisons,
+            comparisons=max(comparisons, 1),
             incomparable=_incomparable(side.run, baseline, [completed]),
             another_tokenizer=tokenizer,
             other_suites=baseline.other_suites(case.suite),
@@ -135,7 +141,7 @@ def _decided(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> li
                 aggregate,
                 members,
                 baseline=baseline,
-                comparisons=comparisons,
+                comparisons=max(comparisons, 1),
                 incomparable=_incomparable(
                     side.run, baseline, [case for case in members if case.id in aggregate.members]
                 ),
