@@ -12,8 +12,6 @@ from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
-# A model that changes a quarter of its answers would leave nine facts alone in one run of thirteen.
-FEWEST = 10
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
 _SAME = 1e-4
 # Rounding (another processor, another matrix library) moves a probability by about 1e-7, and would otherwise
@@ -68,7 +66,7 @@ class Measured:
         if self.identical:
             return True
         compared = self.difference is not None and self.published is None and self.value.delta is not None
-        return compared and not self.difference.worse and self.value.paired >= FEWEST  # type: ignore[union-attr]
+        return compared and not self.difference.worse and self.value.paired >= stats.FEWEST_UNLOST  # type: ignore[union-attr]
 
 
 @record
@@ -316,7 +314,7 @@ def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
         if ids is None:
             return False
         facts |= ids
-    return len(facts) >= FEWEST
+    return len(facts) >= stats.FEWEST_UNLOST
 
 
 def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:

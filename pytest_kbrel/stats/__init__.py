@@ -10,6 +10,7 @@ from pytest_kbrel.stats.differences import paired_difference, paired_recovery
 from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
+    FEWEST_UNLOST,
     FLAT,
     FRAGILE,
     LEVEL,
@@ -30,7 +31,7 @@ from pytest_kbrel.stats.estimates import (
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
-from pytest_kbrel.stats.paired_rates import drop_p, mcnemar, rate_mde, rate_power, rate_recovery, tango
+from pytest_kbrel.stats.paired_rates import drop_p, fewest_lost, mcnemar, rate_mde, rate_power, rate_recovery, tango
 from pytest_kbrel.stats.power import (
     detectable,
     facts_needed,
@@ -40,11 +41,20 @@ from pytest_kbrel.stats.power import (
     null_end,
     planned_mde,
 )
+from pytest_kbrel.stats.rate_verdicts import (
+    RateVerdicts,
+    end_beyond,
+    facts_to_pass,
+    rate_facts_to_pass,
+    rate_verdicts,
+    rate_within,
+)
 from pytest_kbrel.stats.sequential import boundaries, spent
 from pytest_kbrel.stats.unpaired import contrast, unpaired_contrast, unpaired_difference
 
 __all__ = [
     "FAMILY_LEVEL",
+    "FEWEST_UNLOST",
     "FLAT",
     "FRAGILE",
     "LEVEL",
@@ -61,6 +71,7 @@ __all__ = [
     "Estimate",
     "Flips",
     "Parts",
+    "RateVerdicts",
     "Sample",
     "Statistic",
     "benjamini_hochberg",
@@ -71,11 +82,14 @@ __all__ = [
     "contrast",
     "detectable",
     "drop_p",
+    "end_beyond",
     "estimate",
     "facts_needed",
     "facts_to_alarm",
     "facts_to_clear",
+    "facts_to_pass",
     "fewest_flips",
+    "fewest_lost",
     "holm",
     "hommel",
     "jackknife",
@@ -85,9 +99,12 @@ __all__ = [
     "paired_difference",
     "paired_recovery",
     "planned_mde",
+    "rate_facts_to_pass",
     "rate_mde",
     "rate_power",
     "rate_recovery",
+    "rate_verdicts",
+    "rate_within",
     "ratio_low",
     "sample",
     "sidak",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,16 +48,22 @@ def drop_p(n: int, lost: int, gained: int, allowed: float) -> float:
     gain = _likeliest_gain(n, lost, gained, allowed)
     drop = min(allowed + gain, 1.0)
     losses = np.arange(n + 1)
-    with np.errstate(divide="ignore"):
-        log_weight = xlogy(losses, drop) + xlog1py(n - losses, -drop) - betaln(losses + 1, n - losses + 1)
-    weight = np.exp(log_weight) / (n + 1)
     surplus = losses - (lost - gained)
     share = min(gain / (1 - drop), 1.0) if drop < 1 else 0.0
-    below, at_most = (_binomial_cdf(surplus - step, n - losses, share) for step in (1, 0))
-    return float((weight * (below + at_most) / 2).sum())
+    below, at_most = (binomial_cdf(surplus - step, n - losses, share) for step in (1, 0))
+    return float((binomial_pmf(losses, n, drop) * (below + at_most) / 2).sum())
 
 
-def _binomial_cdf(k: npt.NDArray[np.intp], n: npt.NDArray[np.intp], share: float) -> Array:
+def binomial_pmf(k: npt.NDArray[np.intp], n: int, share: float) -> Array:
+    """Return the chances of ``k`` (0 to ``n``) successes of ``n``."""
+    with np.errstate(divide="ignore"):
+        log_weight = xlogy(k, share) + xlog1py(n - k, -share) - betaln(k + 1, n - k + 1)
+    weight: Array = np.exp(log_weight) / (n + 1)
+    return weight
+
+
+def binomial_cdf(k: npt.NDArray[Any], n: npt.NDArray[np.intp], share: float) -> Array:
+    """Return the chances of at most ``k`` successes of ``n``; ``k`` may be negative, or more than ``n``."""
     return np.where(k < 0, 0.0, bdtr(np.clip(k, 0, n), n, share).astype(float))
 
 
@@ -140,14 +147,12 @@ def rate_power(n: int, flips: float, drop: float, alpha: float, allowed: float =
 
     ``drop`` is the probability of a loss minus that of a gain.
     """
-    from scipy.stats import binom
-
     gain = max((flips - drop) / 2, 0.0)
     spread = 9 * math.sqrt(n * gain * (1 - gain)) + 9
     gained = np.arange(max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1)
-    needed = _fewest_lost(n, int(gained[-1]), alpha, allowed)[gained[0] :]
+    needed = fewest_lost(n, int(gained[-1]), alpha, allowed)[gained[0] :]
     share = min((gain + drop) / (1 - gain), 1.0) if gain < 1 else 0.0
-    return float((binom.pmf(gained, n, gain) * binom.sf(needed - 1, n - gained, share)).sum())
+    return float((binomial_pmf(gained, n, gain) * (1 - binomial_cdf(needed - 1, n - gained, share))).sum())
 
 
 @functools.lru_cache(maxsize=1024)
@@ -155,7 +160,7 @@ def _tables_of_fewest(n: int, alpha: float, allowed: float) -> list[int]:
     return []
 
 
-def _fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
+def fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
     """Return the fewest lost facts that :func:`drop_p` finds at ``alpha``, by facts gained, 0 to ``most``.
 
     It is one more than all facts where none are enough.
