@@ -30,6 +30,11 @@ def sample(
     count = _count(limit, len(facts))
     if count >= len(facts):
         return tuple(facts)
+    return first_drawn(facts, count, seed, cluster)
+
+
+def first_drawn(facts: Sequence[Fact], count: int, seed: int, cluster: str) -> tuple[Fact, ...]:
+    """Return the ``count`` facts that :func:`sample` draws first, in the order in which they came."""
     drawn: Counter[str] = Counter()
     order = []
     for rank, position in sorted((_rank(f"{seed}\0{fact.id}"), at) for at, fact in enumerate(facts)):

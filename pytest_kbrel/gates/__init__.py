@@ -8,6 +8,7 @@ from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suit
 from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.noise import add_noise_floors
 from pytest_kbrel.gates.rules import decide
+from pytest_kbrel.gates.sequential import is_decided, planned_looks, with_looks_told
 
 __all__ = [
     "Soundness",
@@ -18,8 +19,11 @@ __all__ = [
     "decide_aggregate",
     "decide_case",
     "fact_changes",
+    "is_decided",
     "measure",
+    "planned_looks",
     "silent_suites",
     "verdict_of",
     "with_family",
+    "with_looks_told",
 ]

@@ -22,6 +22,7 @@ from pytest_kbrel.records import (
     Gate,
     GateResult,
     Judgement,
+    Looks,
     Table,
     Unmatched,
     settings_of,
@@ -42,6 +43,7 @@ def decide_case(
     another_tokenizer: bool = False,
     paper: str = "",
     other_suites: Sequence[str] = (),
+    looks: Looks | None = None,
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
@@ -52,7 +54,7 @@ def decide_case(
     case's. Responses that are no ground for a measurement make the case
     ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
-    own figures and in no comparison.
+    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
     """
     table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
@@ -75,6 +77,7 @@ def decide_case(
             table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not is_nan(r.values))),
             settings=settings_of(case),
             notes=case.notes,
+            looks=looks,
         )
         return under_waivers(broken, case.waivers)
     result = compare_case(
@@ -96,6 +99,7 @@ def decide_case(
             settings=settings_of(case),
             notes=case.notes,
             unmatched=Unmatched(waived=waived_facts(case.waivers)),
+            looks=looks,
         ),
         case.gates,
         baseline=baseline,
@@ -106,6 +110,7 @@ def decide_case(
         paper=paper,
         other_suites=other_suites,
         asked=case,
+        looks=looks,
     )
     return under_waivers(result, case.waivers)
 
@@ -134,6 +139,7 @@ def compare_case(
     paper: str = "",
     other_suites: Sequence[str] = (),
     asked: Case | None = None,
+    looks: Looks | None = None,
 ) -> CaseResult:
     """Measure a case on its table and judge ``gates``, beside what else is known of it.
 
@@ -148,7 +154,9 @@ def compare_case(
     differing = () if run is None else setting_differences(settings, run.settings)
     pairings = () if before is None else (pair(compared, before, differing),)
     figures = figures_of(metrics_for(result.probe, result.slice, table.columns))
-    measurement = measure_figures(figures, (table,), pairings, alpha=alpha, published=published, paper=paper)
+    measurement = measure_figures(
+        figures, (table,), pairings, alpha=alpha, published=published, paper=paper, looks=looks
+    )
     churn = churn_of(pairings)
     measurement = with_noise(measurement, () if run is None else run.noise)
     measurement = dataclasses.replace(measurement, changes=change_figures(churn))

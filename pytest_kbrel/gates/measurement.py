@@ -9,7 +9,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import MetricFormula
-from pytest_kbrel.records import MetricValue, Outcome, Table, record
+from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
@@ -47,7 +47,8 @@ class Measured:
     ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
     what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
     independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
-    ``alpha`` is the level at which an alarm is raised.
+    ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
+    early: its intervals are then of the level of its look.
     """
 
     figure: Figure
@@ -59,10 +60,24 @@ class Measured:
     published: PublishedFigure | None = None
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
+    looks: Looks | None = None
+
+    @property
+    def early(self) -> bool:
+        """Whether this is not the last look at the case, so that only its boundaries may decide."""
+        return self.looks is not None and self.looks.early
+
+    def p_over_looks(self, p: float | None) -> float | None:
+        """Return a p-value adjusted for the looks that the case may have."""
+        if p is None or self.looks is None:
+            return p
+        return stats.sequential_p(p, self.looks.of, self.looks.taken)
 
     @property
     def nothing_lost(self) -> bool:
         """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
+        if self.early:
+            return False
         if self.identical:
             return True
         compared = self.difference is not None and self.published is None and self.value.delta is not None
@@ -107,7 +122,12 @@ class Measurement:
             rate=figure.rate,
             facts=figure.weight(before),
             clusters=clusters_of(figure, self.pairings),
+            level=_level(measured.looks),
         )
+
+
+def _level(looks: Looks | None) -> float:
+    return stats.LEVEL if looks is None else stats.look_level(looks.of, looks.taken)
 
 
 def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
@@ -143,10 +163,12 @@ def measure_figures(
     alpha: float,
     published: PublishedCase | None = None,
     paper: str = "",
+    looks: Looks | None = None,
 ) -> Measurement:
     """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member.
 
-    ``published`` is what a ``paper`` prints of these figures; nothing is paired then.
+    ``published`` is what a ``paper`` prints of these figures; nothing is paired then. ``looks`` are those of
+    a case that may stop early.
     """
     printed = {} if published is None else {figure.name: figure for figure in published.figures}
     unchanged = [_unchanged(pairing) for pairing in pairings]
@@ -154,7 +176,7 @@ def measure_figures(
         figures=tuple(
             _unpaired(figure, tables, printed[figure.name], alpha)
             if figure.name in printed
-            else _measured(figure, tables, pairings, unchanged, alpha)
+            else _measured(figure, tables, pairings, unchanged, alpha, looks)
             for figure in figures
         ),
         pairings=tuple(pairings),
@@ -250,6 +272,7 @@ def _measured(
     pairings: Sequence[Pairing],
     unchanged: Sequence[frozenset[str] | None],
     alpha: float,
+    looks: Looks | None,
 ) -> Measured:
     value = _value(figure, tables, figure.estimate(tables))
     before = [pairing.baseline for pairing in pairings]
@@ -264,6 +287,7 @@ def _measured(
         rate=figure.rate,
         facts=figure.weight(before),
         clusters=clusters_of(figure, pairings),
+        level=_level(looks),
     )
     delta = difference.estimate
     same = _identical(unchanged[member] for member, _ in figure.columns)
@@ -291,6 +315,7 @@ def _measured(
         unasked=len(unasked),
         identical=same,
         alpha=alpha,
+        looks=looks,
     )
 
 

@@ -9,6 +9,7 @@ for the cases of the suite (Šidák). More facts make both surer, and neither ca
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -77,7 +78,8 @@ def decide(
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
-            compared[index] = CHANGES[gate.rule](gate, measured, measurement)
+            change = CHANGES[gate.rule](gate, measured, measurement)
+            compared[index] = dataclasses.replace(change, p=measured.p_over_looks(change.p))
         else:
             judged[index] = JUDGES[gate.rule](gate, measured, measurement)
     adjusted = _adjusted(compared)
@@ -261,14 +263,14 @@ def _compared(
         )
     elif alarm:
         verdict = "fail"
-    elif gate.never is not None and (
+    elif (gate.never is not None and not measured.early) and (
         change.worst is None or rule.allows_more * (change.worst - gate.never) > _SLACK
     ):
         verdict = "fail"
         end = "without an end" if change.worst is None else f"up to {number(change.worst)}"
         reason += f"; red by never: the interval reaches {end}"
     else:
-        p = measured.value.p
+        p = measured.p_over_looks(measured.value.p)
         if change.p is not None and p is not None and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL:
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"

@@ -223,6 +223,24 @@ class Unmatched:
 
 
 @record
+class Looks:
+    """How far a case was asked that may stop early: ``taken`` looks ``of`` so many, ``asked`` of ``facts``.
+
+    ``facts`` is the largest number that might have been asked, fixed before the first question.
+    """
+
+    taken: int
+    of: int
+    asked: int
+    facts: int
+
+    @property
+    def early(self) -> bool:
+        """True if the last look was not reached."""
+        return self.taken < self.of
+
+
+@record
 class CaseResult:
     """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short.
 
@@ -230,7 +248,8 @@ class CaseResult:
     the same model (A/A), ``base`` those of the model that the run compares with. ``members`` are the ids of
     the cases that an aggregate is over. ``prompt`` is that of the first request, as the model read it.
     ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
-    pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it.
+    pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are those of
+    a case that may stop before all its facts are asked.
     """
 
     id: str
@@ -261,6 +280,7 @@ class CaseResult:
     members: tuple[str, ...] = ()
     prompt: str = ""
     notes: tuple[str, ...] = ()
+    looks: Looks | None = None
 
     @property
     def nodeid(self) -> str:

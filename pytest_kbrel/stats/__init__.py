@@ -31,7 +31,15 @@ from pytest_kbrel.stats.estimates import (
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
-from pytest_kbrel.stats.paired_rates import drop_p, fewest_lost, mcnemar, rate_mde, rate_power, rate_recovery, tango
+from pytest_kbrel.stats.paired_rates import (
+    drop_p,
+    fewest_lost,
+    mcnemar,
+    rate_mde,
+    rate_power,
+    rate_recovery,
+    tango,
+)
 from pytest_kbrel.stats.power import (
     detectable,
     facts_needed,
@@ -49,7 +57,7 @@ from pytest_kbrel.stats.rate_verdicts import (
     rate_verdicts,
     rate_within,
 )
-from pytest_kbrel.stats.sequential import boundaries, spent
+from pytest_kbrel.stats.sequential import boundaries, equal_shares, look_level, sequential_p, spent
 from pytest_kbrel.stats.unpaired import contrast, unpaired_contrast, unpaired_difference
 
 __all__ = [
@@ -83,6 +91,7 @@ __all__ = [
     "detectable",
     "drop_p",
     "end_beyond",
+    "equal_shares",
     "estimate",
     "facts_needed",
     "facts_to_alarm",
@@ -93,6 +102,7 @@ __all__ = [
     "holm",
     "hommel",
     "jackknife",
+    "look_level",
     "mcnemar",
     "mde",
     "null_end",
@@ -107,6 +117,7 @@ __all__ = [
     "rate_within",
     "ratio_low",
     "sample",
+    "sequential_p",
     "sidak",
     "sidak_p",
     "sign_flip",

@@ -68,10 +68,9 @@ class ClusteredMean:
             return 0.5 if abs(above) <= ROUNDING else float(above < 0)
         return float(stdtr(self.df, -above / self.se))
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The two-sided 95 % interval; infinite without a variance."""
-        half = math.inf if self.se is None else self.se and float(stdtrit(self.df, (1 + LEVEL) / 2)) * self.se
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Return the two-sided interval of this level; infinite without a variance."""
+        half = math.inf if self.se is None else self.se and float(stdtrit(self.df, (1 + level) / 2)) * self.se
         return self.value - half, self.value + half
 
 
@@ -141,6 +140,7 @@ def with_clusters(
     better: Better,
     reach: float,
     clusters: Clusters | None,
+    level: float = LEVEL,
 ) -> Difference:
     """Return the comparison with the test and the interval by clusters beside those by facts.
 
@@ -171,15 +171,17 @@ def with_clusters(
     clustered = clustered_mean(values, numbers, weights)
     return dataclasses.replace(
         difference,
-        estimate=_wider(estimate, clustered, better if share == 1 else "higher", reach),
+        estimate=_wider(estimate, clustered, better if share == 1 else "higher", reach, level),
         tests=(*tests, clustered),
         clustered=clustered,
     )
 
 
-def _wider(estimate: Estimate, clustered: ClusteredMean, better: Better, reach: float) -> Estimate:
+def _wider(
+    estimate: Estimate, clustered: ClusteredMean, better: Better, reach: float, level: float
+) -> Estimate:
     """Return the estimate with the wider side of two intervals, its own and that of the drop by clusters."""
-    low, high = clustered.interval
+    low, high = clustered.interval(level)
     if better == "higher":
         low, high = -high, -low
     low, high = max(low, -reach), min(high, reach)

@@ -48,17 +48,19 @@ def paired_difference(
     rate: bool = False,
     facts: int | None = None,
     clusters: Clusters | None = None,
+    level: float = LEVEL,
 ) -> Difference:
     """Compare two samples of the same facts in the same order.
 
     ``bounds`` are the statistic's own. ``rate`` says that it is a mean of zeros and ones; where each fact has
     one of them before and after, the counts decide (:func:`flips_of`). ``facts`` is how many facts the
-    statistic is over, where not over all. Without ``clusters`` every fact is its own.
+    statistic is over, where not over all. Without ``clusters`` every fact is its own. ``level`` is that of the
+    interval.
 
     p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
     facts allows, and no ends where a single fact may move the figure without bound.
     """
-    return _compare(candidate, baseline, statistic, 1.0, better, bounds, rate, facts, clusters)
+    return _compare(candidate, baseline, statistic, 1.0, better, bounds, rate, facts, clusters, level)
 
 
 def paired_recovery(
@@ -72,13 +74,14 @@ def paired_recovery(
     rate: bool = False,
     facts: int | None = None,
     clusters: Clusters | None = None,
+    level: float = LEVEL,
 ) -> Difference:
     """Compare the candidate with ``share`` of the baseline, as :func:`paired_difference` does with all of it.
 
     The estimate is candidate - share * baseline where higher is better, baseline - share * candidate where
     lower is: at least 0 when the candidate recovers that share. A drop of at most 0 is that too.
     """
-    return _compare(candidate, baseline, statistic, share, better, bounds, rate, facts, clusters)
+    return _compare(candidate, baseline, statistic, share, better, bounds, rate, facts, clusters, level)
 
 
 def _compare(
@@ -91,10 +94,11 @@ def _compare(
     rate: bool,
     facts: int | None,
     clusters: Clusters | None,
+    level: float,
 ) -> Difference:
-    difference = _by_facts(candidate, baseline, statistic, share, better, bounds, rate, facts)
+    difference = _by_facts(candidate, baseline, statistic, share, better, bounds, rate, facts, level)
     reach = bounds[1] - bounds[0]
-    return with_clusters(difference, candidate, baseline, statistic, share, better, reach, clusters)
+    return with_clusters(difference, candidate, baseline, statistic, share, better, reach, clusters, level)
 
 
 def _by_facts(
@@ -106,12 +110,15 @@ def _by_facts(
     bounds: tuple[float, float],
     rate: bool,
     facts: int | None,
+    level: float,
 ) -> Difference:
     """Compare fact by fact, every fact by itself."""
     flips = flips_of(candidate, baseline, statistic) if rate else None
     if flips is not None:
         worse = flips if better == "higher" else flips.mirrored
-        return _of_rates(flips, candidate.n, better) if share == 1 else _of_recovered_rates(worse, share)
+        if share == 1:
+            return _of_rates(flips, candidate.n, better, level)
+        return _of_recovered_rates(worse, share, level)
     delta = jackknife(_terms(candidate, baseline, share, better), statistic)
     if delta.value is None or delta.note == TOO_FEW:
         return Difference(estimate=delta)
@@ -122,7 +129,7 @@ def _by_facts(
         return Difference(estimate=delta)
     assert delta.value is not None
     size = max(share, 1.0)
-    estimate = _widened(delta, moved * size, bounds[1] - bounds[0], facts or delta.n)
+    estimate = _widened(delta, moved * size, bounds[1] - bounds[0], facts or delta.n, level)
     # The difference itself is positive where a figure rose, a contrast with a share where it is recovered.
     sign = 1.0 if share == 1 and better == "lower" else -1.0
     drops = moved if better == "lower" else -moved
@@ -169,8 +176,8 @@ def flips_of(candidate: Sample, baseline: Sample, statistic: Statistic) -> Flips
     )
 
 
-def _of_rates(flips: Flips, facts: int, better: Better) -> Difference:
-    estimate = dataclasses.replace(rate_difference(flips), n=facts)
+def _of_rates(flips: Flips, facts: int, better: Better, level: float) -> Difference:
+    estimate = dataclasses.replace(rate_difference(flips, level), n=facts)
     if estimate.low is None:
         return Difference(estimate=estimate)
     changed = flips.down + flips.up
@@ -183,13 +190,13 @@ def _of_rates(flips: Flips, facts: int, better: Better) -> Difference:
     )
 
 
-def _of_recovered_rates(worse: Flips, share: float) -> Difference:
+def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
     """Compare a rate with a share of what it was; ``worse`` has the facts that got worse as ``down``."""
-    estimate = rate_recovery(worse, share)
+    estimate = rate_recovery(worse, share, level)
     if estimate.value is None or estimate.se is None:
         return Difference(estimate=estimate)
     # The score test gives one end; with before and after exchanged it gives the other.
-    other = rate_recovery(worse.mirrored, 1 / share).low
+    other = rate_recovery(worse.mirrored, 1 / share, level).low
     estimate = dataclasses.replace(estimate, high=None if other is None else -share * other)
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
     allowed = (1 - share) * (worse.both + worse.down) / worse.n
@@ -238,7 +245,7 @@ def _centre(delta: Estimate) -> float:
     return delta.n / (delta.n + 2) * delta.value
 
 
-def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimate:
+def _widened(delta: Estimate, moved: Array, reach: float, facts: int, level: float) -> Estimate:
     """Return ``delta`` with an interval that does not rest on the few facts that happened to change.
 
     As Agresti and Min (2005) and Bonett and Price (2012) do for rates, two imagined facts are added, one lost
@@ -263,7 +270,7 @@ def _widened(delta: Estimate, moved: Array, reach: float, facts: int) -> Estimat
         # Welch and Satterthwaite's, but never more than of one sample of all facts.
         share = measured / (measured + imagined)
         df = min(1 / (share**2 / delta.df + (1 - share) ** 2 / df), df)
-    half = float(stdtrit(df, (1 + LEVEL) / 2)) * se
+    half = float(stdtrit(df, (1 + level) / 2)) * se
     centre = _centre(delta)
     return dataclasses.replace(
         delta,

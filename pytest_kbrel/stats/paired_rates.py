@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, bdtrc, betaln, xlog1py, xlogy
+from scipy.special import bdtr, bdtrc, betaln, ndtri, xlog1py, xlogy
 
-from pytest_kbrel.stats.estimates import POWER, TOO_FEW, UNDEFINED, Array, Estimate, Flips, Z
+from pytest_kbrel.stats.estimates import LEVEL, POWER, TOO_FEW, UNDEFINED, Array, Estimate, Flips, Z
 
 # Halving an interval of length 2 this often leaves nothing between two floats.
 _HALVINGS = 60
@@ -73,13 +73,16 @@ def _likeliest_gain(n: float, lost: float, gained: float, drop: float) -> float:
     return (math.sqrt(max(b * b + 8 * n * gained * drop * (1 - drop), 0.0)) - b) / (4 * n)
 
 
-def tango(n: float, down: float, up: float) -> tuple[float, float]:
-    """Return Tango's score interval (1998) of the difference ``(up - down) / n`` of two paired rates."""
-    return _tango_low(n, down, up), -_tango_low(n, up, down)
+def tango(n: float, down: float, up: float, z: float = Z) -> tuple[float, float]:
+    """Return Tango's score interval (1998) of the difference ``(up - down) / n`` of two paired rates.
+
+    ``z`` is the normal quantile of its ends.
+    """
+    return _tango_low(n, down, up, z), -_tango_low(n, up, down, z)
 
 
 @functools.lru_cache(maxsize=4096)
-def _tango_low(n: float, down: float, up: float) -> float:
+def _tango_low(n: float, down: float, up: float, z: float = Z) -> float:
     if down >= n:
         return -1.0
     low, high = -1.0, (up - down) / n
@@ -88,15 +91,15 @@ def _tango_low(n: float, down: float, up: float) -> float:
         flip = _likeliest_gain(n, up, down, middle)
         variance = n * (2 * flip + middle * (1 - middle))
         above = up - down - n * middle
-        if above * above > Z * Z * variance:
+        if above * above > z * z * variance:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def rate_difference(flips: Flips) -> Estimate:
-    """Estimate the rate after minus the rate before, with Tango's interval.
+def rate_difference(flips: Flips, level: float = LEVEL) -> Estimate:
+    """Estimate the rate after minus the rate before, with Tango's interval of this level.
 
     The standard error is that of the interval's wider side, so that it is none of 0 where no fact flipped.
     """
@@ -105,12 +108,13 @@ def rate_difference(flips: Flips) -> Estimate:
     value = (flips.up - flips.down) / flips.n
     if flips.n < 2:
         return Estimate(value=value, n=flips.n, note=TOO_FEW)
-    low, high = tango(flips.n, flips.down, flips.up)
-    se = max(high - value, value - low) / Z
+    z = float(ndtri((1 + level) / 2))
+    low, high = tango(flips.n, flips.down, flips.up, z)
+    se = max(high - value, value - low) / z
     return Estimate(value=value, se=se, df=math.inf, low=low, high=high, n=flips.n)
 
 
-def rate_recovery(flips: Flips, share: float) -> Estimate:
+def rate_recovery(flips: Flips, share: float, level: float = LEVEL) -> Estimate:
     """Estimate how far the rate after stands above ``share`` times the rate before.
 
     ``low`` is at least 0 when the score test (Nam and Blackwelder 2002) finds that the rate after is at least
@@ -125,7 +129,9 @@ def rate_recovery(flips: Flips, share: float) -> Estimate:
     lost = share * gained + (1 - share) * (flips.both / flips.n + up + down)
     value = after - share * before
     se = math.sqrt(max(share * (gained + lost), 0.0) / flips.n)
-    return Estimate(value=value, se=se, df=math.inf, low=value - Z * se, n=flips.n)
+    return Estimate(
+        value=value, se=se, df=math.inf, low=value - float(ndtri((1 + level) / 2)) * se, n=flips.n
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -14,11 +14,13 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from pytest_kbrel.stats.estimates import Array
+from pytest_kbrel.stats.estimates import LEVEL, Array
 
-# Points of the grid that densities are integrated on, and how far it reaches: the tail beyond is < 1e-23.
-_POINTS = 2001
+# Points of the grid that densities are integrated on, and how far down it reaches: the tail beyond is < 1e-23.
+_POINTS = 301
 _REACH = 10.0
+# No boundary of a level above 1e-12 at one of ten looks is higher.
+_HIGHEST = 36.0
 
 
 def spent(alpha: float, share: float) -> float:
@@ -49,7 +51,7 @@ def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
 
         excess = functools.partial(_excess, grid, weight, step, level)
         root = float(np.sqrt(share))
-        limit = float(brentq(excess, -_REACH * root, _REACH * root, xtol=1e-10))
+        limit = float(brentq(excess, -_REACH * root, _HIGHEST * root, xtol=1e-9))
         limits.append(limit / root)
         before += level
         points = np.linspace(-_REACH * root, limit, _POINTS)
@@ -59,6 +61,44 @@ def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
         simpson[1::2], simpson[[0, -1]] = 4.0, 1.0
         grid, weight = points, density * simpson * (points[1] - points[0]) / 3
     return tuple(limits)
+
+
+def look_level(looks: int, number: int) -> float:
+    """Return the level of the two-sided interval that look ``number`` (from 1) of so many equal looks has.
+
+    Each end is beyond the truth at some look with a chance of at most 2.5 %, all looks together.
+    """
+    z = boundaries((1 - LEVEL) / 2, equal_shares(looks))[number - 1]
+    return 1 - 2 * float(ndtr(-z))
+
+
+def equal_shares(looks: int) -> tuple[float, ...]:
+    """Return the shares of the largest number of facts at so many equal looks."""
+    return tuple(number / looks for number in range(1, looks + 1))
+
+
+def sequential_p(p: float, looks: int, number: int) -> float:
+    """Return the p-value of a one-sided test with several looks, from its ``p`` at look ``number`` (from 1).
+
+    It is the smallest level whose boundary is crossed at this look, and so below a level where that
+    level's own boundary is crossed. With one look it is ``p`` itself.
+    """
+    if looks == 1:
+        return p
+    roots, limits = _boundary_table(looks)
+    z = float(ndtri(1 - p)) if p > 0.5 else -float(ndtri(p))
+    level = 2 * float(ndtr(-np.interp(z, limits[:, number - 1], roots)))
+    return max(p, level) if z > limits[0, number - 1] else 1.0
+
+
+@functools.lru_cache(maxsize=16)
+def _boundary_table(looks: int) -> tuple[Array, Array]:
+    """Return z of half a level, and for each the boundaries of that level, shape (levels, looks).
+
+    Boundaries are nearly linear in that z, so that few levels suffice.
+    """
+    roots = np.linspace(0.1, 7.1, 21)
+    return roots, np.array([boundaries(2 * float(ndtr(-root)), equal_shares(looks)) for root in roots])
 
 
 def _excess(grid: Array, weight: Array, step: float, level: float, limit: float) -> float:
