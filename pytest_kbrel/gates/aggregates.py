@@ -16,6 +16,7 @@ from pytest_kbrel.gates.changes import change_figures, churn_of
 from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
+from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.waivers import under_waivers, without
 from pytest_kbrel.records import AggregateCase, CaseResult, Change, Churn, GateResult, Judgement, MetricValue
@@ -85,6 +86,7 @@ def decide_aggregate(
         ),
         comparisons=comparisons,
     )
+    gates = with_positive_controls(gates, aggregate.gates, measurement, comparisons)
     metrics = measurement.values
     if all(case.again.rows for case in cases):
         again = [as_expected(case.again, case.table) if pooled else case.again for case in cases]

@@ -13,6 +13,7 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import with_noise
+from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
@@ -176,6 +177,7 @@ def compare_case(
         ),
         comparisons=comparisons,
     )
+    results = with_positive_controls(results, gates, measurement, comparisons)
     # A recorded run says itself who was asked in vain.
     in_vain = set(result.unmatched.unanswered if asked is None else (fact.id for fact in asked.facts))
     unasked = [fact for pairing in pairings for fact in pairing.unasked]

@@ -111,19 +111,41 @@ class Measurement:
         if measured.published is not None:
             weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
             return stats.unpaired_contrast([(weights[0], measured.own), (weights[1], measured.printed)])
-        before = [pairing.baseline for pairing in self.pairings]
-        return stats.paired_recovery(
-            figure.sample([pairing.candidate for pairing in self.pairings]),
-            figure.sample(before),
-            figure.statistic,
-            recovery,
-            better=figure.better,
-            bounds=figure.bounds,
-            rate=figure.rate,
-            facts=figure.weight(before),
-            clusters=clusters_of(figure, self.pairings),
-            level=_level(measured.looks),
-        )
+        return difference_of(figure, self.pairings, recovery, _level(measured.looks))
+
+
+def difference_of(
+    figure: Figure, pairings: Sequence[Pairing], recovery: float = 1.0, level: float = stats.LEVEL
+) -> stats.Difference:
+    """Compare a figure of the candidate with that of the baseline, or with a share of it (``recovery``)."""
+    before = [pairing.baseline for pairing in pairings]
+    return stats.paired_recovery(
+        figure.sample([pairing.candidate for pairing in pairings]),
+        figure.sample(before),
+        figure.statistic,
+        recovery,
+        better=figure.better,
+        bounds=figure.bounds,
+        rate=figure.rate,
+        facts=figure.weight(before),
+        clusters=clusters_of(figure, pairings),
+        level=level,
+    )
+
+
+def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
+    """Return the figure with its change over other outcomes of the same facts, without what it could find."""
+    difference = difference_of(measured.figure, pairings, level=_level(measured.looks))
+    delta = difference.estimate
+    value = dataclasses.replace(
+        measured.value,
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=None,
+    )
+    return dataclasses.replace(measured, value=value, difference=difference, identical=False)
 
 
 def _level(looks: Looks | None) -> float:
@@ -278,17 +300,7 @@ def _measured(
     before = [pairing.baseline for pairing in pairings]
     if not pairings or figure.lacking(before):
         return Measured(figure=figure, value=value)
-    difference = stats.paired_difference(
-        figure.sample([pairing.candidate for pairing in pairings]),
-        figure.sample(before),
-        figure.statistic,
-        better=figure.better,
-        bounds=figure.bounds,
-        rate=figure.rate,
-        facts=figure.weight(before),
-        clusters=clusters_of(figure, pairings),
-        level=_level(looks),
-    )
+    difference = difference_of(figure, pairings, level=_level(looks))
     delta = difference.estimate
     same = _identical(unchanged[member] for member, _ in figure.columns)
     if same and delta.note == stats.UNCHANGED:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.measurement import Measurement, clusters_of, pair
+from pytest_kbrel.gates.measurement import Measurement, difference_of, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, MetricValue, Table
 
@@ -24,17 +24,7 @@ def noise_floors(
     pairings = [pair(second, first) for first, second in zip(tables, again, strict=True)]
     floors = {}
     for figure in figures:
-        before = [pairing.baseline for pairing in pairings]
-        estimate = stats.paired_difference(
-            figure.sample([pairing.candidate for pairing in pairings]),
-            figure.sample(before),
-            figure.statistic,
-            better=figure.better,
-            bounds=figure.bounds,
-            rate=figure.rate,
-            facts=figure.weight(before),
-            clusters=clusters_of(figure, pairings),
-        ).estimate
+        estimate = difference_of(figure, pairings).estimate
         if estimate.note == stats.UNCHANGED:
             floors[figure.name] = 0.0
         elif estimate.low is not None and estimate.high is not None:

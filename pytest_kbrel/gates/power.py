@@ -221,7 +221,7 @@ def _power(
         return ""
     if len(facts) < 2:
         return "nothing can be concluded from one fact"
-    worst, best = _extreme(figure, members, worst=True), _extreme(figure, members, worst=False)
+    worst, best = extreme(figure, members, worst=True), extreme(figure, members, worst=False)
     if worst is None or (before is None and best is None):
         return ""
     was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
@@ -249,7 +249,7 @@ def _losses(facts: Collection[str], fewest: int) -> Iterator[set[str]]:
         yield set(order[-count:])
 
 
-def _extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[str, float] | None:
+def extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[str, float] | None:
     """Return the values of a fact, by column, that bring the figure to an end of its range if all have them.
 
     ``None`` where no values of 0 and 1 are seen to do that.
@@ -410,7 +410,7 @@ def _least_found(
     However even a spread looks, fewer changed facts are never significant. ``None`` where no values of 0
     and 1 are seen to be the worst.
     """
-    worst = _extreme(figure, members, worst=True)
+    worst = extreme(figure, members, worst=True)
     was = figure.value(before)
     if worst is None or was is None:
         return None

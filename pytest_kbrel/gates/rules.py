@@ -59,11 +59,13 @@ def decide(
     *,
     obstacle: Obstacle | None = None,
     comparisons: int = 1,
+    explain: bool = True,
 ) -> tuple[GateResult, ...]:
     """Judge the gates of one case.
 
     ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
     get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
+    Without ``explain`` what no verdict needs is left out: what would decide, and what is expected by chance.
     """
     figures = {of.figure.name: of for of in (*measurement.figures, *measurement.changes)}
     judged: dict[int, _Judged] = {}
@@ -78,14 +80,14 @@ def decide(
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
-            change = CHANGES[gate.rule](gate, measured, measurement)
+            change = CHANGES[gate.rule](gate, measured, measurement, explain)
             compared[index] = dataclasses.replace(change, p=measured.p_over_looks(change.p))
         else:
             judged[index] = JUDGES[gate.rule](gate, measured, measurement)
     adjusted = _adjusted(compared)
     for index, change in compared.items():
         judged[index] = _compared(
-            gates[index], figures[gates[index].metric], change, adjusted.get(index), comparisons
+            gates[index], figures[gates[index].metric], change, adjusted.get(index), comparisons, explain
         )
     return tuple(
         _result(gate, judged[index], figures, adjusted.get(index), comparisons)
@@ -232,7 +234,7 @@ class _Change:
 
     ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered), and so is
     ``worst``, the end of the interval on the worse side. ``p`` is that of "no more than the gate's beyond",
-    ``passes`` whether the gate is met, ``open_end`` what would decide it.
+    ``passes`` whether the gate is met, ``open_end`` returns what would decide it.
     """
 
     observed: float | None
@@ -241,11 +243,16 @@ class _Change:
     p: float | None
     passes: bool
     reason: str
-    open_end: str
+    open_end: Callable[[], str]
 
 
 def _compared(
-    gate: Gate, measured: Measured, change: _Change, adjusted: float | None, comparisons: int
+    gate: Gate,
+    measured: Measured,
+    change: _Change,
+    adjusted: float | None,
+    comparisons: int,
+    explain: bool,
 ) -> _Judged:
     """Judge a change: pass, fail, fail by ``never``, or inconclusive, in this order."""
     assert measured.difference is not None
@@ -269,12 +276,12 @@ def _compared(
         verdict = "fail"
         end = "without an end" if change.worst is None else f"up to {number(change.worst)}"
         reason += f"; red by never: the interval reaches {end}"
-    else:
+    elif explain:
         p = measured.p_over_looks(measured.value.p)
         if change.p is not None and p is not None and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL:
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"
-        reason += change.open_end + few_clusters(measured)
+        reason += change.open_end() + few_clusters(measured)
     return _Judged(
         verdict=verdict,
         reason=reason,
@@ -282,11 +289,11 @@ def _compared(
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
-        unchanged=stats.null_end(measured.difference, comparisons),
+        unchanged=stats.null_end(measured.difference, comparisons) if explain else None,
     )
 
 
-def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
+def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: bool) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
     drop, ends, beyond = _drop(measured), _drop_ends(measured), GATE_RULES[gate.rule].beyond(gate)
@@ -297,11 +304,11 @@ def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Chang
         p=measured.difference.p_of(beyond),
         passes=measured.nothing_lost or (ends[1] is not None and ends[1] <= gate.bound + _SLACK),
         reason=f"{moved(measured)}{left_out(measured, measurement)}; {_allowed(gate)}",
-        open_end=describe_open_end(measured, beyond=beyond, clear=gate.bound - drop),
+        open_end=lambda: describe_open_end(measured, beyond=beyond, clear=gate.bound - drop),
     )
 
 
-def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
+def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain: bool) -> _Change:
     """Return the change as the rule ``recovery`` sees it."""
     value, allowed = measured.value, _allowed(gate)
     assert value.baseline is not None
@@ -318,12 +325,13 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
             p=None,
             passes=False,
             reason=f"{why}; {allowed}",
-            open_end="",
+            open_end=str,
         )
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
-    low, high = recovered(measurement, measured, share) if over and under else (None, None)
+    shown_ends = over and under and (explain or gate.never is not None)
+    low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
@@ -332,12 +340,14 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
     is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
     worst = _drop_ends(measured)[1]
-    open_end = describe_open_end(measured, beyond=(1 - beyond) * under)
-    # More facts of ours make the paper's own figure no more certain.
-    if share >= gate.bound and within.value is not None and within.se and measured.published is None:
-        level = (1 - stats.LEVEL) / 2
-        open_end = power(measured, (1 - beyond) * under)
-        open_end += needed(stats.facts_needed(within.value, within.se, within.n, level))
+
+    def open_end() -> str:
+        # More facts of ours make the paper's own figure no more certain.
+        if share < gate.bound or within.value is None or not within.se or measured.published is not None:
+            return describe_open_end(measured, beyond=(1 - beyond) * under)
+        facts = stats.facts_needed(within.value, within.se, within.n, (1 - stats.LEVEL) / 2)
+        return power(measured, (1 - beyond) * under) + needed(facts)
+
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
@@ -392,7 +402,7 @@ JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Judged]] = {
     "above_control": _above_control,
 }
 # One for each rule that compares with a baseline; what they are given has a difference.
-CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Change]] = {
+CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement, bool], _Change]] = {
     "max_drop": _dropped,
     "recovery": _recovery,
 }

@@ -136,7 +136,9 @@ class GateResult:
     ``p_sidak`` is corrected for the gates of the case (Hommel) and the cases of the suite (Šidák), and is
     what decides; ``p_holm`` and ``p_bh`` are Holm's and Benjamini and Hochberg's over all gates of the run.
     ``unchanged`` is the worse end of the interval of a drop that a model which lost nothing would show in the
-    worst slice of this size.
+    worst slice of this size. ``positive_control`` is whether the gate would have failed, had so many of the
+    candidate's facts been lost on paper that the figure drops by ``positive_control_drop``; ``None`` where
+    that was not tried.
     """
 
     metric: str
@@ -155,6 +157,8 @@ class GateResult:
     beyond: float | None = None
     never: float | None = None
     unchanged: float | None = None
+    positive_control: bool | None = None
+    positive_control_drop: float | None = None
 
 
 @record

@@ -30,7 +30,7 @@ from pytest_kbrel.stats.estimates import (
     sample,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
-from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, ratio_low, wilson
+from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, left_out, ratio_low, wilson
 from pytest_kbrel.stats.paired_rates import (
     drop_p,
     fewest_lost,
@@ -102,6 +102,7 @@ __all__ = [
     "holm",
     "hommel",
     "jackknife",
+    "left_out",
     "look_level",
     "mcnemar",
     "mde",
