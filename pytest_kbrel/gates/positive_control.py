@@ -144,7 +144,7 @@ def _drawn(figure: Figure, tables: Sequence[Table], lost: _Lost) -> list[str]:
 def _drops(
     figure: Figure, tables: Sequence[Table], lost: _Lost, order: Sequence[str], was: float
 ) -> stats.Array:
-    """Return by how much the figure is worse than it ``was`` when none, one, two ... of ``order`` are lost."""
+    """Return by how much the figure is worse than it ``was`` if none, one, two ... of ``order`` are lost."""
     sample = figure.sample(tables)
     step = {fact: number for number, fact in enumerate(order, start=1)}
     parts = []

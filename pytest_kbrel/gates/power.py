@@ -378,7 +378,9 @@ def _unchanged(
     if is_rate:
         se = math.sqrt(UNCHANGED / n)
     else:
-        estimate = None if before is None else stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
+        estimate = (
+            None if before is None else stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
+        )
         if estimate is None or not estimate.se or estimate.n < 2:
             return (), None
         n, se = estimate.n, estimate.se * math.sqrt(2 * (1 - UNCHANGED_CORRELATION))

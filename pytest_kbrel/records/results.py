@@ -252,8 +252,8 @@ class CaseResult:
     the same model (A/A), ``base`` those of the model that the run compares with. ``members`` are the ids of
     the cases that an aggregate is over. ``prompt`` is that of the first request, as the model read it.
     ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
-    pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are those of
-    a case that may stop before all its facts are asked.
+    pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
+    those of a case that may stop before all its facts are asked.
     """
 
     id: str

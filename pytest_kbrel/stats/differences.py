@@ -54,8 +54,8 @@ def paired_difference(
 
     ``bounds`` are the statistic's own. ``rate`` says that it is a mean of zeros and ones; where each fact has
     one of them before and after, the counts decide (:func:`flips_of`). ``facts`` is how many facts the
-    statistic is over, where not over all. Without ``clusters`` every fact is its own. ``level`` is that of the
-    interval.
+    statistic is over, where not over all. Without ``clusters`` every fact is its own. ``level`` is that of
+    the interval.
 
     p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
     facts allows, and no ends where a single fact may move the figure without bound.

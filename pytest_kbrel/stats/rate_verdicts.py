@@ -1,4 +1,4 @@
-"""How often a gate passes, fails or is red by ``never``, by enumeration of the facts that are lost and gained.
+"""Chances that a gate passes, fails or is red by ``never``, by enumeration of facts lost and gained.
 
 All of it is about facts that change independently. For figures that are no rates, and for facts in clusters,
 the interval is that of a t test whose standard error is drawn anew in each run.
@@ -23,7 +23,7 @@ _DRAWS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateVerdicts:
-    """The chances of three verdicts on a rate: a pass, a significant drop beyond ``beyond``, red by ``never``.
+    """The chances of three verdicts on a rate: a pass, a sure drop beyond ``beyond``, red by ``never``.
 
     The rest is inconclusive.
     """

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from pytest_kbrel.stats.estimates import LEVEL, Array
 
-# Points of the grid that densities are integrated on, and how far down it reaches: the tail beyond is < 1e-23.
+# Points of the grid that densities are integrated on, and how far down it reaches: the tail beyond is 1e-23.
 _POINTS = 301
 _REACH = 10.0
 # No boundary of a level above 1e-12 at one of ten looks is higher.

@@ -12,7 +12,7 @@ from pytest_kbrel import stats
 
 LEVEL = stats.sidak(23)
 
-# Facts with which an unchanged model passes in 80, 90 and 98 %, by tolerance and share of flips. The table was
+# Facts with which an unchanged model passes in 80, 90, 98 %, by tolerance and share of flips. The table was
 # searched on a coarser grid that begins at 50: `exact` are the numbers where fewer facts are enough.
 NEEDED = {
     (0.03, 0.01): (210, 239, 347),
@@ -73,7 +73,9 @@ def test_verdicts_by_true_drop(
         assert 100 * actual.red == pytest.approx(red, abs=0.06 if red < 10 else 0.6)
         assert 100 * actual.passed == pytest.approx(passed, abs=0.51)
     for actual, expected in zip(chances, of_twenty, strict=False):
-        assert 100 * (1 - (1 - actual.red) ** 20) == pytest.approx(expected, abs=0.06 if expected < 82 else 0.5)
+        assert 100 * (1 - (1 - actual.red) ** 20) == pytest.approx(
+            expected, abs=0.06 if expected < 82 else 0.5
+        )
 
 
 @pytest.mark.parametrize(
@@ -88,9 +90,7 @@ def test_verdicts_by_true_drop(
         (1000, 0.05, (0, 0, 0.2)),
     ],
 )
-def test_an_unchanged_model_is_seldom_red_by_never(
-    n: int, never: float, expected: tuple[float, ...]
-) -> None:
+def test_an_unchanged_model_is_seldom_red_by_never(n: int, never: float, expected: tuple[float, ...]) -> None:
     """The expected shares were simulated, and are rounded."""
     for flips, share in zip((0.02, 0.05, 0.10), expected, strict=True):
         actual = 100 * (1 - stats.rate_within(n, flips, never))
