@@ -59,8 +59,9 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
     name = one_line(baseline_name) or "the baseline"
     words = GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
     if gate.beyond is not None:
-        words += f"; fails surely beyond {bound(gate.beyond)}"
-    return words if gate.never is None else f"{words}, and where {bound(gate.never)} is not ruled out"
+        side = "above" if GATE_RULES[gate.rule].allows_more > 0 else "below"
+        words += f"; fails if surely {side} {bound(gate.beyond)}"
+    return words if gate.never is None else f"{words}, or if {bound(gate.never)} is not ruled out"
 
 
 def observed(gate: GateResult) -> str:

@@ -333,7 +333,9 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
         ends = interval(gate.low, gate.high)
         lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
     if gate.p_sidak is not None:
-        lines.append(f"    corrected   {p_value(gate.p_sidak)} for all comparisons of the run (Šidák)")
+        lines.append(
+            f"    corrected   {p_value(gate.p_sidak)} for the gates of the case and the cases of the suite"
+        )
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
     if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):

@@ -39,7 +39,7 @@ def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(pytester, b
         [
             "*ur max_drop 0.05: fail",
             "*measured*",
-            "*at most 0.05 worse than prod",
+            "*at most 0.05 worse than prod; fails if surely above 0.025",
             "*difference*paired facts*",
         ]
     )

@@ -126,7 +126,7 @@ def test_the_difference_from_the_baseline(
         ),
         ({"rule": "recovery"}, []),
         ({"rule": "max_drop", "observed": 0.5}, []),
-        ({"p_sidak": 0.0}, ["corrected   p < 0.001 for all comparisons of the run (Šidák)"]),
+        ({"p_sidak": 0.0}, ["corrected   p < 0.001 for the gates of the case and the cases of the suite"]),
         ({"p": 0.5}, []),
         ({"line": 3}, ["stated in   suites/world.kb.yaml:3"]),
         ({"line": 0}, []),

@@ -91,7 +91,7 @@ def test_a_failure_has_noise_recovery_and_what_decided(rich_run: Run) -> None:
     gates = (case.gates[1], replace(case.gates[2], verdict="fail"))
     text = failure_text(replace(case, gates=gates), baseline_name="reference")
     assert "    noise       0.004 when the baseline's model was asked twice\n" in text
-    assert "    corrected   p = 0.012 for all comparisons of the run (Šidák)\n" in text
+    assert "    corrected   p = 0.012 for the gates of the case and the cases of the suite\n" in text
     assert "    recovered   0.993 [0.981, 1.004]\n" in text
     assert "  compared without 1 fact not in the baseline, 2 facts left out by a waiver\n" in text
 

@@ -62,7 +62,7 @@ def test_it_loads_whole() -> None:
     print(f"{time.perf_counter() - start:.2f} s")
     count = {probe: [c for c in suite.cases if c.probe == probe] for probe in ("monitor", "head_to_tail")}
     assert len(count["monitor"]) == 12
-    assert len(count["head_to_tail"]) == 9
+    assert len(count["head_to_tail"]) == 8
     assert [case.id for case in suite.cases[-2:]] == [
         "reliability[seen-zero-shot]",
         "reliability[unseen-zero-shot]",
