@@ -64,6 +64,9 @@ class Settings:
     noise_floor: bool = False
     baseline_model: str = ""
     baseline_reason: str = ""
+    # Whether cases stop once they are decided, and the most facts that are asked then.
+    until_decided: bool = False
+    budget: int | None = None
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

@@ -20,12 +20,12 @@ from pytest_kbrel.records import (
     Fact,
     Request,
     Response,
-    Table,
     settings_of,
 )
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.embedding import Encoder
+    from pytest_kbrel.probes.base import ProbeResult
 
 
 class Retrieval:
@@ -108,13 +108,11 @@ class Retrieval:
 Keep = Callable[[Sequence[Exchange]], None]
 
 
-def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, Baseline]:
-    """Run a case with the baseline model; return its outcomes, also as a baseline.
+def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
+    """Run a case with the baseline model; ``keep`` gets the exchanges, marked as the baseline model's.
 
-    ``keep`` gets the exchanges, marked as the baseline model's. Raises ``ModelError`` if the model cannot be
-    opened or its responses cannot be measured.
+    Raises ``ModelError`` if the model cannot be opened.
     """
-    from pytest_kbrel.gates import check_integrity
     from pytest_kbrel.probes import run_case
 
     nodeid = f"{case.suite}::{case.id}"
@@ -126,13 +124,22 @@ def run_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> tuple[Table, 
         asks = [dataclasses.replace(one.ask, to=one.ask.to or BASELINE) for one in exchanges]
         keep([dataclasses.replace(one, ask=ask) for one, ask in zip(exchanges, asks, strict=True)])
 
-    result = run_case(case, ask, keep_marked)
+    return run_case(case, ask, keep_marked)
+
+
+def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:
+    """Return the outcomes of the baseline model as a baseline.
+
+    Raises ``ModelError`` if its responses cannot be measured.
+    """
+    from pytest_kbrel.gates import check_integrity
+
     if broken := check_integrity(case, result.table, result.errors).broken:
         raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
     model = pool.base()
     assert model is not None
     answered = (case.suite, case.id, result.table, settings_of(case))
-    return result.table, session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
+    return session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
 
 
 def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResult:

@@ -207,6 +207,10 @@ class ModelPool:
         """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
         return None
 
+    def recorded_looks(self, case: str) -> int | None:
+        """Return how many looks a recorded run took at a case; ``None`` without a record of any."""
+        return None
+
     def missing_responses(self, case: str) -> str:
         """Return which responses of a case a recorded run lacks, in words; empty with real models."""
         return ""

@@ -17,7 +17,7 @@ from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_ov
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
-from pytest_kbrel.gates.rules import decide
+from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, without
 from pytest_kbrel.records import AggregateCase, CaseResult, Change, Churn, GateResult, Judgement, MetricValue
 
@@ -71,20 +71,18 @@ def decide_aggregate(
     churn = None if missing else churn_of(pairings)
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
     measurement = dataclasses.replace(measurement, changes=change_figures(churn))
-    gates = decide(
-        aggregate.gates,
+    obstacle = obstacle_of(
+        aggregate.members,
         measurement,
-        obstacle=obstacle_of(
-            aggregate.members,
-            measurement,
-            missing,
-            asked=baseline is not None,
-            incomparable=incomparable,
-            another_tokenizer=another_tokenizer,
-            paper=paper,
-            other_suites=() if baseline is None else baseline.other_suites(aggregate.suite),
-        ),
-        comparisons=comparisons,
+        missing,
+        asked=baseline is not None,
+        incomparable=incomparable,
+        another_tokenizer=another_tokenizer,
+        paper=paper,
+        other_suites=() if baseline is None else baseline.other_suites(aggregate.suite),
+    )
+    gates = decide(
+        aggregate.gates, measurement, obstacle=obstacle or _stopped(cases), comparisons=comparisons
     )
     gates = with_positive_controls(gates, aggregate.gates, measurement, comparisons)
     metrics = measurement.values
@@ -102,6 +100,19 @@ def decide_aggregate(
         gained=distinct_changes(case.gained for case in cases) if pooled else (),
     )
     return under_waivers(result, aggregate.waivers)
+
+
+def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
+    """Return why nothing over all cases is compared where some stopped early, and so by what they showed."""
+    stopped = [(case.id, case.looks) for case in cases if case.looks is not None and case.looks.early]
+    if not stopped:
+        return None
+    first, looks = stopped[0]
+    return "inconclusive", (
+        f"{len(stopped)} of {len(cases)} cases stopped early ({first} after {looks.asked} of {looks.facts} "
+        "facts); a comparison over several cases is judged where all were asked in full: leave "
+        "--kb-until-decided out"
+    )
 
 
 def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:

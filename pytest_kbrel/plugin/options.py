@@ -151,6 +151,8 @@ DEFAULT_OUTPUT = "kbrel-report"
 DEFAULT_CACHE = ".kbrel-cache"
 # The value of --kb-use-cache for no cache.
 NO_CACHE = "off"
+# The values of --kb-until-decided for no budget, and for asking everything.
+NO_BUDGET, ASK_ALL = "all", "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +272,13 @@ FLAGS = (
         help="What a case does that can neither pass nor fail",
     ),
     Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
+    Flag(
+        name="until_decided",
+        metavar="BUDGET",
+        bare=NO_BUDGET,
+        help="Ask each case in up to ten parts, and stop where all its comparisons with the baseline are "
+        "decided; of all cases together at most BUDGET facts, if given",
+    ),
     Flag(name="seed", metavar="N", help="Replace the seed that suites state"),
     Flag(
         name="output_path",

@@ -50,7 +50,29 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
                 "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
             )
         check_target(baseline_directory(settings.baseline_update, config.rootpath))
-    return read_baseline(settings.baseline, config.rootpath) if settings.baseline else None
+    baseline = read_baseline(settings.baseline, config.rootpath) if settings.baseline else None
+    if settings.until_decided:
+        _check_until_decided(settings, baseline)
+    return baseline
+
+
+def _check_until_decided(settings: Settings, baseline: Baseline | None) -> None:
+    if settings.baseline_update:
+        raise pytest.UsageError(
+            "--kb-until-decided and --kb-baseline-update: found both, and a blessed run is a complete one; "
+            "allowed: one of them (--kb-until-decided=off where an ini file or the environment has it)"
+        )
+    if baseline is not None and baseline.paper:
+        raise pytest.UsageError(
+            f"--kb-until-decided: found with {settings.baseline}, whose figures are over other facts; "
+            "allowed: a blessed run or a model (--kb-baseline-model) to compare with fact by fact"
+        )
+    # A recorded run says itself how far it asked.
+    if not settings.compared_with and settings.from_run is None:
+        raise pytest.UsageError(
+            "--kb-until-decided: found without a baseline, and only a comparison with one can be decided "
+            "early; allowed: with --kb-baseline or --kb-baseline-model"
+        )
 
 
 def _check_baseline_model(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.plugin.collection import family_size
-from pytest_kbrel.plugin.options import NO_CACHE, in_suite
+from pytest_kbrel.plugin.options import NO_BUDGET, NO_CACHE, in_suite
 from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
@@ -384,4 +384,5 @@ def _settings(settings: Settings) -> dict[str, str]:
         **values,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
         **{name: "" if value is None else str(value) for name, value in optional.items()},
+        **({"until_decided": str(settings.budget or NO_BUDGET)} if settings.until_decided else {}),
     }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,7 +15,9 @@ from pytest_kbrel.bounds import BATCH, FACTS, FLAG_SEED, LIMIT, PRICE, limit_val
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
+    ASK_ALL,
     FLAGS,
+    NO_BUDGET,
     NO_CACHE,
     SUITE_SUFFIX,
     is_explicit,
@@ -71,6 +73,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         inconclusive=_inconclusive(config),
         limit=_limit(config),
         seed=_seed(config),
+        **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
         output_path=config.invocation_params.dir / text_of(config, "output_path"),
         use_cache=_cache(config),
         from_run=_from_run(config),
@@ -144,6 +147,19 @@ def _batch_size(config: pytest.Config) -> str:
 def _limit(config: pytest.Config) -> int | float | None:
     allowed = f"{LIMIT}, of facts, or a fraction above 0 and up to 1"
     return _read(config, "limit", limit_value, allowed) if text_of(config, "limit") else None
+
+
+def _until_decided(text: str, origin: str) -> dict[str, Any]:
+    """Return the settings ``until_decided`` and ``budget``."""
+    if text in ("", ASK_ALL):
+        return {"until_decided": False, "budget": None}
+    try:
+        return {"until_decided": True, "budget": None if text == NO_BUDGET else LIMIT.integer(text)}
+    except ValueError:
+        raise pytest.UsageError(
+            f"{origin}: found {shown(text)}; allowed: {LIMIT}, the most facts to ask, {NO_BUDGET} or "
+            f"{ASK_ALL}, written --kb-until-decided=BUDGET"
+        ) from None
 
 
 def _seed(config: pytest.Config) -> int | None:
@@ -222,6 +238,9 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     same = settings.judge == run.setting("judge")
     if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
         settings = replace(settings, judge_args=run.setting("judge_args"))
+    if not is_explicit(config, "until_decided"):
+        recorded = _until_decided(run.setting("until_decided"), f"--kb-from-run: {run.folder}")
+        settings = replace(settings, **recorded)
     limit, seed = run.setting("limit"), run.setting("seed")
     try:
         if not is_explicit(config, "limit"):

@@ -11,9 +11,10 @@ import pytest
 
 from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.cases import Retrieval, measure_noise, run_baseline_model
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.evaluation.cases import Retrieval, ask_baseline_model, baseline_of, measure_noise
 from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep, no_probabilities
+from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.options import in_suite
 from pytest_kbrel.plugin.output_folder import spool_folder
@@ -23,6 +24,8 @@ from pytest_kbrel.records import (
     Case,
     CaseResult,
     Exchange,
+    Fact,
+    Looks,
     Suite,
     Table,
 )
@@ -42,7 +45,7 @@ class CaseRunner:
         self.pool = pool_for(settings)
         self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
         self._baseline: Baseline | None = None
-        self._families: dict[str, int] | None = None
+        self._suites: list[Suite] | None = None
         let_threads_sleep()
         self.spool_path = (
             spool_folder(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
@@ -67,8 +70,8 @@ class CaseRunner:
         return decided
 
     def _decided(self, case: Case) -> CaseResult:
-        from pytest_kbrel.gates import decide_case
-        from pytest_kbrel.probes import run_case
+        from pytest_kbrel.gates import decide_case, is_decided, with_looks_told
+        from pytest_kbrel.probes import merge_chunks, parts_of, run_case
 
         count, prompt = 0, ""
 
@@ -86,25 +89,41 @@ class CaseRunner:
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)
         case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
-        result = run_case(case, functools.partial(self.pool.ask, case=nodeid), keep)
-        baseline, base = self.baseline(), NO_TABLE
-        if self.settings.baseline_model:
-            base, baseline = run_baseline_model(case, self.pool, self._spool)
-        decided = decide_case(
-            case,
-            result.table,
-            result.errors,
-            baseline=baseline.case(case) if baseline is not None else None,
-            baseline_asked=baseline is not None,
-            comparisons=self._family(case.suite),
-            incomparable=self._incomparable(case, baseline),
-            another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
-            paper=baseline.paper if baseline is not None else "",
-            other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
-            duration=time.perf_counter() - started,
-            requests=count,
-        )
-        decided = dataclasses.replace(decided, base=base, prompt=prompt)
+        looks = self._looks(case)
+        prefixes = [self._prefix(case, look) for look in looks]
+        results, bases = [], []
+        for look, asked, part in zip(looks, prefixes, parts_of(case, _news(prefixes)), strict=True):
+            results.append(run_case(part, functools.partial(self.pool.ask, case=nodeid), keep))
+            result = merge_chunks(results, asked.facts if look else ())
+            baseline, base = self.baseline(), NO_TABLE
+            if self.settings.baseline_model:
+                bases.append(ask_baseline_model(part, self.pool, self._spool))
+                answers = merge_chunks(bases, asked.facts if look else ())
+                base = answers.table
+                try:
+                    baseline = baseline_of(asked, answers, self.pool)
+                except ModelError:
+                    if look is looks[-1]:
+                        raise
+                    continue
+            decided = decide_case(
+                asked,
+                result.table,
+                result.errors,
+                baseline=baseline.case(case) if baseline is not None else None,
+                baseline_asked=baseline is not None,
+                comparisons=self._family(case.suite),
+                incomparable=self._incomparable(case, baseline),
+                another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
+                paper=baseline.paper if baseline is not None else "",
+                other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
+                duration=time.perf_counter() - started,
+                requests=count,
+                looks=look,
+            )
+            if is_decided(decided):
+                break
+        decided = dataclasses.replace(with_looks_told(decided), base=base, prompt=prompt)
         if missing_responses := self.pool.missing_responses(nodeid):
             decided = dataclasses.replace(decided, errors=(*decided.errors, missing_responses))
         if decided.verdict == "invalid":
@@ -135,17 +154,50 @@ class CaseRunner:
 
     def _family(self, suite: str) -> int:
         """Return m of a suite; of a test in Python, which has none, that of all suites of the session."""
-        if self._families is None:
+        families = {of.path: collection.family_size(of) for of in self._all_suites()}
+        return max(families.get(suite, sum(families.values())), 1)
+
+    def _all_suites(self) -> list[Suite]:
+        if self._suites is None:
             config, ids = self._session.config, [item.nodeid for item in self._session.items]
-            suites = suites_of(config, ids, self.settings)
-            self._families = {of.path: collection.family_size(of) for of in suites}
-        return max(self._families.get(suite, sum(self._families.values())), 1)
+            self._suites = suites_of(config, ids, self.settings)
+        return self._suites
+
+    def _looks(self, case: Case) -> tuple[Looks | None, ...]:
+        """Return the looks at a case, ``None`` alone where it is asked at once; a replay has those recorded.
+
+        A budget is shared out beforehand, to all cases of the suites by their facts.
+        """
+        from pytest_kbrel.gates import planned_looks
+
+        if not self.settings.until_decided:
+            return (None,)
+        facts = len(case.facts)
+        if self.settings.budget is not None:
+            total = sum(len(of.facts) for suite in self._all_suites() for of in suite.cases)
+            facts = min(facts, max(facts * self.settings.budget // max(total, facts), 1))
+        looks = planned_looks(case, facts)
+        return looks[: self.pool.recorded_looks(f"{case.suite}::{case.id}") or len(looks)]
+
+    def _prefix(self, case: Case, look: Looks | None) -> Case:
+        if look is None or look.asked == len(case.facts):
+            return case
+        return dataclasses.replace(case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster))
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
         try:
             append_exchanges(self.spool_path, exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
+    """Return the facts that each of these growing parts of a case adds to the one before."""
+    news, asked = [], set[str]()
+    for prefix in prefixes:
+        news.append(tuple(fact for fact in prefix.facts if fact.id not in asked))
+        asked |= {fact.id for fact in prefix.facts}
+    return news
 
 
 def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:

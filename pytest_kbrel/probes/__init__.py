@@ -10,7 +10,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
-from pytest_kbrel.records import Ask, Case, Exchange, ProbeName, Request, Response, Table, record
+from pytest_kbrel.records import Ask, Case, Exchange, Fact, ProbeName, Request, Response, Table, record
 
 # ``answer(requests, to)`` returns one response for each request, in order.
 Answer = Callable[[Sequence[Request], str], Sequence[Response]]
@@ -65,9 +65,23 @@ def chunks_of(case: Case) -> Iterator[Case]:
         yield dataclasses.replace(case, facts=case.facts[start : start + size])
 
 
-def merge_chunks(results: Sequence[ProbeResult]) -> ProbeResult:
-    """Return the result of a case from those of its chunks, at least one."""
+def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
+    """Return the case with each of these parts of its facts, all of which are asked as in the whole case.
+
+    Raises ``SuiteError`` as :func:`chunks_of` does.
+    """
+    if len(facts) < 2:
+        return (case,)
+    level = {fact.id: fact for fact in IMPLEMENTATIONS[case.probe].level(case).facts}
+    return tuple(dataclasses.replace(case, facts=tuple(level[fact.id] for fact in part)) for part in facts)
+
+
+def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> ProbeResult:
+    """Return the result of a case from those of its chunks, at least one; rows in the ``order`` of facts."""
     rows = tuple(row for result in results for row in result.table.rows)
+    if order:
+        positions = {fact.id: position for position, fact in enumerate(order)}
+        rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
     table = Table(columns=results[0].table.columns, rows=rows)
     explain = {pair[0].fact_id: pair for result in results for pair in result.explain}
     return ProbeResult(

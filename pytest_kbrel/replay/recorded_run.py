@@ -35,7 +35,8 @@ class RecordedRun:
     """Contents of a recorded run's report, without its figures.
 
     ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
-    cases, ``prompts`` the rendered prompt that the report shows of each. ``notes`` are remarks on its models.
+    cases, ``prompts`` the rendered prompt that the report shows of each, ``looks`` how many it took at those
+    that might have stopped early. ``notes`` are remarks on its models.
     """
 
     folder: Path
@@ -46,6 +47,7 @@ class RecordedRun:
     base: Fingerprint | None
     cases: frozenset[str]
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def setting(self, name: str) -> str:
@@ -98,6 +100,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
             cases=frozenset(str(case["id"]) for case in report["cases"]),
             prompts={str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]},
+            looks={
+                str(case["id"]): int(case["looks"]["taken"]) for case in report["cases"] if case.get("looks")
+            },
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -74,6 +74,10 @@ class ReplayPool(ModelPool):
         """Return the recorded remarks about the models."""
         return self.run.notes
 
+    def recorded_looks(self, case: str) -> int | None:
+        """Return how many looks the recorded run took at a case; ``None`` where it asked all at once."""
+        return self.run.looks.get(case)
+
     def missing_responses(self, case: str) -> str:
         """Return how many requests of a case are not recorded, and why, in words; empty if all are."""
         missing, total = self._missing[case], self._requests[case]

@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 _CASE_KEYS = (
     "suite", "probe", "slice", "aggregate", "members", "verdict", "n", "truncated", "duration", "settings",
     "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained", "churn",
-    "errors", "notes", "attributions",
+    "errors", "notes", "looks", "attributions",
 )  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.

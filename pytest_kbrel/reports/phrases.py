@@ -254,6 +254,14 @@ def not_run_note(run: Run) -> str:
     return f"{count(stopped, 'case')} not run: the session stopped before {them}" if stopped else ""
 
 
+def stopped_early(case: CaseResult) -> str:
+    """Return after how many facts a case stopped: ``decided after 40 of 120 facts``; empty if it did not."""
+    if case.looks is None or not case.looks.early:
+        return ""
+    word = "undecided" if case.verdict == "inconclusive" else "decided"
+    return f"{word} after {case.looks.asked} of {count(case.looks.facts, 'fact')}"
+
+
 def unmeasured_note(case: CaseResult) -> str:
     """Return why a case has no figures; empty where it has some."""
     if case.metrics:
@@ -291,6 +299,10 @@ def run_notes(run: Run) -> Iterator[str]:
         yield f"differs from the baseline in: {'; '.join(map(one_line, run.differences))}"
     if facts := unmatched(all_unmatched(run)):
         yield f"compared without {facts}"
+    looks = [case.looks for case in run.cases if case.looks is not None]
+    if looks:
+        done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
+        yield f"asked until decided: {done} of {count(total, 'fact')}"
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
 

@@ -85,6 +85,7 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
         for held in group.cases:
             yield from _wrapped(_controls(held, group.metrics), width, indent="  ")
             yield from _wrapped(_integrity(held), width, indent="  ")
+        yield from _wrapped(_stopped(group), width, indent="  ")
         yield "", _PLAIN
 
 
@@ -96,6 +97,15 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
         if kinds:
             lines.append(f"{one_line(name)} {', '.join(kinds)}")
     return f"controls of {one_line(case.slice)}: {'; '.join(lines)}" if lines else ""
+
+
+def _stopped(group: Group) -> str:
+    """Return which cases of a table stopped early, and where; empty where none did."""
+    labels: dict[str, list[str]] = {}
+    for label, case in zip(group.labels, group.cases, strict=True):
+        if words := phrases.stopped_early(case):
+            labels.setdefault(words, []).append(one_line(label, 200))
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in labels.items())
 
 
 def _integrity(case: CaseResult) -> str:
