@@ -56,6 +56,10 @@ def drifts(prompt: str) -> str:
     return "Rome" if int(knows(prompt)[4:]) % 12 == 0 else knows(prompt)
 
 
+def believes(prompt: str, continuation: str) -> float:
+    return int(knows(prompt)[4:]) / 500 + (0.5 if knows(prompt) in continuation else 0)
+
+
 ANSWERS: dict[str, Callable[[str], str]] = {
     "hf/a/same": knows,
     "hf/a/bad": forgets,
@@ -69,7 +73,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     opened: dict[str, FunctionModel] = {}
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
-        opened[spec.text] = FunctionModel(ANSWERS.get(spec.text, knows), name=spec.text)
+        opened[spec.text] = FunctionModel(ANSWERS.get(spec.text, knows), believes, name=spec.text)
         return opened[spec.text]
 
     monkeypatch.setattr(registry, "open_model", open_model)
@@ -105,8 +109,8 @@ def test_an_unchanged_model_passes_after_some_of_the_facts(
 def test_a_bad_model_fails_after_some_of_the_facts(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
     case = lands("head_to_tail[a]", WIDE)
     result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == ("fail", Looks(taken=4, of=10, asked=80, facts=200))
-    assert phrases.stopped_early(result) == "decided after 80 of 200 facts"
+    assert (result.verdict, result.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
+    assert phrases.stopped_early(result) == "decided after 60 of 200 facts"
 
 
 def test_what_is_not_decided_is_asked_in_full_as_without_looks(
@@ -142,7 +146,6 @@ def test_a_case_without_a_comparison_is_asked_at_once(
     case = lands("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
     result = runner(tmp_path, case).decide(case)
     assert result.looks == Looks(taken=1, of=1, asked=200, facts=200)
-    assert models["hf/a/same"].generate_calls == 1
 
 
 def test_a_budget_is_shared_out_by_the_facts_of_all_cases(
@@ -219,7 +222,7 @@ def test_over_cases_that_stopped_early_nothing_is_compared(
     [
         ({}, "--kb-until-decided: found without a baseline"),
         ({"baseline_update": "next", "baseline_model": "reference"}, "a blessed run is a complete one"),
-        ({"baseline": "published/head-to-tail-llama-2-7b"}, "whose figures are over other facts"),
+        ({"baseline": "published/head-to-tail/llama-7b"}, "whose figures are over other facts"),
     ],
 )
 def test_it_needs_a_baseline_that_was_measured_fact_by_fact(
