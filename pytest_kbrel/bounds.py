@@ -90,6 +90,7 @@ POPULARITY = Bounds(0, 1e300, whole=False)
 FLAG_SEED = Bounds(-(2**63), 2**63 - 1)
 BATCH = Bounds(1, 1_000_000_000)
 FACTS = Bounds(0, 1_000_000)
+CANDIDATES = Bounds(1, 1_000_000)
 PRICE = Bounds(0, 1_000_000, whole=False)
 
 # Arguments of models.

@@ -53,6 +53,8 @@ class Settings:
     baseline: str
     baseline_update: str | None
     inconclusive: str
+    # How many models this one was picked from by these facts.
+    picked_of: int
     limit: int | float | None
     seed: int | None
     output_path: Path

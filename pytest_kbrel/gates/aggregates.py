@@ -30,12 +30,13 @@ def decide_aggregate(
     comparisons: int,
     incomparable: Sequence[str] = (),
     another_tokenizer: bool = False,
+    picked_of: int = 1,
 ) -> CaseResult:
     """Measure and judge what ``aggregate`` says about its members.
 
     ``members`` may hold other cases as well; a member that is missing or invalid makes the aggregate
-    ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons`` and
-    ``incomparable`` are those of :func:`pytest_kbrel.gates.decide_case`.
+    ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons``,
+    ``incomparable`` and ``picked_of`` are those of :func:`pytest_kbrel.gates.decide_case`.
     """
     results = {result.id: result for result in members if result.suite == aggregate.suite}
     broken = [
@@ -70,7 +71,7 @@ def decide_aggregate(
     )
     churn = None if missing else churn_of(pairings)
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
-    measurement = dataclasses.replace(measurement, changes=change_figures(churn))
+    measurement = dataclasses.replace(measurement, changes=change_figures(churn), picked_of=picked_of)
     obstacle = obstacle_of(
         aggregate.members,
         measurement,

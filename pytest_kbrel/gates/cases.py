@@ -45,6 +45,7 @@ def decide_case(
     paper: str = "",
     other_suites: Sequence[str] = (),
     looks: Looks | None = None,
+    picked_of: int = 1,
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
@@ -55,7 +56,8 @@ def decide_case(
     case's. Responses that are no ground for a measurement make the case
     ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
-    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
+    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early,
+    ``picked_of`` from how many models this one was picked by these facts.
     """
     table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
@@ -112,6 +114,7 @@ def decide_case(
         other_suites=other_suites,
         asked=case,
         looks=looks,
+        picked_of=picked_of,
     )
     return under_waivers(result, case.waivers)
 
@@ -141,6 +144,7 @@ def compare_case(
     other_suites: Sequence[str] = (),
     asked: Case | None = None,
     looks: Looks | None = None,
+    picked_of: int = 1,
 ) -> CaseResult:
     """Measure a case on its table and judge ``gates``, beside what else is known of it.
 
@@ -160,7 +164,7 @@ def compare_case(
     )
     churn = churn_of(pairings)
     measurement = with_noise(measurement, () if run is None else run.noise)
-    measurement = dataclasses.replace(measurement, changes=change_figures(churn))
+    measurement = dataclasses.replace(measurement, changes=change_figures(churn), picked_of=picked_of)
     missing = () if baseline is not None else (result.id,)
     results = decide(
         gates,

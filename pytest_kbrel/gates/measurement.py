@@ -88,30 +88,63 @@ class Measured:
 class Measurement:
     """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one.
 
-    ``changes`` are shares of changed answers, which gates may be about as well.
+    ``changes`` are shares of changed answers, which gates may be about as well. ``picked_of`` is from how
+    many models the candidate was picked by these very facts.
     """
 
     figures: tuple[Measured, ...]
     pairings: tuple[Pairing, ...] = ()
     paper: str = ""
     changes: tuple[Measured, ...] = ()
+    picked_of: int = 1
 
     @property
     def values(self) -> tuple[MetricValue, ...]:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
 
-    def contrast(self, measured: Measured, recovery: float) -> stats.Difference:
+    @property
+    def pass_alpha(self) -> float:
+        """The chance at which a pass may be wrong: of the best of N that lost too much at most 2.5 %."""
+        return stats.sidak(self.picked_of, (1 - stats.LEVEL) / 2)
+
+    def pass_ends(self, measured: Measured) -> tuple[float | None, float | None]:
+        """Return the interval of the change at the level that a pass asks for."""
+        if self.picked_of == 1:
+            return measured.value.delta_low, measured.value.delta_high
+        if measured.published is not None:
+            assert measured.difference is not None
+            wider = self._stretched(measured.difference.estimate)
+        else:
+            level = _level(measured.looks, self.pass_alpha)
+            wider = difference_of(measured.figure, self.pairings, level=level).estimate
+        return wider.low, wider.high
+
+    def _stretched(self, estimate: stats.Estimate) -> stats.Estimate:
+        """Return an estimate of normal tails with the interval that a pass asks for."""
+        times = stats.z_of(self.pass_alpha) / stats.z_of((1 - stats.LEVEL) / 2)
+        low, high = (
+            None if end is None or estimate.value is None else estimate.value + (end - estimate.value) * times
+            for end in (estimate.low, estimate.high)
+        )
+        return dataclasses.replace(estimate, low=low, high=high)
+
+    def contrast(self, measured: Measured, recovery: float, *, of_pass: bool = False) -> stats.Difference:
         """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
 
         The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
-        candidate where lower is: at least 0 when the candidate recovers that share.
+        candidate where lower is: at least 0 when the candidate recovers that share. ``of_pass``: with the
+        interval that a pass asks for.
         """
         figure = measured.figure
         if measured.published is not None:
             weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
-            return stats.unpaired_contrast([(weights[0], measured.own), (weights[1], measured.printed)])
-        return difference_of(figure, self.pairings, recovery, _level(measured.looks))
+            unpaired = stats.unpaired_contrast([(weights[0], measured.own), (weights[1], measured.printed)])
+            if not of_pass:
+                return unpaired
+            return dataclasses.replace(unpaired, estimate=self._stretched(unpaired.estimate))
+        level = _level(measured.looks, self.pass_alpha) if of_pass else _level(measured.looks)
+        return difference_of(figure, self.pairings, recovery, level)
 
 
 def difference_of(
@@ -148,8 +181,9 @@ def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
     return dataclasses.replace(measured, value=value, difference=difference, identical=False)
 
 
-def _level(looks: Looks | None) -> float:
-    return stats.LEVEL if looks is None else stats.look_level(looks.of, looks.taken)
+def _level(looks: Looks | None, alpha: float = (1 - stats.LEVEL) / 2) -> float:
+    """Return the level of an interval that misses the truth at either end with a chance of ``alpha``."""
+    return 1 - 2 * alpha if looks is None else stats.look_level(looks.of, looks.taken, alpha)
 
 
 def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:

@@ -62,11 +62,27 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
     return f"; {facts(len(added))} not in the baseline left out" if added else ""
 
 
-def describe_open_end(measured: Measured, *, beyond: float, clear: float | None = None) -> str:
+def picked(measurement: Measurement, surest: float | None) -> str:
+    """Return what a pass asks for of a candidate that was picked as the best of several."""
+    if measurement.picked_of == 1:
+        return ""
+    end = "has no end" if surest is None else f"reaches a drop of {number(surest)}"
+    level = 100 * (1 - 2 * measurement.pass_alpha)
+    return f"; picked of {measurement.picked_of}: to pass asks for the interval of {level:.2f} %, which {end}"
+
+
+def describe_open_end(
+    measured: Measured,
+    *,
+    beyond: float,
+    clear: float | None = None,
+    alpha: float = (1 - stats.LEVEL) / 2,
+) -> str:
     """Return what is missing for a judgement, and how many facts would bring it.
 
     ``beyond`` is the drop above which an alarm is raised once it is sure. ``clear`` is how far the drop
-    stands from its tolerance; a drop that is at or over it can only come to an alarm.
+    stands from its tolerance; a drop that is at or over it can only come to an alarm. ``alpha`` is the chance
+    at which a pass may be wrong.
     """
     assert measured.difference is not None
     difference = measured.difference
@@ -75,7 +91,7 @@ def describe_open_end(measured: Measured, *, beyond: float, clear: float | None 
     if not difference.estimate.se or measured.published is not None:
         return shown
     if clear is not None and clear > 0:
-        return shown + needed(stats.facts_to_clear(difference, clear))
+        return shown + needed(stats.facts_to_clear(difference, clear, alpha))
     return shown + needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
 
 

@@ -271,6 +271,12 @@ FLAGS = (
         default="warn",
         help="What a case does that can neither pass nor fail",
     ),
+    Flag(
+        name="picked_of",
+        metavar="N",
+        default="1",
+        help="The model was picked as the best of N by these very facts: a pass asks for wider intervals",
+    ),
     Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
     Flag(
         name="until_decided",

@@ -165,10 +165,11 @@ def decide_aggregates(
     model: Fingerprint | None,
     baseline: Baseline | None,
     judge: str,
+    picked_of: int,
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
     """Decide the aggregates all of whose members took part; yield each with its result.
 
-    ``judge`` is the judge's name in the settings.
+    ``judge`` is the judge's name in the settings, ``picked_of`` the number of models that this was picked of.
     """
     from pytest_kbrel.gates import decide_aggregate
 
@@ -198,6 +199,7 @@ def decide_aggregates(
                     comparisons=family,
                     another_tokenizer=another_tokenizer(model, baseline),
                     incomparable=reasons,
+                    picked_of=picked_of,
                 ),
             )
 
@@ -379,7 +381,7 @@ def _settings(settings: Settings) -> dict[str, str]:
     """Return the settings that the report records, as texts; an unset one is empty."""
     names = ("model", "model_args", "device", "dtype", "batch_size", "judge", "judge_args", "baseline")
     values = {name: getattr(settings, name) for name in (*names, "baseline_model", "inconclusive")}
-    optional = {"limit": settings.limit, "seed": settings.seed}
+    optional = {"limit": settings.limit, "seed": settings.seed, "picked_of": settings.picked_of}
     return {
         **values,
         "apply_chat_template": str(settings.apply_chat_template).lower(),

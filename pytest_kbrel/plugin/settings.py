@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_kbrel.bounds import BATCH, FACTS, FLAG_SEED, LIMIT, PRICE, limit_value, shown
+from pytest_kbrel.bounds import BATCH, CANDIDATES, FACTS, FLAG_SEED, LIMIT, PRICE, limit_value, shown
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
@@ -71,6 +71,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         baseline=text_of(config, "baseline"),
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
+        picked_of=_read(config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"),
         limit=_limit(config),
         seed=_seed(config),
         **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
@@ -241,8 +242,10 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     if not is_explicit(config, "until_decided"):
         recorded = _until_decided(run.setting("until_decided"), f"--kb-from-run: {run.folder}")
         settings = replace(settings, **recorded)
-    limit, seed = run.setting("limit"), run.setting("seed")
+    limit, seed, picked_of = (run.setting(name) for name in ("limit", "seed", "picked_of"))
     try:
+        if picked_of and not is_explicit(config, "picked_of"):
+            settings = replace(settings, picked_of=CANDIDATES.integer(picked_of))
         if not is_explicit(config, "limit"):
             settings = replace(settings, limit=limit_value(limit) if limit else None)
         if not is_explicit(config, "seed"):

@@ -117,6 +117,7 @@ class CaseRunner:
                 another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
                 paper=baseline.paper if baseline is not None else "",
                 other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
+                picked_of=self.settings.picked_of,
                 duration=time.perf_counter() - started,
                 requests=count,
                 looks=look,

@@ -28,6 +28,7 @@ from pytest_kbrel.stats.estimates import (
     Sample,
     Statistic,
     sample,
+    z_of,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
 from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, left_out, ratio_low, wilson
@@ -128,4 +129,5 @@ __all__ = [
     "unpaired_contrast",
     "unpaired_difference",
     "wilson",
+    "z_of",
 ]

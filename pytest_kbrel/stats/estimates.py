@@ -21,6 +21,12 @@ FEWEST_UNLOST = 10
 # The normal quantile of two-sided 95 % intervals.
 Z = float(ndtri((1 + LEVEL) / 2))
 
+
+def z_of(alpha: float) -> float:
+    """Return the normal quantile that is exceeded with a chance of ``alpha``."""
+    return -float(ndtri(alpha))
+
+
 # A standard error below this share of the figures themselves is rounding, not spread.
 ROUNDING = 1e-12
 

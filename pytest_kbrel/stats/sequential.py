@@ -63,12 +63,12 @@ def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(limits)
 
 
-def look_level(looks: int, number: int) -> float:
+def look_level(looks: int, number: int, alpha: float = (1 - LEVEL) / 2) -> float:
     """Return the level of the two-sided interval that look ``number`` (from 1) of so many equal looks has.
 
-    Each end is beyond the truth at some look with a chance of at most 2.5 %, all looks together.
+    Each end is beyond the truth at some look with a chance of at most ``alpha``, all looks together.
     """
-    z = boundaries((1 - LEVEL) / 2, equal_shares(looks))[number - 1]
+    z = boundaries(alpha, equal_shares(looks))[number - 1]
     return 1 - 2 * float(ndtr(-z))
 
 

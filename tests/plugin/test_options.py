@@ -44,6 +44,7 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         baseline="",
         baseline_update=None,
         inconclusive="warn",
+        picked_of=1,
         limit=None,
         seed=None,
         output_path=tmp_path / "kbrel-report",
