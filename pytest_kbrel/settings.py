@@ -53,8 +53,6 @@ class Settings:
     baseline: str
     baseline_update: str | None
     inconclusive: str
-    # How many models this one was picked from by these facts.
-    picked_of: int
     limit: int | float | None
     seed: int | None
     output_path: Path
@@ -69,6 +67,8 @@ class Settings:
     # Whether cases stop once they are decided, and the most facts that are asked then.
     until_decided: bool = False
     budget: int | None = None
+    # From how many models this one was picked by these very facts.
+    picked_of: int = 1
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

@@ -165,7 +165,7 @@ def decide_aggregates(
     model: Fingerprint | None,
     baseline: Baseline | None,
     judge: str,
-    picked_of: int,
+    picked_of: int = 1,
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
     """Decide the aggregates all of whose members took part; yield each with its result.
 

@@ -26,6 +26,8 @@ _BLANKS = {" ": "␣", "\n": "↵", "": "∅"}
 NOTEWORTHY = 0.5
 # How many notes on single cases stand at the head of a report.
 _MOST_NOTES = 5
+# So many gates are named that would have missed a loss.
+_MOST_CONTROLS = 3
 # The problem of a run whose session ended early.
 STOPPED = "the session stopped before all its cases were decided"
 # What stands in place of a verdict where nothing was judged.
@@ -303,8 +305,50 @@ def run_notes(run: Run) -> Iterator[str]:
     if looks:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
         yield f"asked until decided: {done} of {count(total, 'fact')}"
+    if picked := picked_note(run):
+        yield picked
+    if controls := positive_controls(run):
+        yield controls
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
+
+
+def picked_note(run: Run) -> str:
+    """Return how passes are corrected for the models that this one was picked from; empty for one alone."""
+    models = int(dict(run.settings).get("picked_of") or 1)
+    if models == 1 or not run.baseline:
+        return ""
+    return (
+        f"picked as the best of {models:,} by these facts: to pass asks for intervals of more than 95 %, by "
+        "which the luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and "
+        f"not in up to {100 * (1 - 0.975**models):.0f} %"
+    )
+
+
+def positive_controls(run: Run) -> str:
+    """Return how many gates would have failed a loss on paper, and which not; empty where none was tried.
+
+    ``positive control: 58 of 62 gates would have failed a loss of twice what they allow (0.16); not: accuracy
+    of monitor[P30], ... and 1 more``
+    """
+    tried = [(case, gate) for case in run.cases for gate in case.gates if gate.positive_control is not None]
+    if not tried:
+        return ""
+    called = names(run)
+    drops = [gate.positive_control_drop or 0.0 for _, gate in tried]
+    ends = " to ".join(dict.fromkeys(number(drop, 2) for drop in (min(drops), max(drops))))
+    missed = [
+        f"{one_line(gate.metric, 40)} of {one_line(called[case.nodeid])}"
+        for case, gate in tried
+        if not gate.positive_control
+    ]
+    failed = f"{len(tried) - len(missed)} of {count(len(tried), 'gate')}"
+    more = f" and {len(missed) - _MOST_CONTROLS} more" if len(missed) > _MOST_CONTROLS else ""
+    missing = f"; not: {', '.join(missed[:_MOST_CONTROLS])}{more}" if missed else ""
+    return (
+        f"positive control: {failed} would have failed a loss of twice what they allow "
+        f"({ends}){missing}"
+    )
 
 
 def _unsupported(run: Run) -> Iterator[str]:

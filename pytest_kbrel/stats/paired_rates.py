@@ -182,7 +182,7 @@ def fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
 
 
 def rate_facts_to_clear(flips: Flips, tolerance: float, z: float = Z) -> int | None:
-    """Return how many facts bring the worst drop of Tango's interval, of quantile ``z``, within ``tolerance``.
+    """Return how many facts bring the worst drop of Tango's interval (quantile ``z``) within ``tolerance``.
 
     As large a share of them flips as now, ``down`` being worse; ``None`` when a million would not do.
     """

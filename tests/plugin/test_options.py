@@ -44,7 +44,6 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         baseline="",
         baseline_update=None,
         inconclusive="warn",
-        picked_of=1,
         limit=None,
         seed=None,
         output_path=tmp_path / "kbrel-report",
@@ -87,6 +86,8 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("limit", "", None),
         ("limit", "1", 1),
         ("limit", "0.5", 0.5),
+        ("picked_of", "1", 1),
+        ("picked_of", "40", 40),
         ("seed", "", None),
         ("seed", "0", 0),
         ("seed", "-3", -3),
@@ -127,7 +128,7 @@ def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
         read_settings(given(**{name: text}))
 
 
-@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices"])
+@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices", "picked_of"])
 def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
     given: Given, name: str
 ) -> None:

@@ -18,7 +18,7 @@ from tests.stub_config import StubConfig
 
 RECORDED = {
     **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
-    **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
+    **{"picked_of": "4", "apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
 }
 TYPED = {
     "model": "a model is asked",
@@ -70,7 +70,7 @@ def test_settings_of_the_record_are_the_recorded_ones(again: Any, tmp_path: Path
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},
         **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16"},
         **{"batch_size": "64", "apply_chat_template": True, "judge": "openai/j", "judge_args": "seed=1"},
-        **{"limit": 3, "seed": 0, "inconclusive": "fail", "baseline": "prod"},
+        **{"limit": 3, "seed": 0, "picked_of": 4, "inconclusive": "fail", "baseline": "prod"},
     )
 
 

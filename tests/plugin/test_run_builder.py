@@ -209,6 +209,7 @@ def test_the_settings_a_run_keeps() -> None:
         **{"model": "m", "model_args": "dtype=float32", "device": "cpu", "dtype": "bfloat16"},
         **{"batch_size": "64", "apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1"},
         **{"baseline": "", "baseline_model": "", "inconclusive": "warn", "limit": "", "seed": ""},
+        "picked_of": "1",
     }
     assert built(session()).settings == tuple(sorted(settings.items()))
     some = replace(
