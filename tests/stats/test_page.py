@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.stats.page_tables import ROOT, TABLES
+
+PAGE = " ".join((ROOT / "docs" / "statistics.md").read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "simulated" in name else ()) for name in TABLES],
+)
+def test_the_figures_of_the_page_are_those_that_are_computed(name: str) -> None:
+    rows = list(TABLES[name]())
+    assert rows
+    assert [row for row in rows if row not in PAGE] == [], "print them: python -m tests.stats.page_tables"
