@@ -260,16 +260,12 @@ def _compared(
     rule = GATE_RULES[gate.rule]
     alarm = adjusted is not None and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
     noise = measured.value.noise
+    in_noise = noise is not None and _drop(measured) <= noise + _SLACK
     verdict: Judgement = "inconclusive"
     reason = change.reason
     if change.passes:
         verdict = "pass"
-    elif alarm and noise is not None and _drop(measured) <= noise + _SLACK:
-        reason += (
-            "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
-            f"{number(noise)}"
-        )
-    elif alarm:
+    elif alarm and not in_noise:
         verdict = "fail"
     elif (gate.never is not None and not measured.early) and (
         change.worst is None or rule.allows_more * (change.worst - gate.never) > _SLACK
@@ -277,6 +273,11 @@ def _compared(
         verdict = "fail"
         end = "without an end" if change.worst is None else f"up to {number(change.worst)}"
         reason += f"; red by never: the interval reaches {end}"
+    elif alarm and noise is not None:
+        reason += (
+            "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
+            f"{number(noise)}"
+        )
     elif explain:
         p = measured.p_over_looks(measured.value.p)
         if change.p is not None and p is not None and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL:

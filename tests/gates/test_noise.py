@@ -51,6 +51,17 @@ def test_no_gate_fails_inside_the_floor() -> None:
     assert decided(demands, after, baseline=known, baseline_asked=True).verdict == "inconclusive"
 
 
+def test_never_holds_inside_the_floor_too() -> None:
+    """Else one more lost fact, which makes a drop sure, would turn a red gate inconclusive."""
+    demands = case(gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15))
+    known = dataclasses.replace(blessed(answers("+" * 100)), noise=(("accuracy", 0.3),))
+    for lost in (9, 20):
+        after = answers("+" * (100 - lost) + "-" * lost)
+        (actual,) = decided(demands, after, baseline=known, baseline_asked=True, comparisons=23).gates
+        assert actual.verdict == "fail"
+        assert "red by never" in actual.reason
+
+
 def test_asked_again_a_case_has_its_own_floors() -> None:
     first = decided(case(), answers("++++----"))
     result = add_noise_floors(first, answers("+++-----"))
