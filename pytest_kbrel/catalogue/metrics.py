@@ -19,12 +19,16 @@ SliceKind = Literal[ProbeName, "seen", "unseen"]
 
 @record
 class Metric:
-    """A metric before any model has answered: its range and direction. ``high`` may be infinite."""
+    """A metric before any model has answered: its range and direction. ``high`` may be infinite.
+
+    Rules that compare with a baseline are for metrics that are ``comparable`` only.
+    """
 
     name: str
     better: Better
     low: float = 0.0
     high: float = 1.0
+    comparable: bool = True
 
     @property
     def range(self) -> str:
@@ -37,8 +41,13 @@ class Metric:
         return min(self.high, FIGURE)
 
 
-def _metrics(better: Better, low: float, high: float, names: str) -> dict[str, Metric]:
-    return {name: Metric(name=name, better=better, low=low, high=high) for name in names.split()}
+def _metrics(
+    better: Better, low: float, high: float, names: str, *, comparable: bool = True
+) -> dict[str, Metric]:
+    return {
+        name: Metric(name=name, better=better, low=low, high=high, comparable=comparable)
+        for name in names.split()
+    }
 
 
 METRICS: Mapping[str, Metric] = {
@@ -63,6 +72,10 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "unsure"),
     **_metrics("higher", -1, 1, "ncr nccr avg"),
     **_metrics("higher", 0, 1, "as_expected"),
+    **_metrics("lower", 0, 1, "selective_risk brier"),
+    # They depend on the order or the bins of all facts: what one fact adds to a difference is not defined.
+    **_metrics("higher", 0, 1, "auroc accuracy_at_80 accuracy_at_50", comparable=False),
+    **_metrics("lower", 0, 1, "ece", comparable=False),
 }
 
 # How much a candidate changed, whichever way: the share of facts with another answer, and with another
@@ -82,15 +95,17 @@ SHOWN_ONLY: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "distractors_written distractors_alike distractors_length"),
 }
 
+_CALIBRATION = "selective_risk brier auroc ece accuracy_at_80 accuracy_at_50"
 _SLICE_NAMES: Mapping[SliceKind, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_std "
     "accuracy_base accuracy_qa accuracy_wp accuracy_fc_pos accuracy_fc_neg accuracy_positive "
     "accuracy_negative delta_positive delta_negative monitor_ablated calls_monitor calls_study "
     "tokens_monitor tokens_study saving_calls saving_tokens",
     "head_to_tail": "accuracy hallucination missing accuracy_em hallucination_em accuracy_f1 "
-    "hallucination_f1 accuracy_rouge_l hallucination_rouge_l accuracy_rules hallucination_rules unparsable",
+    "hallucination_f1 accuracy_rouge_l hallucination_rouge_l accuracy_rules hallucination_rules unparsable "
+    f"{_CALIBRATION}",
     "seen": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
-    "choices_unread",
+    f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
 }
 _OVERALL_NAMES: Mapping[CaseKind, str] = {

@@ -7,15 +7,19 @@ show. A fact that several slices ask about is one cluster and moves with all its
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import ratio
+from pytest_kbrel.metrics.base import RowStatistic, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Table, record
 
@@ -41,6 +45,8 @@ class Figure:
     undefined: str = "no fact"
     vacuous: bool = False
     terms: tuple[int, ...] = (1,)
+    of_rows: RowStatistic | None = None
+    has_interval: bool = True
 
     def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
         """Return the share of each of :attr:`columns` in the figure: terms count alike, facts within them."""
@@ -97,11 +103,17 @@ class Figure:
 
     def value(self, tables: Sequence[Table]) -> float | None:
         """Return the figure itself; ``None`` where it is undefined."""
-        result = float(self.statistic(self.sample(tables).totals))
+        if self.of_rows is not None:
+            (rows,) = self.sample(tables).values
+            result = float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
+        else:
+            result = float(self.statistic(self.sample(tables).totals))
         return None if result != result else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
-        """Return the figure with its interval."""
+        """Return the figure with its interval, if it has one."""
+        if self.of_rows is not None:
+            return self._estimate_of_rows(tables, self.of_rows)
         return stats.estimate(
             self.sample(tables),
             self.statistic,
@@ -109,6 +121,15 @@ class Figure:
             rate=self.rate,
             facts=self.weight(tables),
         )
+
+    def _estimate_of_rows(self, tables: Sequence[Table], statistic: RowStatistic) -> stats.Estimate:
+        (rows,), value = self.sample(tables).values, self.value(tables)
+        estimate = stats.Estimate(value=value, n=len(rows), note=stats.UNDEFINED if value is None else "")
+        if value is None or not self.has_interval:
+            return estimate
+        low, high = stats.bootstrap_rows(lambda counts: statistic(rows, counts), len(rows), seed=0)
+        # Draws that are all alike say nothing about how far the figure could be off.
+        return estimate if low == high else dataclasses.replace(estimate, low=low, high=high)
 
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
@@ -128,6 +149,8 @@ def figure_of(metric: MetricFormula) -> Figure:
         over=metric.over,
         undefined=metric.undefined,
         vacuous=metric.vacuous,
+        of_rows=metric.of_rows,
+        has_interval=metric.has_interval,
     )
 
 

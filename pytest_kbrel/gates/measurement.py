@@ -9,6 +9,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import MetricFormula
+from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
@@ -334,9 +335,12 @@ def _measured(
     before = [pairing.baseline for pairing in pairings]
     if not pairings or figure.lacking(before):
         return Measured(figure=figure, value=value)
+    if figure.of_rows is not None:
+        return Measured(figure=figure, value=_moved(figure, value, pairings))
     difference = difference_of(figure, pairings, level=_level(looks))
     delta = difference.estimate
-    same = _identical(unchanged[member] for member, _ in figure.columns)
+    of_probabilities = any(set(names) & set(PROBABILITIES) for _, names in figure.columns)
+    same = not of_probabilities and _identical(unchanged[member] for member, _ in figure.columns)
     if same and delta.note == stats.UNCHANGED:
         delta = dataclasses.replace(delta, note=IDENTICAL)
         difference = dataclasses.replace(difference, estimate=delta)
@@ -365,11 +369,25 @@ def _measured(
     )
 
 
+def _moved(figure: Figure, value: MetricValue, pairings: Sequence[Pairing]) -> MetricValue:
+    """Return a value with its distance from the baseline's, of which nothing says how sure it is."""
+    before = figure.value([pairing.baseline for pairing in pairings])
+    after = figure.value([pairing.candidate for pairing in pairings])
+    delta = None if after is None or before is None else after - before
+    paired = sum(len(pairing.baseline.rows) for pairing in pairings)
+    return dataclasses.replace(value, baseline=before, delta=delta, paired=paired)
+
+
 def _unchanged(pairing: Pairing) -> frozenset[str] | None:
-    """Return the facts of a pairing in which no outcome changed; ``None`` where one did."""
+    """Return the facts of a pairing in which no outcome changed; ``None`` where one did.
+
+    The probabilities of answers are no part of it: they move whenever anything about a model does.
+    """
     new, old = pairing.candidate, pairing.baseline
     shared = [
-        (index, old.columns.index(name)) for index, name in enumerate(new.columns) if name in old.columns
+        (index, old.columns.index(name))
+        for index, name in enumerate(new.columns)
+        if name in old.columns and name not in PROBABILITIES
     ]
     for ours, theirs in zip(new.rows, old.rows, strict=True):
         if ours.label != theirs.label:

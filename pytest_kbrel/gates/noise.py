@@ -24,6 +24,8 @@ def noise_floors(
     pairings = [pair(second, first) for first, second in zip(tables, again, strict=True)]
     floors = {}
     for figure in figures:
+        if figure.of_rows or figure.lacking([pairing.candidate for pairing in pairings]):
+            continue
         estimate = difference_of(figure, pairings).estimate
         if estimate.note == stats.UNCHANGED:
             floors[figure.name] = 0.0

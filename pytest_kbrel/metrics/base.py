@@ -1,7 +1,8 @@
 """Metrics as functions of column totals over facts.
 
 Every metric of the three papers is one, means and ratios of means alike. That gives the jackknife and the
-bootstrap for nothing: leaving a fact out means subtracting its row from the totals.
+bootstrap for nothing: leaving a fact out means subtracting its row from the totals. Those that depend on the
+order of the facts are functions of their rows instead, and have at most a bootstrap.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pytest_kbrel.catalogue.metrics import METRICS, SHOWN_ONLY, Better
 
 Array = npt.NDArray[np.float64]
 Formula = Callable[[Array, Array], Array]
+RowStatistic = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,9 @@ class MetricFormula:
     happens. ``rate`` marks a plain mean of zeros and ones, over the facts counted in the column ``over``
     (empty: over all). ``bounds`` are the lowest and highest value possible. ``vacuous`` marks a metric that
     is undefined only where there is nothing bad to measure (consistency of wrong answers without any).
+    ``of_rows(rows, weights)`` stands in place of ``formula`` where the metric is no function of totals: it
+    takes rows, shape (facts, k), with how often each counts, shape (..., facts). ``has_interval`` says
+    whether a bootstrap over facts is an interval of it.
     """
 
     name: str
@@ -40,10 +45,14 @@ class MetricFormula:
     over: str = ""
     undefined: str = "no fact"
     vacuous: bool = False
+    of_rows: RowStatistic | None = None
+    has_interval: bool = True
 
     def of(self, rows: npt.ArrayLike) -> float:
         """Return the metric of ``rows``, shape (facts, k) with the metric's own columns; nan if undefined."""
         values = np.asarray(rows, dtype=float).reshape(-1, len(self.columns))
+        if self.of_rows is not None:
+            return float(self.of_rows(values, np.ones(len(values)))) if len(values) else math.nan
         return float(self.formula(values.sum(axis=0), np.asarray(float(len(values)))))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_kbrel.metrics.base import MetricFormula, formula, mean, ratio
+from pytest_kbrel.metrics.calibration import calibration_metrics
 
 # What a table has that was written since answers were first judged by a model.
 _LATER = ("em", "rules", "unparsable")
@@ -24,7 +25,7 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
 
     Where the table has them, also of ``em`` (equal to an accepted answer), ``rules`` (right by the rule
     judge) and ``unparsable`` (a judging model's reply could not be read), each 0 or 1. All scores of a
-    missing answer are 0.
+    missing answer are 0. The others are those of :mod:`pytest_kbrel.metrics.calibration`.
     """
     unread = ("unparsable",) if "unparsable" in columns else ()
     metrics = (
@@ -42,7 +43,8 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         mean("unparsable", "unparsable", rate=True),
     )
     absent = {name for name in _LATER if name not in columns}
-    return tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
+    own = tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
+    return (*own, *calibration_metrics(columns))
 
 
 def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> MetricFormula:

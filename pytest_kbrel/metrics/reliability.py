@@ -13,6 +13,7 @@ import numpy as np
 
 from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.metrics.base import Array, MetricFormula, difference, formula, mean, quotient, ratio
+from pytest_kbrel.metrics.calibration import calibration_metrics
 
 # The columns every table has, also one of an older version.
 COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
@@ -160,9 +161,12 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     distractors_written (how many wrong options there were to draw from, and how many of them a model wrote),
     distractors_drawn (0 or 1: whether the wrong options were drawn by the kind of the answer),
     distractors_alike (the share of them that are of its kind), distractors_length (the mean of the smaller
-    length divided by the larger one), and those of the controls.
+    length divided by the larger one), and those of the controls. Seen slices have those of
+    :mod:`pytest_kbrel.metrics.calibration` too; of unseen knowledge no answer is right.
     """
     own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
+    if kind == "seen":
+        own += calibration_metrics(columns)
     names = {metric.name for metric in own}
     return (
         *own,

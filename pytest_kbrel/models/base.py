@@ -159,14 +159,15 @@ def check_size(request: Request, response: Response) -> Response:
 
 def check_probabilities(response: Response) -> Response:
     """Return the response, or a failure if one of its probabilities is not a number from 0 to 1."""
-    values: Iterable[float] = ()
+    values: Iterable[float | None] = ()
     if isinstance(response, Scored):
         values = response.probabilities
-    elif isinstance(response, Generated) and response.steps:
-        values = [p for step in response.steps for p in (step.probability, step.watched) if p is not None]
+    elif isinstance(response, Generated):
+        values = [p for step in response.steps for p in (step.probability, step.watched)]
+        values += [response.probability, response.first_probability]
     for value in values:
         # Both comparisons are false for NaN.
-        if not 0.0 <= value <= 1.0:
+        if value is not None and not 0.0 <= value <= 1.0:
             return Failed(error=f"not a probability: {value}")
     return response
 
@@ -242,6 +243,8 @@ def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed)
         steps=reply.steps,
         thought=reply.thought,
         thought_tokens=reply.thought_tokens,
+        probability=reply.probability,
+        first_probability=reply.first_probability,
     )
 
 

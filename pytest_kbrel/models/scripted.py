@@ -250,6 +250,7 @@ class ScriptedModel:
             stopped = len(words) < request.max_new_tokens
             words = words[: request.max_new_tokens]
             steps = self._steps(request, scripted, words) if request.steps else ()
+            mean, first = self._probability(prompt_text, scripted, words)
         except ScriptedError as error:
             return Failed(error=str(error))
         prompt = tuple(map(_token_id, prompt_text.split()))
@@ -260,7 +261,25 @@ class ScriptedModel:
             prompt_tokens=len(prompt),
             prompt_digest=prompt_digest(prompt),
             steps=steps,
+            probability=mean,
+            first_probability=first,
         )
+
+    def _probability(
+        self, prompt: str, scripted: Sequence[ScriptedStep], words: Sequence[str]
+    ) -> tuple[float | None, float | None]:
+        """Return the mean probability of the words and that of the first, ``None`` if none is scripted."""
+        values: Probabilities = tuple(step.probability for step in scripted)
+        if not scripted:
+            try:
+                values = self._answers.probability(prompt, " ".join(words))
+            except ScriptedError:
+                return None, None
+        if not isinstance(values, tuple):
+            return float(values), float(values)
+        # Of a text that was cut short only the words that are left count.
+        values = values[: len(words) or 1]
+        return math.fsum(values) / len(values), values[0]
 
     def _steps(
         self, request: GenerateRequest, scripted: Sequence[ScriptedStep], words: Sequence[str]

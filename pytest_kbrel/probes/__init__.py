@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
-from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording
+from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording, without_missing
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
 from pytest_kbrel.records import Ask, Case, Exchange, Fact, ProbeName, Request, Response, Table, record
 
@@ -82,7 +82,7 @@ def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> 
     if order:
         positions = {fact.id: position for position, fact in enumerate(order)}
         rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
-    table = Table(columns=results[0].table.columns, rows=rows)
+    table = without_missing(Table(columns=results[0].table.columns, rows=rows))
     explain = {pair[0].fact_id: pair for result in results for pair in result.explain}
     return ProbeResult(
         table=table,

@@ -7,12 +7,14 @@ so that a recorded run replays without a model.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.catalogue.probes import probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import CHOICE, OWN_TEXTS, QA, Examples, Template, fill, lettered, template
 from pytest_kbrel.records import (
     Ask,
@@ -131,6 +133,35 @@ def digest_of(
         draws=short_digest(list(draws)),
     )
     return str(digest)
+
+
+def probability_values(response: Generated, *, right: bool, answered: bool) -> dict[str, float]:
+    """Return the columns of :mod:`pytest_kbrel.metrics.calibration` for one answer, 0 where there is nothing.
+
+    ``answered`` says that the answer was right or wrong, and not uninformative.
+    """
+    mean, first = response.probability or 0.0, response.first_probability or 0.0
+    values = (mean, first, (mean - right) ** 2 if answered else 0.0)
+    return {ANSWERED: float(answered), **dict(zip(PROBABILITIES, values, strict=True))}
+
+
+def without_missing(table: Table) -> Table:
+    """Return the table without the columns of probabilities where an answer that needs one has none.
+
+    What a model writes greedily never has the probability 0.
+    """
+    if not set(PROBABILITIES) <= set(table.columns):
+        return table
+    answered, mean = (table.columns.index(name) for name in (ANSWERED, PROBABILITIES[0]))
+    probabilities = [row.values[mean] for row in table.rows if row.values[answered]]
+    if probabilities and all(probabilities):
+        return table
+    columns = tuple(name for name in table.columns if name not in PROBABILITIES)
+    indices = [table.columns.index(name) for name in columns]
+    rows = (
+        dataclasses.replace(row, values=tuple(row.values[index] for index in indices)) for row in table.rows
+    )
+    return Table(columns=columns, rows=tuple(rows))
 
 
 def draws_for(case: Case, fact: Fact) -> random.Random:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged, strip_wrapping
+from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import (
     Answers,
@@ -16,6 +17,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    probability_values,
     question_of,
     question_request,
 )
@@ -23,7 +25,7 @@ from pytest_kbrel.probes.grading import UNPARSABLE, is_variant_of, judged, judge
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
 from pytest_kbrel.records import Ask, Case, Fact, HeadToTailSettings, Outcome, Shot, Table
 
-COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", ANSWERED, *PROBABILITIES)
 
 
 def run(case: Case) -> ProbeRun:
@@ -94,6 +96,8 @@ def _outcome(case: Case, fact: Fact, answers: Answers, verdicts: Mapping[str, Ju
     if missing:
         # A missing answer earns nothing, or accuracy, hallucination and missing rate would not add up to 1.
         scores = {name: float(name == "missing") for name in scores}
+    right, answered = bool(scores["correct"]), not (missing or unparsable)
+    scores |= probability_values(response, right=right, answered=answered)
     return Outcome(
         fact_id=fact.id,
         question=question_of(case, fact),

@@ -100,6 +100,9 @@ class Generated:
 
     ``thought`` is what the model thought before it answered, without the marks around it, in
     ``thought_tokens`` tokens (0 where a server does not say); it is no part of ``text`` and ``token_ids``.
+    ``probability`` is the mean probability (0..1) of the text's tokens, the one that ended it left out, and
+    ``first_probability`` that of the first; of an empty text both are that of its end. They are ``None``
+    where the backend has none.
     """
 
     text: str
@@ -110,6 +113,8 @@ class Generated:
     steps: tuple[Step, ...] = ()
     thought: str = ""
     thought_tokens: int = 0
+    probability: float | None = None
+    first_probability: float | None = None
 
 
 @record

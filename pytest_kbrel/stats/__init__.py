@@ -31,7 +31,7 @@ from pytest_kbrel.stats.estimates import (
     z_of,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
-from pytest_kbrel.stats.intervals import bootstrap, estimate, jackknife, left_out, ratio_low, wilson
+from pytest_kbrel.stats.intervals import bootstrap, bootstrap_rows, estimate, jackknife, left_out, ratio_low, wilson
 from pytest_kbrel.stats.paired_rates import (
     drop_p,
     fewest_lost,
@@ -85,6 +85,7 @@ __all__ = [
     "Statistic",
     "benjamini_hochberg",
     "bootstrap",
+    "bootstrap_rows",
     "boundaries",
     "cluster_df",
     "clustered_mean",

@@ -165,8 +165,28 @@ def bootstrap(
     for weight, sample in terms:
         parts = [(n @ values, n.sum(axis=1)) for n, values in zip(counts, sample.values, strict=True)]
         drawn += weight * np.asarray(statistic(parts))
-    drawn = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return _percentiles(drawn, level)
+
+
+def bootstrap_rows(
+    statistic: Callable[[Array], Array], n: int, *, seed: int, draws: int = 1000, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return the percentile interval of a statistic of ``n`` facts that is no function of column totals.
+
+    ``statistic`` takes how often each fact was drawn, shape (draws, n), and returns shape (draws,). Draws in
+    which it is undefined are left out.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = []
+    step = max(1, _AT_ONCE // n)
+    for start in range(0, draws, step):
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=min(step, draws - start)).astype(float)
+        drawn.append(statistic(counts))
+    return _percentiles(np.concatenate(drawn), level)
+
+
+def _percentiles(drawn: Array, level: float) -> tuple[float, float]:
+    low, high = np.quantile(drawn[~np.isnan(drawn)], [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -182,6 +202,8 @@ def _counts(sample: Sample, draws: int, rng: np.random.Generator) -> list[Array]
     return [drawn[:, rows] for rows in sample.clusters]
 
 
+# How many counts of drawn facts are in memory at once.
+_AT_ONCE = 1 << 21
 # Shares below this are none.
 _LEAST = 1e-6
 # How far below the ratio to look where the test is undecided at the ratio itself.

@@ -200,6 +200,11 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
         raise ValueError(
             f"{key!r} of {metric.name}: it is a share of changed answers by itself; allowed: max"
         )
+    if GATE_RULES[rule].relative and not metric.comparable:
+        raise ValueError(
+            f"{key!r} of {metric.name}: it depends on the order or the bins of all facts, so that no test "
+            f"says how surely it changed; allowed: {plain_rule(metric)}, or {key!r} of brier"
+        )
     _check(key, rule, bound, metric)
     return rule, bound
 

@@ -258,22 +258,29 @@ def _change_gate() -> Schema:
 
 def _shape(metric: Metric, controlled: bool) -> str:
     """Return the name of the schema of gates on a metric, shared by metrics of one range and direction."""
-    return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{'-controlled' if controlled else ''}"
+    ending = "-controlled" if controlled else "" if metric.comparable else "-value"
+    return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{ending}"
 
 
 def _gate(metric: Metric, controlled: bool) -> Schema:
-    defined = [rule for rule in GATE_RULES.values() if metric.low >= 0 or not rule.ratio]
+    defined = [
+        rule
+        for rule in GATE_RULES.values()
+        if (metric.low >= 0 or not rule.ratio) and (metric.comparable or not rule.relative)
+    ]
     bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
     rules: Schema = {rule.name: bounds[rule.name] for rule in defined if not rule.controlled}
     rules.update({name: rules[rule] for name, rule in SAME.items() if rule in rules})
     if controlled:
         rules.update({rule.name: bounds[rule.name] for rule in defined if rule.controlled})
-    plain, drop = bounds[plain_rule(metric)], bounds["max_drop"]
+    plain = bounds[plain_rule(metric)]
     rules[DIRECTED] = plain
-    rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
-    rules[ABSOLUTE_CHANGE] = {"type": "number", "maximum": 0, "minimum": metric.low - metric.most}
-    if metric.better == "higher" and metric.low >= 0:
-        rules[RELATIVE_CHANGE] = {"type": "number", "exclusiveMinimum": -1, "maximum": 0}
+    if metric.comparable:
+        drop = bounds["max_drop"]
+        rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
+        rules[ABSOLUTE_CHANGE] = {"type": "number", "maximum": 0, "minimum": metric.low - metric.most}
+        if metric.better == "higher" and metric.low >= 0:
+            rules[RELATIVE_CHANGE] = {"type": "number", "exclusiveMinimum": -1, "maximum": 0}
     plain = {**plain, "description": f"A bare number means {plain_rule(metric)}."}
     return {"anyOf": [plain, _object(rules, minProperties=1)]}
 

@@ -20,7 +20,7 @@ from pytest_kbrel.models.hf.kv_cache import Layers, SlotMove, preallocated_cache
 from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import Row
 from pytest_kbrel.models.hf.scorer import encoder_outputs, right_padded, row_inputs, takes_position_ids
-from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.hf.stopping import Continuation, Endings, probability_of
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest
 
@@ -40,7 +40,7 @@ class RunningSequence:
         self.slots = list(slots)
         self.token_ids: list[int] = []
         self.is_finished = False
-        # Of each token the probability or logit, and that of the watched token.
+        # Of each token the probability, and that of the watched token.
         self._values: list[tuple[float, float | None]] = []
         self._endings = endings
         self._masks = [endings.mask(stop) for stop in request.stop]
@@ -57,7 +57,7 @@ class RunningSequence:
         return watch[step] if self.request.steps and step < len(watch) else None
 
     def append(self, token: int, value: float, watched: float | None) -> None:
-        """Append a token, of which ``value`` is the probability or the logit."""
+        """Append a token, of which ``value`` is the probability."""
         self.token_ids.append(token)
         self._values.append((value, watched))
         self.is_finished = (
@@ -81,13 +81,15 @@ def append_next_tokens(
 ) -> None:
     """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
     scores = logits.float()
-    if any(sequence.request.steps for sequence in sequences):
+    with_steps = any(sequence.request.steps for sequence in sequences)
+    if with_steps:
         scores = scores.softmax(-1)
     on_cpu = scores.device.type == "cpu"
     # PyTorch's own search for the greatest takes ten times as long.
     best = torch.from_numpy(scores.numpy().argmax(-1)) if on_cpu else scores.argmax(-1)
     # The greatest is not a number as soon as one of the row's values is not.
-    values = scores.gather(-1, best[:, None])[:, 0].tolist()
+    greatest = scores.gather(-1, best[:, None])[:, 0]
+    values = (greatest if with_steps else probability_of(greatest, scores)).tolist()
     tokens = best.tolist()
     for sequence, row in zip(sequences, rows, strict=True):
         if not sequence.is_finished:

@@ -32,6 +32,7 @@ class Continuation:
     """A continuation: ``token_ids`` include the token that ended it.
 
     ``thought`` is what the model thought before, in ``thought_tokens`` tokens; neither is part of the rest.
+    ``probability`` and ``first_probability`` are those of :class:`pytest_kbrel.records.Generated`.
     """
 
     text: str
@@ -40,6 +41,25 @@ class Continuation:
     steps: tuple[Step, ...] = ()
     thought: str = ""
     thought_tokens: int = 0
+    probability: float | None = None
+    first_probability: float | None = None
+
+    def with_probabilities(self, values: Sequence[float]) -> Continuation:
+        """Return the continuation with the probability of its text; ``values`` are those of its tokens."""
+        mean, first = answer_probability(values, ended=self.finish == "stop")
+        return dataclasses.replace(self, probability=mean, first_probability=first)
+
+
+def answer_probability(values: Sequence[float], *, ended: bool) -> tuple[float | None, float | None]:
+    """Return the mean probability of an answer's tokens, and that of the first; ``None`` without tokens.
+
+    With ``ended`` the last one ended the answer, and counts only where there is no other. Both are rounded to
+    six digits: the seventh depends on what else is in a batch.
+    """
+    if not values:
+        return None, None
+    text = [min(value, 1.0) for value in (values[:-1] if ended and len(values) > 1 else values)]
+    return round(math.fsum(text) / len(text), 6), round(text[0], 6)
 
 
 class Endings:
@@ -111,12 +131,18 @@ class Endings:
     def continuation(
         self, ids: Ids, steps: Sequence[tuple[int, float, float | None]], request: GenerateRequest
     ) -> Continuation | Failed:
-        """Return :meth:`cut` with its steps, each of token id, probability and that of the watched token."""
+        """Return :meth:`cut` with its probability and, where asked for, its steps.
+
+        Each of ``steps`` is a token's id and probability, and that of the watched token. Of beams they are
+        the most probable tokens, not those of the answer, which then has no probability.
+        """
         end = self.cut(ids, request.stop)
         if request.num_beams == 1:
             steps = steps[: len(end.token_ids)]
         if any(not math.isfinite(value) for _, value, _ in steps):
             return Failed(error="not a number among the model's logits")
+        if request.num_beams == 1:
+            end = end.with_probabilities([value for _, value, _ in steps])
         if not request.steps:
             return end
         records = tuple(
@@ -154,6 +180,12 @@ class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
         return done
 
 
+def probability_of(greatest: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return the probabilities of each row's ``greatest`` logits, shape (rows,); NaN where no number is."""
+    # A softmax would write as many numbers again as there are logits.
+    return (greatest - logits.logsumexp(-1)).exp()
+
+
 class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
     """Records each step's most probable token of every first beam; the scores stay as they are."""
 
@@ -164,11 +196,13 @@ class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
         self.steps: list[list[tuple[int, float, float | None]]] = [[] for _ in watch]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        first = scores[:: self._beams]
+        first = scores[:: self._beams].float()
         if self._with_probabilities:
-            first = first.float().softmax(-1)
+            first = first.softmax(-1)
         # The maximum is not a number as soon as one of the row's values is not.
         values, tokens = first.max(-1)
+        if not self._with_probabilities:
+            values = probability_of(values, first)
         step = len(self.steps[0])
         for row, (value, token) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             watched = None

@@ -323,10 +323,13 @@ def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> C
     end = endings.cut(reply.token_ids, request.stop)
     if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
         return None
-    if not request.steps:
-        return end
     steps: list[Step] = []
     try:
+        end = end.with_probabilities(
+            [probability(step, token) for token, step in zip(end.token_ids, reply.steps, strict=False)]
+        )
+        if not request.steps:
+            return end
         for index, (token, step) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
             watched = request.watch[index] if index < len(request.watch) else None
             steps.append(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import chosen_option
 from pytest_kbrel.judges.rules import Judged, strip_wrapping
+from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
     Answers,
@@ -19,6 +20,7 @@ from pytest_kbrel.probes.base import (
     collect,
     digest_of,
     draws_for,
+    probability_values,
     question_of,
     question_request,
 )
@@ -44,7 +46,7 @@ from pytest_kbrel.records import (
 COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
     *UNINFORMATIVE,
-    *("unparsable", "choices", "choices_unread"),
+    *("unparsable", "choices", "choices_unread", ANSWERED, *PROBABILITIES),
 )
 MAJORITY = "majority"
 SHUFFLED = ("shuffled_right", "shuffled_correct", "shuffled_wrong")
@@ -170,6 +172,7 @@ class _Probe:
             "distractors_alike": self.alike.get(fact.id, 0.0),
             "distractors_length": length_ratio(fact) if fact.id in self.alike else 0.0,
             **self._controlled(fact, correct, wrong),
+            **probability_values(response, right=bool(correct), answered=_asserts(verdict)),
         }
         return Outcome(
             fact_id=fact.id,
