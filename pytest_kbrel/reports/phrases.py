@@ -345,10 +345,7 @@ def positive_controls(run: Run) -> str:
     failed = f"{len(tried) - len(missed)} of {count(len(tried), 'gate')}"
     more = f" and {len(missed) - _MOST_CONTROLS} more" if len(missed) > _MOST_CONTROLS else ""
     missing = f"; not: {', '.join(missed[:_MOST_CONTROLS])}{more}" if missed else ""
-    return (
-        f"positive control: {failed} would have failed a loss of twice what they allow "
-        f"({ends}){missing}"
-    )
+    return f"positive control: {failed} would have failed a loss of twice what they allow ({ends}){missing}"
 
 
 def _unsupported(run: Run) -> Iterator[str]:

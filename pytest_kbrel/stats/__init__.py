@@ -31,7 +31,15 @@ from pytest_kbrel.stats.estimates import (
     z_of,
 )
 from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
-from pytest_kbrel.stats.intervals import bootstrap, bootstrap_rows, estimate, jackknife, left_out, ratio_low, wilson
+from pytest_kbrel.stats.intervals import (
+    bootstrap,
+    bootstrap_rows,
+    estimate,
+    jackknife,
+    left_out,
+    ratio_low,
+    wilson,
+)
 from pytest_kbrel.stats.paired_rates import (
     drop_p,
     fewest_lost,

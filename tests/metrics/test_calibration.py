@@ -74,7 +74,9 @@ def test_a_weight_counts_a_fact_so_often(statistic):
     rows = np.stack([rng.random(60) < 0.8, rng.random(60) < 0.5, rng.random(60).round(1)], axis=1) * 1.0
     counts = rng.multinomial(60, np.full(60, 1 / 60), size=5).astype(float)
     repeated = [rows[np.repeat(np.arange(60), one.astype(int))] for one in counts]
-    assert statistic(rows, counts) == pytest.approx([float(statistic(one, np.ones(len(one)))) for one in repeated])
+    assert statistic(rows, counts) == pytest.approx(
+        [float(statistic(one, np.ones(len(one)))) for one in repeated]
+    )
 
 
 def test_a_table_without_probabilities_has_the_selective_risk_only():

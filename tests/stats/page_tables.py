@@ -1,4 +1,4 @@
-"""The figures of docs/statistics.md, computed; ``python -m tests.stats.page_tables`` prints them for the page."""
+"""The figures of docs/statistics.md, computed; ``python -m tests.stats.page_tables`` prints them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def drawn_spread() -> Iterator[str]:
     for line in (ROOT / "suites/world/facts.jsonl").read_text(encoding="utf-8").splitlines():
         of = json.loads(line)
         names = {key: of[key] for key in ("relation", "subject", "object")}
-        facts.setdefault(of["relation"], []).append(Fact(id=of.get("id") or f"{of['relation']}:{of['subject']}", **names))
+        facts.setdefault(of["relation"], []).append(
+            Fact(id=of.get("id") or f"{of['relation']}:{of['subject']}", **names)
+        )
     for relation in ("P17", "P131", "P37", "P38", "P30", "P282"):
         draws = (sample(facts[relation], 100, 0, cluster) for cluster in ("fact", "object"))
         yield row(relation, len(facts[relation]), *(f"{effective(draw):.0f}" for draw in draws))
@@ -192,7 +194,8 @@ def simulated_steps_told() -> Iterator[str]:
     runs = 10_000
     better, end, p = simulated_steps(runs)
     yield (
-        f"of {runs:,} random slices with clusters one more lost fact lowered the worse end in {end / runs:.1%}, "
+        f"of {runs:,} random slices with clusters one more lost fact lowered the worse end in "
+        f"{end / runs:.1%}, "
         f"raised p in {p / runs:.1%}, and made the verdict better in {better / runs:.2%}"
     ).replace("%", " %")
 
