@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from pytest_kbrel.models.scripted import Probabilities, ScriptedModel, ScriptRule
+from pytest_kbrel.models.script import Probabilities, ScriptRule
+from pytest_kbrel.models.scripted import ScriptedModel
 
 
 class FunctionModel(ScriptedModel):

@@ -22,7 +22,7 @@ from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import digest_of_tensors, read_config, weight_files
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.scripted import read_script
+from pytest_kbrel.models.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.reports.responses import read_responses

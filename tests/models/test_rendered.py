@@ -9,7 +9,8 @@ import transformers as tf
 
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.scripted import Script, ScriptedModel, ScriptRule
+from pytest_kbrel.models.script import Script, ScriptRule
+from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest

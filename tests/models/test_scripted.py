@@ -13,7 +13,8 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import backend_of, check_spec, gives_probabilities, open_model, read_spec
-from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted, read_script
+from pytest_kbrel.models.script import read_script
+from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
 
 SCRIPT = """\

@@ -1,0 +1,286 @@
+"""Script files: rules from prompts to answers, for the scripted model.
+
+A script is YAML or JSON Lines with rules from prompts to answers:
+
+    rules:
+      - contains: capital of France
+        text: Paris
+        probability: {Paris: 0.9, Rome: 0.05}
+      - pattern: 'capital of (\\w+)\\?$'
+        text: 'The city of \\1'
+      - prompt: Where is Atlantis?
+        error: out of memory
+    default:
+      text: unsure
+      probability: 0.01
+
+In a JSON Lines file each line is one rule; the default is a line ``{"default": {...}}``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pytest_kbrel.bounds import DELAY
+from pytest_kbrel.errors import ModelError, SuiteError
+from pytest_kbrel.facts.located import Entry, Node, json_rows, read_document
+from pytest_kbrel.records import record
+
+ENDINGS = ".yaml, .yml or .jsonl"
+_CONDITIONS = ("prompt", "contains", "pattern")
+_OUTCOMES = ("text", "steps", "probability", "error", "delay", "crash")
+
+Probabilities = float | tuple[float, ...]
+"""One probability for all tokens, or one for each."""
+
+
+class ScriptedError(Exception):
+    """Raised for a request without an answer: no rule matches, or a rule scripts an error."""
+
+
+@record
+class ScriptedStep:
+    """Step of a scripted answer: a token's text and probability, and that of the watched token."""
+
+    token: str
+    probability: float
+    watched: float | None = None
+
+
+@record
+class ScriptRule:
+    """Rule of a script: a condition on the prompt, an answer, a fault; any of them may be absent.
+
+    ``prompt`` is the whole prompt, ``contains`` a part of it, ``pattern`` a regular expression that is found
+    in it. ``probability`` is that of a scored continuation's tokens: for any continuation, or by
+    continuation (without the spaces around it). ``error`` is the text of a failed response, ``delay`` is in
+    seconds, ``crash`` the exit status of the process, negative for the number of a signal.
+    """
+
+    prompt: str | None = None
+    contains: str | None = None
+    pattern: re.Pattern[str] | None = None
+    text: str | None = None
+    steps: tuple[ScriptedStep, ...] = ()
+    probability: Probabilities | Mapping[str, Probabilities] | None = None
+    error: str = ""
+    delay: float = 0.0
+    crash: int | None = None
+
+    def match(self, prompt: str) -> Callable[[str], str] | None:
+        """Return the function that fills a text's groups (``\\1``) if ``prompt`` matches, else ``None``."""
+        if self.prompt is not None and self.prompt != prompt:
+            return None
+        if self.contains is not None and self.contains not in prompt:
+            return None
+        if self.pattern is None:
+            return str
+        match = self.pattern.search(prompt)
+        return None if match is None else match.expand
+
+    @property
+    def identity(self) -> object:
+        """Everything but the faults, as JSON data; ``None`` for a rule without an answer."""
+        if self.text is None and not self.steps and self.probability is None:
+            return None
+        steps = [[step.token, step.probability, step.watched] for step in self.steps]
+        pattern = None if self.pattern is None else self.pattern.pattern
+        probability = dict(self.probability) if isinstance(self.probability, Mapping) else self.probability
+        return [self.prompt, self.contains, pattern, self.text, steps, probability]
+
+
+@record
+class Script:
+    """Script with its ``rules`` in the order of the file, the default last."""
+
+    path: Path
+    rules: tuple[ScriptRule, ...]
+
+    @property
+    def digest(self) -> str:
+        """Return the sha256 (hex) of all answers, without faults."""
+        answers = [rule.identity for rule in self.rules if rule.identity is not None]
+        return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
+
+    def text(self, prompt: str) -> tuple[str, tuple[ScriptedStep, ...]]:
+        """Return the text after ``prompt`` with its steps; raise ``ScriptedError`` if no rule has one."""
+        for rule in self.rules:
+            if rule.text is None and not rule.steps:
+                continue
+            expand = rule.match(prompt)
+            if expand is not None:
+                text = "".join(step.token for step in rule.steps) if rule.text is None else expand(rule.text)
+                return text, rule.steps
+        raise ScriptedError(self._no_rule("text", prompt))
+
+    def probability(self, prompt: str, continuation: str) -> Probabilities:
+        """Return the probabilities of a continuation's tokens; raise ``ScriptedError`` if no rule has any."""
+        for rule in self.rules:
+            probability = rule.probability
+            if isinstance(probability, Mapping):
+                probability = probability.get(continuation.strip())
+            if probability is not None and rule.match(prompt) is not None:
+                return probability
+        raise ScriptedError(self._no_rule("probability", prompt))
+
+    def faults(self, prompt: str) -> tuple[ScriptRule, ...]:
+        """Return the rules for ``prompt`` that have a fault, in order."""
+        faulty = (rule for rule in self.rules if rule.error or rule.delay or rule.crash is not None)
+        return tuple(rule for rule in faulty if rule.match(prompt) is not None)
+
+    def _no_rule(self, key: str, prompt: str) -> str:
+        shown = prompt if len(prompt) <= 200 else "..." + prompt[-197:]
+        return f"{self.path}: no rule with `{key}` matches {shown!r}; a `default` would answer all others"
+
+
+def read_script(path: Path) -> Script:
+    """Read a script file.
+
+    Raises :class:`ModelError` with file and line for another file format, an unknown key, a rule without
+    answer and fault, a wrong regular expression, or a value of the wrong kind.
+    """
+    if path.suffix not in (".yaml", ".yml", ".jsonl"):
+        raise ModelError(f"{path}: a script is a file of {ENDINGS}; found {path.suffix or 'no ending'}")
+    try:
+        rules, default = _json_lines(path) if path.suffix == ".jsonl" else _yaml(path)
+        script_rules = [_rule(node, _CONDITIONS) for node in rules]
+        script_rules += [_rule(default, ())] if default is not None else []
+    except SuiteError as error:
+        raise ModelError(str(error)) from None
+    if not script_rules:
+        raise ModelError(f"{path}: a script needs `rules` or a `default`, and has neither")
+    return Script(path=path, rules=tuple(script_rules))
+
+
+def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:
+    entries = read_document(path).keys("a script", ("rules", "default"))
+    rules = entries["rules"].node.items("`rules`", "rules") if "rules" in entries else ()
+    return rules, entries["default"].node if "default" in entries else None
+
+
+def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
+    rules: list[Node] = []
+    default = None
+    for line, row in json_rows(path, "one rule a line is needed"):
+        if isinstance(row, SuiteError):
+            raise row
+        node = _located(path, line, row)
+        if "default" not in row:
+            rules.append(node)
+        elif default is not None:
+            raise node.error("a second default; the first is on line " + str(default.line))
+        else:
+            default = node.keys("the line of the default", ("default",))["default"].node
+    return tuple(rules), default
+
+
+def _located(path: Path, line: int, value: object) -> Node:
+    if isinstance(value, dict):
+        entries = {key: Entry(line=line, node=_located(path, line, item)) for key, item in value.items()}
+        return Node(path=path, line=line, value=entries)
+    if isinstance(value, list):
+        return Node(path=path, line=line, value=tuple(_located(path, line, item) for item in value))
+    assert value is None or isinstance(value, (str, int, float))
+    return Node(path=path, line=line, value=value)
+
+
+def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
+    what = "a rule" if conditions else "the default"
+    entries = {key: entry.node for key, entry in node.keys(what, (*conditions, *_OUTCOMES)).items()}
+    if conditions and len(entries.keys() & set(conditions)) != 1:
+        raise node.error(
+            f"a rule has one of {', '.join(conditions)}; found: {', '.join(entries) or 'nothing'}"
+        )
+    if not entries.keys() & set(_OUTCOMES):
+        raise node.error(f"{what} needs one of {', '.join(_OUTCOMES)}")
+    rule = ScriptRule(
+        prompt=_text(entries, "prompt"),
+        contains=_text(entries, "contains"),
+        pattern=_pattern(entries["pattern"]) if "pattern" in entries else None,
+        text=_text(entries, "text"),
+        steps=tuple(map(_step, entries["steps"].items("`steps`", "steps"))) if "steps" in entries else (),
+        probability=_probability(entries["probability"]) if "probability" in entries else None,
+        error=entries["error"].text("`error`") if "error" in entries else "",
+        delay=float(entries["delay"].number("`delay`", f"{DELAY}, in seconds", DELAY))
+        if "delay" in entries
+        else 0.0,
+        crash=_exit_status(entries["crash"]) if "crash" in entries else None,
+    )
+    if rule.pattern is not None and rule.text is not None:
+        _check_groups(entries["text"], rule.pattern, rule.text)
+    return rule
+
+
+def _text(entries: Mapping[str, Node], key: str) -> str | None:
+    if key not in entries:
+        return None
+    value = entries[key].value
+    if not isinstance(value, str) or (key in _CONDITIONS and not value):
+        raise entries[key].wrong(f"`{key}`", "text" if key == "text" else "text, not empty")
+    return value
+
+
+def _pattern(node: Node) -> re.Pattern[str]:
+    try:
+        return re.compile(_text({"pattern": node}, "pattern") or "")
+    except (re.error, OverflowError, RecursionError) as error:
+        raise node.error(f"not a regular expression: {node.value!r} ({error})") from None
+
+
+def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
+    try:
+        # The template's groups are checked even if nothing matches.
+        pattern.sub(text, "")
+    except (re.error, IndexError) as error:
+        raise node.error(f"`text` is filled from the pattern's groups, as re.sub does: {error}") from None
+
+
+def _step(node: Node) -> ScriptedStep:
+    entries = {
+        key: entry.node
+        for key, entry in node.keys("a step", ("token", "probability", "watched"), ("token",)).items()
+    }
+    token = entries["token"].value
+    if not isinstance(token, str):
+        raise entries["token"].wrong("`token`", "text")
+    return ScriptedStep(
+        token=token,
+        probability=_share(entries["probability"]) if "probability" in entries else 1.0,
+        watched=_share(entries["watched"]) if "watched" in entries else None,
+    )
+
+
+def _probability(node: Node) -> Probabilities | Mapping[str, Probabilities]:
+    if isinstance(node.value, dict):
+        return {name.strip(): _probabilities(entry.node) for name, entry in node.value.items()}
+    return _probabilities(node)
+
+
+def _probabilities(node: Node) -> Probabilities:
+    if isinstance(node.value, tuple):
+        return tuple(map(_share, node.items("`probability`", "probabilities")))
+    return _share(node)
+
+
+def _share(node: Node) -> float:
+    """Return a probability; NaN plays a broken model."""
+    value = node.value
+    if isinstance(value, float) and math.isnan(value):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise node.wrong("a probability", "a number from 0 to 1, or .nan")
+    return float(value)
+
+
+def _exit_status(node: Node) -> int:
+    """Return an exit status; ``true`` stands for the signal that ends a process at once."""
+    if node.value is True:
+        return -9
+    if isinstance(node.value, bool) or not isinstance(node.value, int) or not 0 <= node.value <= 255:
+        raise node.wrong("`crash`", "true, or an exit status from 0 to 255")
+    return node.value
