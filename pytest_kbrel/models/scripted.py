@@ -151,7 +151,8 @@ class ScriptedModel:
         self, prompt: str, scripted: Sequence[ScriptedStep], words: Sequence[str]
     ) -> tuple[float | None, float | None]:
         """Return the mean probability of the words and that of the first, ``None`` if none is scripted."""
-        values: Probabilities = tuple(step.probability for step in scripted)
+        # Of a text that was cut short only the words that are left count.
+        values: Probabilities = tuple(step.probability for step in scripted)[: len(words) or 1]
         if not scripted:
             try:
                 values = self._answers.probability(prompt, " ".join(words))
@@ -159,9 +160,9 @@ class ScriptedModel:
                 return None, None
         if not isinstance(values, tuple):
             return float(values), float(values)
-        # Of a text that was cut short only the words that are left count.
-        values = values[: len(words) or 1]
-        return math.fsum(values) / len(values), values[0]
+        if not scripted and len(values) != len(words):
+            return None, None
+        return math.fsum(values) / len(values), float(values[0])
 
     def _steps(
         self, request: GenerateRequest, scripted: Sequence[ScriptedStep], words: Sequence[str]

@@ -8,6 +8,7 @@ from pytest_kbrel.catalogue.metrics import CONTROLS, OVERALL_METRICS, SLICE_METR
 from pytest_kbrel.gates.figures import pooled_figures
 from pytest_kbrel.metrics import metrics_for
 
+PROBABILITIES = ("answered", "answer_prob", "first_prob", "squared_error")
 MONITOR_COLUMNS = (
     *("kept", "pfd", "ird", "term", "anchor", "ablated:0", "cell:positive:0", "cell:none:0", "cell:none:1"),
     *("cell:negative1:0", "calls:monitor", "calls:study", "tokens:monitor", "tokens:study"),
@@ -17,10 +18,11 @@ RELIABILITY_COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "repetition", "none"),
     *("choices", "choices_unread"),
     *("unsure", "unparsable", "majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
+    *PROBABILITIES,
 )
 COLUMNS = {
     "monitor": MONITOR_COLUMNS,
-    "head_to_tail": ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable"),
+    "head_to_tail": ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", *PROBABILITIES),
     "reliability": RELIABILITY_COLUMNS,
 }
 SLICES = [

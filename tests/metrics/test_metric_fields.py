@@ -15,6 +15,7 @@ SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.in
 RATE = True
 VACUOUS = True
 FACT, KEPT = "no fact", "no fact was kept"
+ANSWER = "no answer was right or wrong"
 ANCHOR = "no fact was kept, or every primary anchor has probability 0"
 CORRECT, WRONG, CHOICE = "no correct answer", "no wrong answer", "no multiple-choice question was asked"
 DRAWN = "no distractors were drawn by kind"
@@ -24,13 +25,15 @@ MONITOR_COLUMNS = (
     *("cell:none:0", "cell:none:1", "cell:none:2", "cell:positive:0", "cell:negative1:0", "cell:negative2:0"),
     *("calls:monitor", "calls:study", "tokens:monitor", "tokens:study"),
 )
-HEAD_TO_TAIL_COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+PROBABILITIES = ("answered", "answer_prob", "first_prob", "squared_error")
+HEAD_TO_TAIL_COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", *PROBABILITIES)
 RELIABILITY_COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
     *("repetition", "none", "unsure", "unparsable"),
     *("choices", "choices_unread", "distractors", "distractors_written"),
     *("distractors_drawn", "distractors_alike", "distractors_length"),
     *("majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
+    *PROBABILITIES,
 )
 # Of each metric: the better direction, the bounds, whether it is a plain share of facts, the column that
 # counts its facts, why it can be undefined, and whether it is so only where there is nothing bad to measure.
@@ -61,7 +64,15 @@ MONITOR = {
     "saving_calls": ("higher", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
     "saving_tokens": ("higher", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
 }
-HEAD_TO_TAIL = {
+CALIBRATION = {
+    "selective_risk": ("lower", SHARE, RATE, "answered", ANSWER, VACUOUS),
+    "brier": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
+    "auroc": ("higher", SHARE, not RATE, "answered", "no right or no wrong answer", not VACUOUS),
+    "ece": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
+    "accuracy_at_80": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
+    "accuracy_at_50": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
+}
+HEAD_TO_TAIL = CALIBRATION | {
     "accuracy": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
     "hallucination": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
     "missing": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
@@ -87,7 +98,7 @@ BOTH_KINDS = {
     "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
 }
-SEEN = BOTH_KINDS | {
+SEEN = BOTH_KINDS | CALIBRATION | {
     "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
     "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
     "distractors_length": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),

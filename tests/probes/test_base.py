@@ -248,7 +248,8 @@ def test_head_to_tail_of_a_fact_without_answer_expects_nothing():
     oracle = Oracle(say=lambda request: "Oslo")
     (row,) = run_case(make_case(HeadToTailSettings(), UNSEEN), oracle, oracle.keep).table.rows
     assert (row.expected, row.answer) == ("", "Oslo")
-    assert head_to_tail.COLUMNS == ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+    assert head_to_tail.COLUMNS[:7] == ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+    assert head_to_tail.COLUMNS[7:] == ("answered", "answer_prob", "first_prob", "squared_error")
 
 
 def test_an_unanswerable_example_in_domain_is_answered_unsure():

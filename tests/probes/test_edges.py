@@ -157,7 +157,7 @@ def test_the_columns_of_reliable_kb():
     own = (
         *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
         *("repetition", "none", "unsure"),
-        *("unparsable", "choices", "choices_unread"),
+        *("unparsable", "choices", "choices_unread", "answered"),
     )
     fact = replace(FRANCE, negatives=POOL)
     results = {}
@@ -171,7 +171,9 @@ def test_the_columns_of_reliable_kb():
         case = replace(make_case(ReliabilitySettings(choices=1, **settings), fact), controls=controls)
         oracle = Oracle(say=lambda request: "unsure")
         results[name] = run_case(case, oracle, oracle.keep).table.columns
-    assert reliability.COLUMNS == results["own"] == results["none"] == own
+    assert results["own"] == results["none"] == own
+    # The model has no probabilities.
+    assert reliability.COLUMNS == (*own, "answer_prob", "first_prob", "squared_error")
     assert results["majority"] == (*results["own"], "majority")
     assert results["asked"] == (*results["own"], "shuffled_right", "shuffled_correct", "shuffled_wrong")
     assert results["written"] == (*results["own"], "distractors", "distractors_written")

@@ -28,9 +28,10 @@ from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 def test_an_answer_is_right_wrong_or_missing(answer, label, values):
     oracle = Oracle(say=lambda request: answer)
     table = run_case(make_case(HeadToTailSettings(), FRANCE), oracle, oracle.keep).table
-    assert table.columns == ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+    columns = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", "answered")
+    assert table.columns == columns
     assert table.rows[0].label == label
-    assert table.rows[0].values == pytest.approx(values)
+    assert table.rows[0].values == pytest.approx((*values, float(label != "uninformative")))
 
 
 def test_few_shot_shows_one_answer_and_one_unsure_and_zero_shot_none():
@@ -110,7 +111,7 @@ def test_the_judge_in_force_decides_what_is_correct_and_the_rules_stand_beside_i
     monkeypatch.setattr(head_to_tail, "judged", judging)
     oracle = Oracle(say=lambda request: answer)
     row = run_case(make_case(HeadToTailSettings(), FRANCE), oracle, oracle.keep).table.rows[0]
-    assert row.values == pytest.approx(values)
+    assert row.values == pytest.approx((*values, float(not (values[1] or values[6]))))
     assert (row.label, row.rule) == (judgement.label, judgement.rule)
 
 
