@@ -21,9 +21,11 @@ from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import AggregateCase, Case, Fact, Gate, Looks, Relation
 from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.responses import read_responses
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_result, made_suite
+from tests.plugin.conftest import KNOWS, OVERCONFIDENT
 from tests.stub_config import StubConfig
 
 WIDE = Gate(metric="accuracy", rule="max_drop", bound=0.3, beyond=0.01)
@@ -241,3 +243,55 @@ def test_the_notes_of_a_run_count_the_facts_asked() -> None:
         cases=(made_result(looks=looks), made_result(looks=other), made_result()),
     )  # fmt: skip
     assert "asked until decided: 124 of 220 facts" in list(phrases.run_notes(cast(Any, run)))
+
+
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 100, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {ur: {max_drop: 0.3}}
+"""
+
+
+def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
+    pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any, distribution_args: list[str]
+) -> None:
+    mini_suite(SUITE)
+    pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
+    flags = ("suites", "--kb-baseline=prod", *distribution_args)
+    result = pytester.runpytest(OVERCONFIDENT, *flags, "--kb-until-decided")
+    assert result.ret == 1
+    cases = {case["slice"]: case for case in slices()}
+    unseen = cases["unseen-zero-shot"]
+    assert unseen["verdict"] == "fail"
+    assert unseen["looks"]["facts"] == 100
+    assert unseen["n"] == unseen["looks"]["asked"] < 100
+    # One case of the slices has no gate against the baseline, and is asked at once.
+    assert cases["seen-zero-shot"]["looks"]["of"] == 1
+    where = f"*decided after {unseen['n']} of 100 facts: unseen-zero-shot"
+    result.stdout.fnmatch_lines([f"asked until decided: {12 + unseen['n']} of 112 facts", where])
+    assert report()["settings"]["until_decided"] == "all"
+    again = pytester.runpytest("--kb-from-run=kbrel-report", *flags, "--kb-output-path=again")
+    assert again.ret == 1
+    assert slices("again")[0]["looks"] == slices()[0]["looks"]
+    assert comparable(report("again")) == comparable(report())
+    record, replay = (pytester.path / folder / "responses.jsonl" for folder in ("kbrel-report", "again"))
+    assert record.read_bytes() == replay.read_bytes()
+
+
+def test_a_budget_on_the_command_line_bounds_the_facts_asked(
+    pytester: pytest.Pytester, mini_suite: Any, slices: Any
+) -> None:
+    mini_suite(SUITE)
+    flags = (f"--kb-model={KNOWS}", f"--kb-baseline-model={KNOWS}")
+    pytester.runpytest(*flags, "--kb-until-decided=40", "suites")
+    assert sum(case["n"] for case in slices()) <= 40
+    refused = pytester.runpytest(*flags, "--kb-until-decided", "suites")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*--kb-until-decided: found 'suites'; allowed: *"])
+    off = pytester.runpytest(*flags, "--kb-until-decided=off", "suites")
+    assert off.ret == 0
+    assert all(case["looks"] is None for case in slices())
