@@ -95,7 +95,6 @@ def gate_powers(
     let pass. ``paired``: the comparison is one fact by fact.
     """
     by_name = {figure.name: figure for figure in figures}
-    alpha = stats.sidak(comparisons)
     powers = []
     for gate in gates:
         figure = by_name.get(gate.metric)
@@ -111,7 +110,7 @@ def gate_powers(
         if figure is None:
             powers.append(dataclasses.replace(start, note="no metric of this name is measured"))
         elif GATE_RULES[gate.rule].relative:
-            powers.append(_relative(start, gate, figure, members, alpha, unknown, paired))
+            powers.append(_relative(start, gate, figure, members, comparisons, unknown, paired))
         else:
             powers.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
     return tuple(powers)
@@ -122,10 +121,11 @@ def _relative(
     gate: Gate,
     figure: Figure,
     members: Sequence[Member],
-    alpha: float,
+    comparisons: int,
     unknown: str,
     paired: bool,
 ) -> GatePower:
+    alpha = stats.sidak(comparisons)
     facts = {fact for member in _used(figure, members) for fact in member.facts}
     before = _before(members)
     if before is not None:
@@ -136,7 +136,7 @@ def _relative(
     )
     never = start.never or _tolerance(gate, figure, before)
     if paired and not never:
-        never = _power(gate, figure, members, facts, before, alpha)
+        never = _power(gate, figure, members, facts, before, comparisons)
     needs, false_red = _unchanged(gate, figure, members, before) if paired else ((), None)
     clusters = _clusters(figure, members)
     return dataclasses.replace(
@@ -214,7 +214,7 @@ def _power(
     members: Sequence[Member],
     facts: Collection[str],
     before: Sequence[Table] | None,
-    alpha: float,
+    comparisons: int,
 ) -> str:
     """Return why not even the worst outcome there can be is significant."""
     if before is not None and figure.lacking(before):
@@ -224,14 +224,15 @@ def _power(
     worst, best = extreme(figure, members, worst=True), extreme(figure, members, worst=False)
     if worst is None or (before is None and best is None):
         return ""
+    alpha = stats.sidak(comparisons)
     was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
     for lost in _losses(facts, stats.fewest_flips(alpha)):
         now = [_lost(table, worst, lost) for table in was]
         measurement = measure_figures(
             [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha
         )
-        (result,) = decide([gate], measurement)
-        if result.p is not None and result.p < alpha:
+        (result,) = decide([gate], measurement, comparisons=comparisons)
+        if result.verdict == "fail":
             return ""
     return f"not even the loss of all {len(facts)} facts would be significant (p < {alpha:.2g} is needed)"
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.gates.power import CORRELATION, DISCORDANT, GatePower
+from pytest_kbrel.gates.power import (
+    CHANCES,
+    CORRELATION,
+    DISCORDANT,
+    UNCHANGED,
+    UNCHANGED_CORRELATION,
+    GatePower,
+)
+from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.stats import sidak
+from pytest_kbrel.stats import FAMILY_LEVEL, sidak
 
+# Of the gates that an unchanged model most often fails, so many are named.
+_SHOWN = 3
 _WAYS = {
     "packed": "in packed rows behind shared prefixes",
     "prefix": "behind shared prefixes",
@@ -143,9 +154,15 @@ def _gates(plan: Plan) -> Iterator[str]:
             f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
             f"a correlation of {CORRELATION} (other figures):"
         )
-        rows = [["gate", "n", "allowed", "found from"]]
-        rows += [[*named, _number(n), allowed, smallest] for named, n, allowed, smallest in _alike(relative)]
+        yield (
+            f"facts with which an unchanged model passes in {' and '.join(f'{of:.0%}' for of in CHANCES)} of "
+            f"runs, if {UNCHANGED:.0%} of them change, or with a correlation of {UNCHANGED_CORRELATION}:"
+        )
+        rows = [["gate", "n", "allowed", "found from", *(f"{chance:.0%}" for chance in CHANCES)]]
+        rows += _alike(relative)
         yield from format_table(rows)
+        yield from _false_reds(relative)
+        yield from _few_groups(relative)
     never = [gate for gate in plan.powers if gate.never]
     if never:
         yield ""
@@ -163,14 +180,52 @@ def _by(gates: Sequence[GatePower], key: Callable[[GatePower], str]) -> Iterator
     yield from groups.items()
 
 
-def _alike(gates: Sequence[GatePower]) -> Iterator[tuple[list[str], int, str, str]]:
+def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
     """Yield gates that differ in their slice only as one row."""
-    rows: dict[tuple[str, str, int, str, str], list[GatePower]] = {}
+    rows: dict[tuple[str, ...], list[GatePower]] = {}
     for gate in gates:
-        key = (gate.case.partition("[")[0], gate.metric, gate.n, _allowed(gate), _smallest(gate))
-        rows.setdefault(key, []).append(gate)
-    for (_, metric, n, allowed, smallest), group in rows.items():
-        yield [f"{metric} in {_cases(group)}"], n, allowed, smallest
+        needs = [_needed(number) for number in gate.needs] or ["-"] * len(CHANCES)
+        cells = (_number(gate.n), _allowed(gate), _smallest(gate), *needs)
+        rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(gate)
+    for (_, metric, *cells), group in rows.items():
+        yield [f"{metric} in {_cases(group)}", *cells]
+
+
+def _needed(facts: int | None) -> str:
+    return "none" if facts is None else _number(facts)
+
+
+def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
+    """Yield how often an unchanged model is red by ``never`` in the whole run, with a warning if often."""
+    reds = {gate: gate.false_red for gate in gates if gate.false_red is not None}
+    if not reds:
+        return
+    chance = 1 - math.prod(1 - red for red in reds.values())
+    yield ""
+    gates_in_words = f"{len(reds)} gate{'s' if len(reds) > 1 else ''}"
+    yield f"an unchanged model is red by 'never' in {_percent(chance)} of runs ({gates_in_words})"
+    if chance > FAMILY_LEVEL:
+        worst = sorted(reds, key=lambda gate: -reds[gate])[:_SHOWN]
+        named = [f"{gate.metric} in {_cases([gate])} {_percent(reds[gate])}" for gate in worst]
+        yield (
+            f"warning: that is more than {FAMILY_LEVEL:.0%}, most of it by {', '.join(named)}; allowed: more "
+            "facts, a larger 'never', or none"
+        )
+
+
+def _few_groups(gates: Sequence[GatePower]) -> Iterator[str]:
+    """Yield the slices whose facts share so few answers that hardly anything is decided."""
+    few = {gate.case: gate for gate in gates if gate.groups is not None and gate.groups < FEW_CLUSTERS}
+    if few:
+        yield ""
+        yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
+        for gate in few.values():
+            yield f"  {_cases([gate])}: {_number(gate.n)} facts count as {gate.groups:.1f}"
+        yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
+
+
+def _percent(share: float) -> str:
+    return "less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
 
 
 def _cases(gates: Sequence[GatePower]) -> str:

@@ -12,8 +12,8 @@ from pytest_kbrel import stats
 
 LEVEL = stats.sidak(23)
 
-# Facts with which an unchanged model passes in 80, 90, 98 %, by tolerance and share of flips. The table was
-# searched on a coarser grid that begins at 50: `exact` are the numbers where fewer facts are enough.
+# Facts with which an unchanged model passes in 80, 90 and 98 %, by tolerance and share of flips. The table
+# was searched on a coarser grid that begins at 50: EXACT are the numbers where fewer facts are enough.
 NEEDED = {
     (0.03, 0.01): (210, 239, 347),
     (0.03, 0.02): (285, 347, 493),
