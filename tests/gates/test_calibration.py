@@ -95,7 +95,8 @@ def test_a_gate_compares_no_ranks_with_a_baseline(metric, rule):
 def test_a_suite_with_such_a_gate_is_refused_with_its_line(tmp_path):
     from pytest_kbrel.suites.parse import read_suite_file
 
-    (tmp_path / "facts.jsonl").write_text("", encoding="utf-8")
+    for name in ("facts.jsonl", "relations.yaml"):
+        (tmp_path / name).write_text("", encoding="utf-8")
     suite = tmp_path / "s.kb.yaml"
     suite.write_text(
         "suite: s\nfacts: facts.jsonl\nhead_to_tail:\n  gates:\n    ece: {max_drop: {within: 0.1}}\n",
