@@ -86,7 +86,9 @@ def test_a_gate_compares_no_ranks_with_a_baseline(metric, rule):
     from pytest_kbrel.suites.gates import as_gate
 
     bound = -0.1 if rule == "min_absolute_change" else 0.1
-    with pytest.raises(ValueError, match=rf"'{rule}' of {metric}: .* no test .* allowed: min, or .* of brier"):
+    with pytest.raises(
+        ValueError, match=rf"'{rule}' of {metric}: .* no test .* allowed: min, or .* of brier"
+    ):
         as_gate(rule, bound, METRICS[metric])
     assert as_gate("min", 0.7, METRICS[metric]) == ("min", 0.7)
     assert as_gate("max_drop", 0.1, METRICS["brier"]) == ("max_drop", 0.1)

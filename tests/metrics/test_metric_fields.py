@@ -98,30 +98,34 @@ BOTH_KINDS = {
     "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
 }
-SEEN = BOTH_KINDS | CALIBRATION | {
-    "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    "distractors_length": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
-    "uninformative": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "c_correct": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
-    "ccr": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "cwr": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-    "nccr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    "cr_control_majority": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "cr_control_shuffled": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "ncr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    "c_correct_control_random": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
-    "c_correct_control_shuffled": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
-    "ccr_control_majority": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "ccr_control_random": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "ccr_control_shuffled": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "cwr_control_random": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-    "cwr_control_shuffled": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-    "nccr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    "nccr_control_random": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    "nccr_control_shuffled": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-}
+SEEN = (
+    BOTH_KINDS
+    | CALIBRATION
+    | {
+        "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
+        "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+        "distractors_length": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
+        "uninformative": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
+        "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
+        "c_correct": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
+        "ccr": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
+        "cwr": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
+        "nccr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+        "cr_control_majority": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
+        "cr_control_shuffled": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
+        "ncr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+        "c_correct_control_random": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
+        "c_correct_control_shuffled": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
+        "ccr_control_majority": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
+        "ccr_control_random": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
+        "ccr_control_shuffled": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
+        "cwr_control_random": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
+        "cwr_control_shuffled": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
+        "nccr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+        "nccr_control_random": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+        "nccr_control_shuffled": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
+    }
+)
 UNSEEN = BOTH_KINDS | {
     "ur": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
     "iur": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),

@@ -173,7 +173,7 @@ def test_the_columns_of_reliable_kb():
         results[name] = run_case(case, oracle, oracle.keep).table.columns
     assert results["own"] == results["none"] == own
     # The model has no probabilities.
-    assert reliability.COLUMNS == (*own, "answer_prob", "first_prob", "squared_error")
+    assert (*own, "answer_prob", "first_prob", "squared_error") == reliability.COLUMNS
     assert results["majority"] == (*results["own"], "majority")
     assert results["asked"] == (*results["own"], "shuffled_right", "shuffled_correct", "shuffled_wrong")
     assert results["written"] == (*results["own"], "distractors", "distractors_written")
