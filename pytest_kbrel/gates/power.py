@@ -226,7 +226,9 @@ def _power(
         return ""
     alpha = stats.sidak(comparisons)
     was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
-    for lost in _losses(facts, stats.fewest_flips(alpha)):
+    # A gate may be red by ``never`` without a significant drop.
+    fewest = stats.fewest_flips(alpha) if gate.never is None else 1
+    for lost in _losses(facts, fewest):
         now = [_lost(table, worst, lost) for table in was]
         measurement = measure_figures(
             [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha

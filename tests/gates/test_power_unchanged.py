@@ -86,6 +86,13 @@ def test_of_a_share_recovered_the_tolerance_is_that_of_the_baselines_value() -> 
     assert as_share.false_red == pytest.approx(as_drop.false_red)
 
 
+def test_a_gate_that_is_red_by_never_can_fail_over_few_facts() -> None:
+    """The loss of all six is not significant at the level of 20 cases, but too much for ``never``."""
+    few = answers("++++++")
+    assert "not even the loss of all 6 facts" in foreseen("accuracy", few, bound=0.3).never
+    assert foreseen("accuracy", few, bound=0.3, never=0.5).never == ""
+
+
 def test_what_is_not_known_beforehand_is_not_told() -> None:
     assert foreseen("accuracy", rule="recovery", bound=0.9).needs == ()
     assert foreseen("accuracy_f1").needs == ()
