@@ -18,14 +18,8 @@ from tests.stub_config import StubConfig
 
 RECORDED = {
     **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
-    **{
-        "picked_of": "4",
-        "apply_chat_template": "true",
-        "judge": "openai/j",
-        "judge_args": "seed=1",
-        "limit": "3",
-        "seed": "0",
-    },
+    **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
+    "picked_of": "4",
 }
 TYPED = {
     "model": "a model is asked",

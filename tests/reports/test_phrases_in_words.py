@@ -312,9 +312,7 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
 def test_how_many_gates_would_have_failed_a_loss(small_run: Run, case: CaseResult) -> None:
     def told(*controls: bool | None) -> str:
         gates = [
-            gate(
-                metric=f"m{at}", positive_control=fails, positive_control_drop=None if fails is None else drop
-            )
+            gate(metric=f"m{at}", positive_control=fails, positive_control_drop=drop)
             for at, (fails, drop) in enumerate(zip(controls, (0.16, 0.1, 0.12, 0.1, 0.1, 0.1), strict=False))
         ]
         return phrases.positive_controls(replace(small_run, cases=(replace(case, gates=tuple(gates)),)))
@@ -333,9 +331,8 @@ def test_that_a_model_was_picked_is_told_with_the_reason(small_run: Run) -> None
     run = replace(small_run, baseline="prod", settings=(("picked_of", "8"),))
     assert phrases.picked_note(run) == (
         "picked as the best of 8 by these facts: to pass asks for intervals of more than 95 %, by which the "
-        "luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and not in "
-        "up to "
-        "18 %"
+        "luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and not in up "
+        "to 18 %"
     )
     assert phrases.picked_note(run) in phrases.run_notes(run)
     assert not any(phrases.picked_note(replace(run, settings=s)) for s in ((), (("picked_of", "1"),)))
