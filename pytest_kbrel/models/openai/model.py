@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -238,6 +239,8 @@ class OpenAIModel:
             body["messages"] = messages_of(request, chat.system_instruction)
         if chat.variables:
             body["chat_template_kwargs"] = chat.variables
+        if self._spec.logprobs:
+            body["logprobs"] = True if self._spec.endpoint == "chat" else 1
         try:
             return await post(path, body | {limit: most})
         except openai.BadRequestError as error:
@@ -253,6 +256,8 @@ class OpenAIModel:
     def _answer(self, request: GenerateRequest, reply: Reply, *, thinking: bool = False) -> Generated:
         thought, answer, unclosed = reply.parted(self._marks, unopened=thinking and self._unopened)
         text, stopped = cut_at_stop("" if unclosed else answer, request)
+        # Of a thought, and of a text that is cut here, the tokens are not told from the answer's.
+        whole = answer.strip() == text == reply.content.strip()
         return Generated(
             text=text,
             token_ids=(),
@@ -261,6 +266,8 @@ class OpenAIModel:
             prompt_digest=self._prompt_digest(request),
             thought=thought,
             thought_tokens=reply.thought_tokens,
+            probability=reply.probability if whole else None,
+            first_probability=reply.first_probability if whole else None,
         )
 
     def _prompt_digest(self, request: GenerateRequest) -> str:
@@ -296,6 +303,8 @@ class Reply:
 
     ``apart`` is the thought that the server returns in a field of its own; ``thought_tokens`` is its count of
     it, 0 if it gives none. ``ended`` is True if the text came to its end within the limit of tokens.
+    ``probability`` is the mean probability of the content's tokens and ``first_probability`` that of the
+    first, ``None`` where the server does not say.
     """
 
     content: str
@@ -303,6 +312,8 @@ class Reply:
     thought_tokens: int = 0
     prompt_tokens: int = 0
     ended: bool = True
+    probability: float | None = None
+    first_probability: float | None = None
 
     @property
     def shows_thoughts(self) -> bool:
@@ -353,13 +364,34 @@ def read_reply(reply: Any) -> Reply | Failed:
         return Failed(error=f"the server's reply holds no text: {excerpt(content)}")
     apart = next((text for name in _APART if isinstance(text := message.get(name), str)), "")
     usage = _object(reply.get("usage"))
+    probabilities = _probabilities(choice.get("logprobs"))
     return Reply(
         content=replace_surrogates(content or ""),
         apart=replace_surrogates(apart),
         thought_tokens=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
         prompt_tokens=_count(usage.get("prompt_tokens")),
         ended=finish != "length",
+        probability=round(math.fsum(probabilities) / len(probabilities), 6) if probabilities else None,
+        first_probability=probabilities[0] if probabilities else None,
     )
+
+
+def _probabilities(logprobs: Any) -> list[float]:
+    """Return the probabilities of a choice's tokens; none where one of them is no log-probability."""
+    data = _object(logprobs)
+    entries = data.get("content")
+    # The endpoint ``completions`` has a list of numbers.
+    values = (
+        [_object(entry).get("logprob") for entry in entries]
+        if isinstance(entries, list)
+        else data.get("token_logprobs")
+    )
+    if not isinstance(values, list) or not all(
+        isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= 0
+        for value in values
+    ):
+        return []
+    return [round(math.exp(value), 6) for value in values]
 
 
 def _object(value: Any) -> dict[str, Any]:

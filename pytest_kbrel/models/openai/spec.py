@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.arguments import number, parse_backend_args, require_auto, whole, whole_or_auto
+from pytest_kbrel.models.arguments import flag, number, parse_backend_args, require_auto, whole, whole_or_auto
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
@@ -28,6 +28,7 @@ OPENAI_ARGS = (
     "timeout",
     "max_retries",
     "seed",
+    "logprobs",
     "model",
     "pretrained",
     *CHAT_ARGS,
@@ -49,8 +50,8 @@ class OpenAISpec:
     """Model ``name`` at ``base_url``, with the settings of its requests.
 
     ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
-    for one try; ``max_concurrent`` is the number of parallel requests. ``notes`` are sentences on arguments
-    without effect.
+    for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
+    the log-probabilities of what it writes. ``notes`` are sentences on arguments without effect.
     """
 
     text: str
@@ -63,6 +64,7 @@ class OpenAISpec:
     timeout: float = 60.0
     max_retries: int = 4
     seed: int | None = None
+    logprobs: bool = False
     chat: ChatArgs = ChatArgs()
     notes: tuple[str, ...] = ()
 
@@ -127,6 +129,7 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
         timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
         max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
         seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
+        logprobs=bool(flag(args, "logprobs")),
         chat=chat,
         notes=tuple(notes),
     )

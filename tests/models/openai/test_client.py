@@ -123,6 +123,18 @@ def test_probabilities_that_nobody_asked_for_do_not_matter(logprobs):
     assert read(with_choice(logprobs=logprobs)) == Reply(content="Paris")
 
 
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"content": [{"token": "Par", "logprob": -0.6931472}, {"token": "is", "logprob": 0}]},
+        {"tokens": ["Par", "is"], "token_logprobs": [-0.6931472, 0]},
+    ],
+)
+def test_probabilities_of_a_reply_are_read_in_the_form_of_either_endpoint(logprobs):
+    reply = Reply(content="Paris", probability=0.75, first_probability=0.5)
+    assert read(with_choice(logprobs=logprobs)) == reply
+
+
 @pytest.mark.parametrize("apart", [None, 7, ["thought"], {}, float("nan")])
 def test_a_thought_that_is_no_text_is_none(apart):
     message = {"content": "Paris", "reasoning_content": apart, "reasoning": "Seine"}

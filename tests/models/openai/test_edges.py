@@ -46,12 +46,26 @@ def ask(prompt="Where?", **more):
             "completions",
             {"prompt": "Where?", "max_tokens": 8, "temperature": 0, "seed": 0, "stop": ["a", "b"]},
         ),
+        (
+            "logprobs=True,endpoint=completions",
+            ask(),
+            "completions",
+            {"prompt": "Where?", "max_tokens": 8, "temperature": 0, "logprobs": 1},
+        ),
     ],
 )
 def test_what_a_server_is_told_is_this_and_nothing_else(openai_server, model_at, args, request_, path, body):
     model_at(args).generate([request_])
     (call,) = openai_server.calls
     assert (call.path, call.body) == (path, {"model": "judge", **body})
+
+
+def test_log_probabilities_of_a_server_are_kept_with_the_answer(openai_server, model_at):
+    logprobs = {"content": [{"token": "Paris", "logprob": -0.6931472}]}
+    openai_server.say = lambda text: "Paris"
+    openai_server.inject(Fault(change=lambda reply: reply["choices"][0].update(logprobs=logprobs)))
+    (answer,) = model_at("logprobs=True").generate([ask()])
+    assert (answer.text, answer.probability, answer.first_probability) == ("Paris", 0.5, 0.5)
 
 
 @pytest.mark.parametrize(("args", "decoding"), [("", "temperature 0"), ("seed=0", "temperature 0, seed 0")])
