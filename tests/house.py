@@ -266,7 +266,8 @@ ROOMS: dict[str, Room] = {
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization "
+        "settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
