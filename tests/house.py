@@ -266,8 +266,7 @@ ROOMS: dict[str, Room] = {
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization "
-        "settings untrusted",
+        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

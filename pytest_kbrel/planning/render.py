@@ -187,8 +187,8 @@ def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
         needs = [_needed(number) for number in gate.needs] or ["-"] * len(CHANCES)
         cells = (_number(gate.n), _allowed(gate), _smallest(gate), *needs)
         rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(gate)
-    for (_, metric, *cells), group in rows.items():
-        yield [f"{metric} in {_cases(group)}", *cells]
+    for (_, metric, *shown), group in rows.items():
+        yield [f"{metric} in {_cases(group)}", *shown]
 
 
 def _needed(facts: int | None) -> str:

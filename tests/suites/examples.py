@@ -512,12 +512,3 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("'min' of accuracy must be a number", "found a mapping"),
     ),
 }
-
-# What the schema cannot say: how the parts of a tolerance stand to each other.
-UNORDERED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "{max_drop: {within: 0.02, beyond: 0.05}}": ("beyond", ("must be below 'within' (0.02)", "found 0.05")),
-    "{max_drop: {within: 0.02, beyond: 0.02}}": ("beyond", ("must be below 'within' (0.02)", "found 0.02")),
-    "{max_drop: {within: 0.02, never: 0.02}}": ("never", ("must be above 'within' (0.02)", "found 0.02")),
-    "{recovery: {within: 0.9, beyond: 0.8}}": ("beyond", ("must be above 'within' (0.9)", "found 0.8")),
-    "{recovery: {within: 0.9, never: 0.95}}": ("never", ("must be below 'within' (0.9)", "found 0.95")),
-}
