@@ -236,7 +236,7 @@ def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite)
             "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-baseline-model reference:int4: 12 calls",
             "  reference:int4 was loaded in *",
-            "accuracy in * (the other model is asked in this run)",
+            "accuracy in * (the other model is asked in this run) *",
         ]
     )
 
