@@ -52,7 +52,9 @@ def with_positive_controls(
             continue
         pairings, drop = marked
         again = tuple(
-            remeasured(other, pairings) if other.figure.name in relative and other.difference else other
+            remeasured(other, pairings)
+            if other.figure.name in relative and other.difference and _lost_in(other) & _lost_in(measured)
+            else other
             for other in measurement.figures
         )
         lost = dataclasses.replace(measurement, figures=again, pairings=pairings)
@@ -61,6 +63,12 @@ def with_positive_controls(
             result, positive_control=verdict == "fail", positive_control_drop=drop
         )
     return tuple(checked)
+
+
+def _lost_in(measured: Measured) -> set[tuple[int, str]]:
+    """Return the columns, by member, in which a lost fact of the figure differs."""
+    figure = measured.figure
+    return {(member, name) for member, names in figure.columns for name in names if name != figure.over}
 
 
 def _allowed(gate: Gate, measured: Measured) -> float:
