@@ -43,6 +43,7 @@ EXACT = {
 def test_so_many_facts_let_an_unchanged_model_pass(within: float, flips: float) -> None:
     for chance, expected in zip((0.8, 0.9, 0.98), NEEDED[within, flips], strict=True):
         n = stats.rate_facts_to_pass(flips, within, chance)
+        assert n is not None
         assert n == pytest.approx(EXACT.get((within, flips, chance), expected), rel=0.03)
         assert n <= expected * 1.03
         assert stats.rate_within(n, flips, within) >= chance
