@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.catalogue.metrics import METRICS, SLICE_METRICS
 from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.head_to_tail import hallucination, head_to_tail_metrics
 from tests.golden import figures_of
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
+# With probabilities of the answers there are the metrics of calibration as well.
+EVERY = (*COLUMNS, ANSWERED, *PROBABILITIES)
 
 
 def measured(rows: list[list[float]]) -> dict[str, float]:
@@ -97,7 +100,7 @@ def test_printed_hallucination_is_what_accuracy_and_missing_leave(
 
 
 def test_suites_allow_exactly_the_metrics_there_are() -> None:
-    metrics = {m.name: m for m in metrics_for("head_to_tail", "open-tail", COLUMNS)}
+    metrics = {m.name: m for m in metrics_for("head_to_tail", "open-tail", EVERY)}
     assert metrics.keys() == SLICE_METRICS["head_to_tail"].keys()
     for name, metric in metrics.items():
         assert metric.better == METRICS[name].better

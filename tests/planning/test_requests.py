@@ -178,7 +178,15 @@ def test_the_columns_are_those_of_the_real_table():
 
 
 def _answer(request: GenerateRequest) -> Generated:
-    return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
+    return Generated(
+        text="Paris",
+        token_ids=(),
+        finish="stop",
+        prompt_tokens=1,
+        prompt_digest="",
+        probability=0.5,
+        first_probability=0.5,
+    )
 
 
 @pytest.mark.slow

@@ -92,6 +92,7 @@ def test_answers_are_told_in_the_order_they_came_with_whose_they_are(maintenance
         "answer": {
             **{"kind": "generated", "text": "one", "token_ids": [], "finish": "stop", "prompt_tokens": 1},
             **{"prompt_digest": "d", "steps": [], "thought": "", "thought_tokens": 0},
+            **{"probability": None, "first_probability": None},
         },
     }
 
