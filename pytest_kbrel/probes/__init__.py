@@ -10,7 +10,18 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording, without_missing
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
-from pytest_kbrel.records import Ask, Case, Exchange, Fact, ProbeName, Request, Response, Table, record
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Exchange,
+    Fact,
+    Outcome,
+    ProbeName,
+    Request,
+    Response,
+    Table,
+    record,
+)
 
 # ``answer(requests, to)`` returns one response for each request, in order.
 Answer = Callable[[Sequence[Request], str], Sequence[Response]]
@@ -78,16 +89,28 @@ def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
 
 def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> ProbeResult:
     """Return the result of a case from those of its chunks, at least one; rows in the ``order`` of facts."""
-    rows = tuple(row for result in results for row in result.table.rows)
+    # A part whose answers all lack a probability has no columns of them.
+    tables = [result.table for result in results]
+    columns = tuple(name for name in tables[0].columns if all(name in table.columns for table in tables))
+    rows = tuple(row for table in tables for row in _with_columns(table, columns))
     if order:
         positions = {fact.id: position for position, fact in enumerate(order)}
         rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
-    table = without_missing(Table(columns=results[0].table.columns, rows=rows))
+    table = without_missing(Table(columns=columns, rows=rows))
     explain = {pair[0].fact_id: pair for result in results for pair in result.explain}
     return ProbeResult(
         table=table,
         errors=tuple(error for result in results for error in result.errors),
         explain=tuple(explain[fact] for fact in worst_first(table) if fact in explain) if explain else (),
+    )
+
+
+def _with_columns(table: Table, columns: tuple[str, ...]) -> tuple[Outcome, ...]:
+    if table.columns == columns:
+        return table.rows
+    indices = [table.columns.index(name) for name in columns]
+    return tuple(
+        dataclasses.replace(row, values=tuple(row.values[index] for index in indices)) for row in table.rows
     )
 
 

@@ -128,7 +128,6 @@ def stopping(
     return counts["pass"] / sessions, counts["fail"] / sessions, facts / sessions / n
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "within", "flips", "asked", "passes"),
     [(200, 0.05, 0.02, 0.77, 0.95), (400, 0.05, 0.05, 0.66, 0.97), (400, 0.08, 0.05, 0.48, 1.0)],
@@ -136,15 +135,14 @@ def stopping(
 def test_unchanged_models_are_asked_as_few_facts_as_the_tables_say(
     n: int, within: float, flips: float, asked: float, passes: float
 ) -> None:
-    passed, failed, share = stopping(n, flips / 2, flips / 2, within=within, sessions=2000)
+    passed, failed, share = stopping(n, flips / 2, flips / 2, within=within, sessions=500)
     assert share == pytest.approx(asked, abs=0.03)
     assert passed == pytest.approx(passes, abs=0.025)
     assert failed == 0
 
 
-@pytest.mark.slow
 def test_losses_of_twice_the_tolerance_fail_early() -> None:
-    passed, failed, share = stopping(400, 0.1, 0.0, within=0.05, sessions=1000)
+    passed, failed, share = stopping(400, 0.1, 0.0, within=0.05, sessions=300)
     assert passed == 0
     assert failed >= 0.99
     assert share == pytest.approx(0.63, abs=0.04)
