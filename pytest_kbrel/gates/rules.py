@@ -267,12 +267,14 @@ def _compared(
         verdict = "pass"
     elif alarm and not in_noise:
         verdict = "fail"
-    elif (gate.never is not None and not measured.early) and (
-        change.worst is None or rule.allows_more * (change.worst - gate.never) > _SLACK
+    elif (
+        gate.never is not None
+        and not measured.early
+        and change.worst is not None
+        and rule.allows_more * (change.worst - gate.never) > _SLACK
     ):
         verdict = "fail"
-        end = "without an end" if change.worst is None else f"up to {number(change.worst)}"
-        reason += f"; red by never: the interval reaches {end}"
+        reason += f"; red by never: the interval reaches up to {number(change.worst)}"
     elif alarm and noise is not None:
         reason += (
             "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
@@ -357,7 +359,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        worst=0.0 if low is None else low,
+        worst=low,
         p=measurement.contrast(measured, beyond).p,
         passes=is_recovered or _nothing_lost(measured, measurement) or (surest is not None and surest <= 0),
         reason=f"{reason}{left_out(measured, measurement)}; {allowed}{picked(measurement, surest)}",

@@ -143,7 +143,7 @@ def paired_lines(
         yield ""
         yield from wrap(
             "p is one-sided (worse); Holm: corrected for all figures of all these cases; fail of a gate: "
-            "corrected for the gates of all candidates (Šidák)",
+            "corrected for the cases of all candidates (Šidák)",
             width,
             "",
         )
