@@ -134,11 +134,17 @@ def _values(probe: ProbeName, right: bool, rng: random.Random, width: int) -> It
     elif probe == "head_to_tail":
         f1 = 1.0 if right else rng.choice((0.0, 0.0, 1 / 2, 2 / 3, 2 / 7))
         yield from (float(right), 0.0, f1, f1, float(right), float(right), 0.0)
+        yield from _probabilities(right, rng)
     else:
         again = rng.randrange(21) / 20
         yield from (right, not right, 0.0, right * again, (not right) * again)
         yield from (0.0, 0.0, 0.0, 0.0, 20.0, float(rng.randrange(3)))
-        yield from (0.0,) * (width - 11)
+        yield from _probabilities(right, rng)
+
+
+def _probabilities(right: bool, rng: random.Random) -> Iterator[float]:
+    mean, first = round(rng.random(), 6), round(rng.random(), 6)
+    yield from (1.0, mean, first, (mean - right) ** 2)
 
 
 def _name(rng: random.Random) -> str:
