@@ -28,7 +28,7 @@ class RateTest:
     gained: int
 
     def p(self, allowed: float) -> float:
-        """Return the one-sided mid-p."""
+        """Return the one-sided p-value."""
         return drop_p(self.n, self.lost, self.gained, allowed)
 
 

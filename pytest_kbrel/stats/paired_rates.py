@@ -1,9 +1,9 @@
 """Two rates over the same facts, each fact one 0 or 1 before and after: the counts say all there is.
 
 The test of "no drop" is the mid-p McNemar test (Fagerland, Lydersen and Laake 2013), that of "no drop beyond
-what is allowed" the mid-p of the trinomial at the restricted estimate. The interval is Tango's score interval
-(1998) and, for a share of the baseline's rate, the score test of Nam and Blackwelder (2002). The score
-interval has a width also where no fact changed, near the "rule of three".
+what is allowed" the mid-p of the trinomial at the restricted estimate, with a guard for small counts. The
+interval is Tango's score interval (1998) and, for a share of the baseline's rate, the score test of Nam and
+Blackwelder (2002). The score interval has a width also where no fact changed, near the "rule of three".
 """
 
 from __future__ import annotations
@@ -35,23 +35,42 @@ def mcnemar(worse: int, better: int) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def drop_p(n: int, lost: int, gained: int, allowed: float) -> float:
-    """Return the one-sided mid-p of "the rate dropped by at most ``allowed``" (0 to below 1).
+    """Return the one-sided p of "the rate dropped by at most ``allowed``" (0 to below 1).
 
-    ``lost`` and ``gained`` of ``n`` facts flipped. With no drop allowed it is :func:`mcnemar`'s. Otherwise it
-    is P(X - Y > lost - gained) + P(X - Y = lost - gained) / 2, with X lost and Y gained of a trinomial whose
-    chance of a gain is the likeliest with a drop of ``allowed`` (an estimated p-value: Lloyd 2008; mid-p:
-    Lancaster 1961). The score statistic with a normal tail would reject too often where hardly any fact is
-    gained, for its tail is then that of a Poisson variable.
+    ``lost`` and ``gained`` of ``n`` facts flipped. It is :func:`trinomial_mid_p`, and below 0.5 at least the
+    full tail, P(X - Y >= lost - gained), with (``gained`` + 1/2) / n as the chance of a gain. Where hardly
+    any fact is gained, X - Y has few values, and by the mid-p alone one of 20 slices at the limit would fail
+    in up to 6.9 % of sessions instead of 5 %.
+    """
+    mid = trinomial_mid_p(n, lost, gained, allowed)
+    if allowed <= 0 or mid >= 0.5:
+        return mid
+    return max(mid, min(_tails(n, lost - gained, allowed, (gained + 0.5) / n)[1], 0.5))
+
+
+def trinomial_mid_p(n: int, lost: int, gained: int, allowed: float) -> float:
+    """Return the one-sided mid-p (Lancaster 1961) of "the rate dropped by at most ``allowed``".
+
+    With no drop allowed it is :func:`mcnemar`'s. Otherwise it is P(X - Y > lost - gained) + P(X - Y = lost -
+    gained) / 2, with X lost and Y gained of a trinomial whose chance of a gain is the likeliest with a drop
+    of ``allowed`` (an estimated p-value: Lloyd 2008). The score statistic with a normal tail would reject too
+    often where hardly any fact is gained, for its tail is then that of a Poisson variable.
     """
     if allowed <= 0:
         return mcnemar(lost, gained)
-    gain = _likeliest_gain(n, lost, gained, allowed)
-    drop = min(allowed + gain, 1.0)
+    return sum(_tails(n, lost - gained, allowed, _likeliest_gain(n, lost, gained, allowed))) / 2
+
+
+def _tails(n: int, surplus: int, drop: float, gain: float) -> tuple[float, float]:
+    """Return the chances that more than ``surplus``, and that at least so many, are lost than gained."""
+    loss = min(drop + gain, 1.0)
     losses = np.arange(n + 1)
-    surplus = losses - (lost - gained)
-    share = min(gain / (1 - drop), 1.0) if drop < 1 else 0.0
-    below, at_most = (binomial_cdf(surplus - step, n - losses, share) for step in (1, 0))
-    return float((binomial_pmf(losses, n, drop) * (below + at_most) / 2).sum())
+    share = min(gain / (1 - loss), 1.0) if loss < 1 else 0.0
+    weights = binomial_pmf(losses, n, loss)
+    above, at_least = (
+        float((weights * binomial_cdf(losses - surplus - step, n - losses, share)).sum()) for step in (1, 0)
+    )
+    return above, at_least
 
 
 def binomial_pmf(k: npt.NDArray[np.intp], n: int, share: float) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -9,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.paired_rates import trinomial_mid_p
 
-# n, lost, gained, Tango's interval of the drop, p at S = 0, .025 and .05.
+# n, lost, gained, Tango's interval of the drop, mid-p at S = 0, .025 and .05.
 WORKED = [
     (120, 0, 0, (-0.03102, 0.03102), (0.5, 0.976038, 0.998939)),
     (120, 0, 1, (-0.04570, 0.02294), (0.75, 0.985940, 0.998938)),
@@ -30,7 +33,7 @@ def test_worked_examples(
     low, high = stats.tango(n, gained, lost)
     assert (low, high) == pytest.approx(ends, abs=6e-6)
     for allowed, p in zip((0.0, 0.025, 0.05), ps, strict=True):
-        actual = stats.drop_p(n, lost, gained, allowed)
+        actual = trinomial_mid_p(n, lost, gained, allowed)
         assert actual < 1e-6 if p is None else actual == pytest.approx(p, abs=6e-7)
 
 
@@ -66,7 +69,7 @@ def by_enumeration(n: int, lost: int, gained: int, allowed: float) -> float:
 def test_p_is_that_of_the_trinomial_at_the_restricted_estimate(
     n: int, lost: int, gained: int, allowed: float
 ) -> None:
-    assert stats.drop_p(n, lost, gained, allowed) == pytest.approx(
+    assert trinomial_mid_p(n, lost, gained, allowed) == pytest.approx(
         by_enumeration(n, lost, gained, allowed), abs=2e-5
     )
 
@@ -80,7 +83,15 @@ def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
     n = max(n, lost + gained + 1)
     p = stats.drop_p(n, lost, gained, allowed)
     assert stats.drop_p(n, lost + 1, gained, allowed) <= p + 1e-9
-    assert stats.drop_p(n, lost, gained + 1, allowed) >= p - 4e-7
+    assert stats.drop_p(n, lost, gained + 1, allowed) >= min(p, 0.999) - 4e-7
+
+
+def test_p_is_at_least_the_full_tail_where_hardly_a_fact_was_gained() -> None:
+    """Among 1,000 facts of which each is lost with a chance of .01, 20 or more are lost in 0.33 %."""
+    level = stats.sidak(20)
+    assert trinomial_mid_p(1000, 20, 0, 0.01) < level < scipy.stats.binom.sf(19, 1000, 0.01)
+    assert stats.drop_p(1000, 20, 0, 0.01) > level
+    assert stats.drop_p(1000, 21, 0, 0.01) < level
 
 
 @given(n=st.integers(30, 300), lost=st.integers(0, 60), gained=st.integers(0, 20), allowed=st.floats(0, 0.1))
@@ -90,9 +101,10 @@ def test_a_rejected_drop_is_outside_the_interval(n: int, lost: int, gained: int,
         assert stats.tango(n, gained, lost)[0] > allowed - 1e-9
 
 
-@pytest.mark.parametrize("allowed", [0.0, 0.02, 0.05])
-@pytest.mark.parametrize("gain", [0.0, 0.05, 0.2])
-@pytest.mark.parametrize("n", [50, 120, 400])
+@pytest.mark.parametrize("allowed", [0.0, 0.01, 0.025, 0.05])
+@pytest.mark.parametrize(
+    ("n", "gain"), [*product((50, 120, 400), (0.0, 0.001, 0.05, 0.2)), *product((1000,), (0.0, 0.001, 0.01))]
+)
 def test_slices_that_lose_what_is_allowed_are_red_in_at_most_five_percent(
     n: int, gain: float, allowed: float
 ) -> None:
