@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.records import Label, Outcome, Table
+from pytest_kbrel.records import Label, Outcome, Reply, Table
 from pytest_kbrel.untrusted import UNPACKED, parse, read_bytes, read_json, unpack
 
 SCHEMA_VERSION = 2
@@ -139,6 +139,8 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
     }
     if texts:
         entry |= {name: _once([getattr(row, name) for row in rows]) for name in _TEXTS}
+    if any(row.others for row in rows):
+        entry["others"] = [[_reply(reply, texts) for reply in row.others] for row in rows]
     # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
     text = json.dumps(entry, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.encode("ascii") + b"\n"
@@ -153,6 +155,7 @@ def _table(entry: dict[str, Any]) -> Table:
     if not all(-_LARGEST <= value <= _LARGEST for column in values for value in column):
         raise ValueError(f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}")
     texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
+    others = [tuple(map(_read_reply, replies)) for replies in _each(entry.get("others") or [()] * n, n)]
     rows = zip(
         facts,
         _each([_WORDS[letter] for letter in entry["labels"]], n),
@@ -174,9 +177,26 @@ def _table(entry: dict[str, Any]) -> Table:
                 truncated=bool(texts["truncated"][at]) if texts else False,
                 rule=str(texts["rule"][at]) if texts else "",
                 cluster=_cluster(texts, at),
+                others=others[at],
             )
             for at, (fact, label, answer, digest) in enumerate(rows)
         ),
+    )
+
+
+def _reply(reply: Reply, texts: bool) -> list[str | bool]:
+    short: list[str | bool] = [_LETTERS[reply.label], reply.answer]
+    return [*short, reply.question, reply.rule, reply.truncated] if texts else short
+
+
+def _read_reply(wire: list[Any]) -> Reply:
+    letter, answer, question, rule, truncated = [*wire, "", "", False] if len(wire) == 2 else wire
+    return Reply(
+        answer=str(answer),
+        label=_WORDS[letter],
+        question=str(question),
+        rule=str(rule),
+        truncated=bool(truncated),
     )
 
 

@@ -105,10 +105,11 @@ def measured_floor(directory: Path) -> tuple[int, int] | None:
 
 
 def changed_labels(case: CaseResult) -> tuple[int, int]:
-    """Return how many facts got another label when the model was asked again, and how many were asked."""
-    first = {row.fact_id: row.label for row in case.table.rows}
+    """Return how many answers got another label when the model was asked again, and how many were asked."""
+    first = {row.fact_id: row.replies for row in case.table.rows}
     again = [row for row in case.again.rows if row.fact_id in first]
-    return sum(row.label != first[row.fact_id] for row in again), len(again)
+    pairs = [both for row in again for both in zip(row.replies, first[row.fact_id], strict=True)]
+    return sum(now.label != was.label for now, was in pairs), len(pairs)
 
 
 def commit_of(folder: Path) -> str:

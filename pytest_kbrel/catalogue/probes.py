@@ -100,7 +100,7 @@ class Probe:
     own_keys: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     cue: str = ANSWER_CUE
-    setting_needs: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+    setting_needs: Mapping[str, tuple[str, str | int]] = dataclasses.field(default_factory=dict)
     overall_needs: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     any_part: tuple[str, ...] = ()
     subsets: tuple[str, ...] = ()
@@ -138,6 +138,12 @@ _STYLE = Setting(
     options=("text", "turns"),
     default=HeadToTailSettings().example_style,
 )
+_WORDINGS = Setting(
+    help="In how many wordings each fact is asked: its question, then its relation's other frames.",
+    default=HeadToTailSettings().wordings,
+)
+# These depend on the order of single answers, and not on a fact's mean over its wordings.
+_ONE_WORDING = dict.fromkeys(("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1))
 # What stands around a question; texts with places to fill in, or of more lines.
 _AROUND = {
     "system": "The system message.",
@@ -222,6 +228,7 @@ HEAD_TO_TAIL = Probe(
             default="relation",
         ),
         "example_style": _STYLE,
+        "wordings": _WORDINGS,
         "max_new_tokens": _new_tokens(HeadToTailSettings()),
     },
     wording={
@@ -231,6 +238,7 @@ HEAD_TO_TAIL = Probe(
     places={"prompt": _EXAMPLES},
     prompts=("few-shot", "zero-shot", "in-domain", "concise"),
     chunk=16384,
+    setting_needs=_ONE_WORDING,
     overall_needs={
         "gap": ("head", "tail"),
         "accuracy_head": ("head",),
@@ -282,6 +290,7 @@ RELIABILITY = Probe(
             default=ReliabilitySettings().retrieval,
         ),
         "example_style": _STYLE,
+        "wordings": _WORDINGS,
         "controls": Setting(
             help="counted: controls that ask nothing. asked: the subject-shuffled one as well.",
             options=("counted", "asked"),
@@ -297,6 +306,7 @@ RELIABILITY = Probe(
     places={"prompt": _EXAMPLES, "choice_prompt": (("question", "options"), ())},
     own_keys=("relations", "unseen", "shots"),
     chunk=512,
+    setting_needs=_ONE_WORDING,
     overall_needs={
         **dict.fromkeys(("nccr", "ncr"), ("seen",)),
         **dict.fromkeys(("ur", "iur"), ("unseen",)),

@@ -71,7 +71,8 @@ def decide_aggregate(
     )
     churn = None if missing else churn_of(pairings)
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
-    measurement = dataclasses.replace(measurement, changes=change_figures(churn), picked_of=picked_of)
+    changes = change_figures(churn, pairings)
+    measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
     obstacle = obstacle_of(
         aggregate.members,
         measurement,

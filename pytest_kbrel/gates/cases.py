@@ -164,7 +164,8 @@ def compare_case(
     )
     churn = churn_of(pairings)
     measurement = with_noise(measurement, () if run is None else run.noise)
-    measurement = dataclasses.replace(measurement, changes=change_figures(churn), picked_of=picked_of)
+    changes = change_figures(churn, pairings)
+    measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
     missing = () if baseline is not None else (result.id,)
     results = decide(
         gates,

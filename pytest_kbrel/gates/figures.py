@@ -21,7 +21,7 @@ from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.base import RowStatistic, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
-from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Table, record
+from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Reply, Table, record
 
 _fact_of = operator.attrgetter("fact_id")
 
@@ -336,22 +336,30 @@ def pooled_figures(members: int) -> tuple[Figure, ...]:
     )
 
 
-def is_good(row: Outcome, expected: str) -> bool:
-    """Return True if a fact was answered as it should be; ``expected`` is empty where no answer exists."""
-    return row.label == ("correct" if expected else "uninformative")
+def is_good(reply: Reply, expected: str) -> bool:
+    """Return True if an answer is as it should be; ``expected`` is empty where no answer exists."""
+    return reply.label == ("correct" if expected else "uninformative")
+
+
+def good_share(row: Outcome, expected: str) -> float:
+    """Return the share of a fact's wordings that were answered as they should be: 0 or 1 of a single one."""
+    replies = row.replies
+    return sum(is_good(reply, expected) for reply in replies) / len(replies)
 
 
 def as_expected(table: Table, asked: Table) -> Table:
     """Return the table with one column: 1 where a fact was answered as it should be, else 0.
 
-    That is right where an answer exists, and uninformative where none does. ``asked`` is the candidate's
-    table, whose rows have the expected answers; a baseline's have none.
+    Of a fact that was asked in several wordings it is the share of these. As it should be is right where an
+    answer exists, and uninformative where none does. ``asked`` is the candidate's table, whose rows have the
+    expected answers; a baseline's have none.
     """
     expected = {row.fact_id: row.expected for row in asked.rows}
     return Table(
         columns=(AS_EXPECTED,),
         rows=tuple(
-            _as_expected_row(row, is_good(row, expected.get(row.fact_id, row.expected))) for row in table.rows
+            _as_expected_row(row, good_share(row, expected.get(row.fact_id, row.expected)))
+            for row in table.rows
         ),
     )
 
@@ -366,13 +374,14 @@ def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
     return tuple(distinct[fact] for fact in sorted(distinct))
 
 
-def _as_expected_row(row: Outcome, good: bool) -> Outcome:
+def _as_expected_row(row: Outcome, good: float) -> Outcome:
     return Outcome(
         fact_id=row.fact_id,
         question=row.question,
         expected=row.expected,
         answer=row.answer,
         label=row.label,
-        values=(float(good),),
+        values=(good,),
         prompt_digest=row.prompt_digest,
+        others=row.others,
     )

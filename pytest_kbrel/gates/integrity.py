@@ -8,6 +8,7 @@ hallucination, although no single case is unsound (:func:`silent_suites`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -103,7 +104,7 @@ def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
             rows.setdefault(result.suite, []).extend(result.table.rows)
     for suite, answers in sorted(rows.items()):
         answerable = sum(bool(row.expected) for row in answers)
-        if answerable >= FEWEST and not any(map(is_informative, answers)):
+        if answerable >= FEWEST and not any(map(is_informative, answers_in(answers))):
             counts = Counter(normalise(row.answer) for row in answers)
             answer, times = max(counts.items(), key=lambda item: item[1])
             yield (
@@ -116,7 +117,20 @@ def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
 
 def truncated_in(table: Table) -> int:
     """Return how many answers were cut short."""
-    return sum(row.truncated for row in table.rows)
+    return sum(row.truncated for row in answers_in(table.rows))
+
+
+def answers_in(rows: Sequence[Outcome]) -> Sequence[Outcome]:
+    """Return a row for each answer: as many of a fact as it was asked in wordings."""
+    if not any(row.others for row in rows):
+        return rows
+    return [
+        dataclasses.replace(
+            row, answer=of.answer, label=of.label, rule=of.rule, truncated=of.truncated, others=()
+        )
+        for row in rows
+        for of in row.replies
+    ]
 
 
 def is_nan(values: Iterable[float]) -> bool:
@@ -154,13 +168,13 @@ def _never(rows: Sequence[Outcome]) -> Iterator[str]:
 
 
 def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
-    limits, rows = case.integrity, table.rows
-    yield _empty(limits, rows)
-    yield from _truncated(case, table)
-    yield from _unparsable(limits, rows)
+    limits, answers = case.integrity, answers_in(table.rows)
+    yield _empty(limits, answers)
+    yield from _truncated(case, answers)
+    yield from _unparsable(limits, answers)
     yield from _unread(limits, table)
-    yield repeated(limits, rows)
-    yield from below_random(case, rows)
+    yield repeated(limits, answers)
+    yield from below_random(case, table.rows)
     yield from constant(limits, table)
     yield from anchor_prob(limits, table)
     yield from first_token(limits, table)
@@ -219,9 +233,9 @@ def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding
     )
 
 
-def _truncated(case: Case, table: Table) -> Iterator[Finding]:
+def _truncated(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
     if not PROBES[case.probe].brief_answers:
-        truncated, n = truncated_in(table), len(table.rows)
+        truncated, n = sum(row.truncated for row in rows), len(rows)
         yield check_at_most(
             case.integrity,
             "truncated",
@@ -230,7 +244,7 @@ def _truncated(case: Case, table: Table) -> Iterator[Finding]:
             f"{truncated} of {n} answers are cut short",
             "raise max_new_tokens in the suite, unless the model does not stop (its end token or prompts do "
             "not suit it)"
-            if any(row.truncated and not _is_empty(row) for row in table.rows)
+            if any(row.truncated and not _is_empty(row) for row in rows)
             else _ENDLESS,
         )
 
@@ -266,7 +280,7 @@ def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
 
 
 def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
-    """Count the wrong ones among the occurrences of the answer that is wrong most often.
+    """Count the wrong ones among the occurrences of the answer that is wrong most often; a row an answer.
 
     Where it is right it is explained by the facts, and saying "unsure" again and again is honest.
     """

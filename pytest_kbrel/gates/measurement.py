@@ -390,11 +390,15 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
         if name in old.columns and name not in PROBABILITIES
     ]
     for ours, theirs in zip(new.rows, old.rows, strict=True):
-        if ours.label != theirs.label:
+        if ours.label != theirs.label or _labels(ours) != _labels(theirs):
             return None
         if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in shared):
             return None
     return frozenset(row.fact_id for row in new.rows)
+
+
+def _labels(row: Outcome) -> list[str]:
+    return [reply.label for reply in row.others]
 
 
 def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:

@@ -18,12 +18,14 @@ from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.probes.reliability.shots import with_shots
+from pytest_kbrel.probes.wordings import wording_of
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
     Generated,
     Outcome,
+    Reply,
     Request,
     Response,
     Scored,
@@ -276,21 +278,26 @@ class StubModel:
         )
 
     def _helper_reply(self, ask: Ask, fact: Fact) -> str:
-        if ask.to == self._case.judge and ask.role == "judge":
-            row = self._rows.get(fact.id)
-            return "incorrect" if row is not None and row.label == "wrong" else "correct"
+        if ask.to == self._case.judge and wording_of(ask.role)[1] == "judge":
+            reply = self._reply(fact, ask.role)
+            return "incorrect" if reply is not None and reply.label == "wrong" else "correct"
         settings = self._case.settings
         return "\n".join(f"{INVENTED} {number}" for number in range(getattr(settings, "distractors", 1)))
 
     def _model_reply(self, ask: Ask, fact: Fact) -> str:
         if PROBES[self._case.probe].drops_facts:
             return self._anchor_reply(fact)
-        if ask.role != "answer":
+        if wording_of(ask.role)[1] != "answer":
             # No further question depends on which option is chosen.
             return "A"
-        if self._scenario == "baseline" and fact.id in self._rows:
-            return self._rows[fact.id].answer
+        if self._scenario == "baseline" and (reply := self._reply(fact, ask.role)) is not None:
+            return reply.answer
         return UNSURE if self._scenario == "fewest" else self._assertion(fact)
+
+    def _reply(self, fact: Fact, role: str) -> Reply | None:
+        """Return the known answer to the wording that an ask in this role is about."""
+        row, number = self._rows.get(fact.id), wording_of(role)[0]
+        return row.replies[number] if row is not None and number < len(row.replies) else None
 
     def _anchor_reply(self, fact: Fact) -> str:
         """Return an answer that keeps or drops a fact in the published variant of MONITOR."""

@@ -10,6 +10,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording, without_missing
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
+from pytest_kbrel.probes.wordings import count_of, run_wordings
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -49,7 +50,8 @@ CHUNK_FACTS: dict[ProbeName, int] = {name: probe.chunk for name, probe in PROBES
 def open_case(case: Case) -> ProbeRun:
     """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
-    return IMPLEMENTATIONS[case.probe].run(case)
+    run = IMPLEMENTATIONS[case.probe].run
+    return run(case) if count_of(case) == 1 else run_wordings(case, run)
 
 
 def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
@@ -65,11 +67,13 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
 def chunks_of(case: Case) -> Iterator[Case]:
     """Yield the case with :data:`CHUNK_FACTS` of its facts at a time, so that memory does not grow with it.
 
+    Facts that are asked in several wordings count as often.
+
     No probe compares facts: asked in chunks or at once, a case has the same outcomes. Raises ``SuiteError``
     for a case of MONITOR that is too large for one chunk, as
     :func:`~pytest_kbrel.probes.monitor.cells.grid_of` does.
     """
-    size = CHUNK_FACTS[case.probe]
+    size = max(CHUNK_FACTS[case.probe] // count_of(case), 1)
     if len(case.facts) > size:
         case = IMPLEMENTATIONS[case.probe].level(case)
     for start in range(0, max(1, len(case.facts)), size):

@@ -223,7 +223,7 @@ def score_request(settings: ProbeSettings, prompt: str, answer: str) -> ScoreReq
 
 
 def check_wording(settings: ProbeSettings) -> None:
-    """Raise ``SuiteError`` where a text has not the placeholders it needs, or a stop is empty."""
+    """Raise ``SuiteError`` where a text has not the placeholders it needs, a stop is empty, or no wording."""
     for key, (needed, allowed) in probe_of_settings(settings).places.items():
         name = "prompt_text" if key == "prompt" else key
         text = getattr(settings, name)
@@ -231,3 +231,5 @@ def check_wording(settings: ProbeSettings) -> None:
             raise SuiteError(f"{name}: {wrong}; found {text!r}")
     if "" in (settings.stop or ()):
         raise SuiteError("stop: found an empty text; allowed: texts that are not empty")
+    if isinstance(settings, ExampleWording) and settings.wordings < 1:
+        raise SuiteError(f"wordings: found {settings.wordings}; allowed: 1 and more")

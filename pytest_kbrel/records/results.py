@@ -28,6 +28,17 @@ from pytest_kbrel.records.suite import (
 
 
 @record
+class Reply:
+    """The answer to one wording of a fact's question, with what it was judged to be and by which rule."""
+
+    answer: str
+    label: Label
+    question: str = ""
+    rule: str = ""
+    truncated: bool = False
+
+
+@record
 class Outcome:
     """The outcome of one fact in one case. ``values`` has one number for each of the table's columns.
 
@@ -36,7 +47,9 @@ class Outcome:
     (:class:`pytest_kbrel.records.Digest`). Two outcomes are comparable only where it is equal.
     ``truncated``: the answer was cut at ``max_new_tokens``. ``rule`` is what decided the label: the judge's
     rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``. ``cluster`` names the group of facts that
-    this one changes with, such as those with the same object; empty where it is alone.
+    this one changes with, such as those with the same object; empty where it is alone. Where the fact was
+    asked in several wordings, ``values`` are means over them, the answer is that to the first one, and
+    ``others`` are those to the others.
     """
 
     fact_id: str
@@ -49,6 +62,19 @@ class Outcome:
     truncated: bool = False
     rule: str = ""
     cluster: str = ""
+    others: tuple[Reply, ...] = ()
+
+    @property
+    def replies(self) -> tuple[Reply, ...]:
+        """The answers to all wordings of the fact's question."""
+        own = Reply(
+            answer=self.answer,
+            label=self.label,
+            question=self.question,
+            rule=self.rule,
+            truncated=self.truncated,
+        )
+        return (own, *self.others)
 
 
 @record
@@ -163,7 +189,7 @@ class GateResult:
 
 @record
 class Change:
-    """A fact that was lost or gained against the baseline.
+    """A fact that was lost or gained against the baseline; of several wordings the first that changed.
 
     ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
     """
@@ -183,8 +209,9 @@ class Change:
 class Churn:
     """How many of the paired ``facts`` changed against the baseline, whichever way.
 
-    ``texts`` have another answer, ``labels`` another verdict. ``anchor_moves`` are quantiles of the change in
-    the probability of MONITOR's anchors: (quantile, change); empty for other probes.
+    A fact that was asked in several wordings counts as often. ``texts`` have another answer, ``labels``
+    another verdict. ``anchor_moves`` are quantiles of the change in the probability of MONITOR's anchors:
+    (quantile, change); empty for other probes.
     """
 
     facts: int

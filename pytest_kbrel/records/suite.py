@@ -118,6 +118,14 @@ class Fact:
         """The right answers: the object and its aliases; empty for unseen knowledge."""
         return () if self.object is None else (self.object, *self.aliases)
 
+    def questions(self, relation: Relation | None) -> tuple[str, ...]:
+        """Return the wordings of its question, each once: its own or the base frame, then other frames."""
+        frames = () if relation is None else relation.frames
+        texts = [frame.replace("[X]", self.subject) for frame in frames]
+        if self.question is not None:
+            texts[:1] = [self.question]
+        return tuple(dict.fromkeys(texts))
+
 
 @record
 class Shot:
@@ -192,9 +200,13 @@ class Wording:
 
 @record
 class ExampleWording(Wording):
-    """The wording of a probe that shows examples: in the prompt's ``text``, or as earlier ``turns``."""
+    """The wording of a probe that shows examples: in the prompt's ``text``, or as earlier ``turns``.
+
+    Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged.
+    """
 
     example_style: Literal["text", "turns"] = "text"
+    wordings: int = 1
 
 
 @record

@@ -15,6 +15,7 @@ from pytest_kbrel.records import (
     AggregateCase,
     Case,
     CaseKind,
+    ExampleWording,
     Fact,
     Gate,
     MonitorSettings,
@@ -111,7 +112,7 @@ def _case(
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
-    facts = drawn.facts
+    settings, facts = _with_wordings(written, part, settings, world, drawn.facts), drawn.facts
     if shared.language:
         facts = tuple(
             fact if fact.language else dataclasses.replace(fact, language=shared.language) for fact in facts
@@ -138,6 +139,29 @@ def _case(
         notes=_notes(drawn, shots),
         cluster=cluster,
     )
+
+
+def _with_wordings(
+    written: WrittenProbe, part: WrittenSlice, settings: ProbeSettings, world: World, facts: Sequence[Fact]
+) -> ProbeSettings:
+    """Return the settings with the slice's number of wordings, which every fact must have."""
+    if not isinstance(settings, ExampleWording):
+        return settings
+    count = settings.wordings if part.wordings is None else part.wordings
+    if written.probe.kind(part.name) == "unseen":
+        count = 1
+    if count == 1:
+        return dataclasses.replace(settings, wordings=1)
+    fewest, fact = min(
+        ((len(fact.questions(world.relations.get(fact.relation))), fact) for fact in facts),
+        key=lambda pair: pair[0],
+    )
+    if count > fewest:
+        raise part.node.error(
+            f"slice {part.name!r}: found wordings: {count}, and {fewest} of the question of fact "
+            f"{fact.id!r}; allowed: 1 to {fewest}, or more 'frames' of relation {fact.relation!r}"
+        )
+    return dataclasses.replace(settings, wordings=count)
 
 
 def _notes(drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
@@ -287,9 +311,10 @@ def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
 
 def check_gate_settings(written: WrittenProbe, cases: Sequence[Case]) -> None:
     """Raise ``SuiteError`` on a gate whose metric needs a setting that the probe does not have."""
-    for gate in (gate for case in cases for gate in case.gates):
+    gates = [(case.settings, gate) for case in cases for gate in case.gates]
+    for settings, gate in gates:
         key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
-        setting = written.settings.get(key, written.probe.options[key].default) if key else value
+        setting = getattr(settings, key) if key else value
         if setting != value:
             name = written.probe.name
             message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"

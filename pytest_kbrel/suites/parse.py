@@ -42,6 +42,7 @@ SUITE_KEYS = (
 )
 COMMON_KEYS = ("slices", "limit", "cluster", "gates", "overall", "integrity")
 SLICE_KEYS = ("limit", "cluster", "gates")
+WORDINGS = "wordings"
 UNSEEN_KEYS = ("count", "as_of", "expires")
 # The sizes of the paper's two repositories (section 3.4).
 SHOTS = {"seen": 280, "unseen": 40}
@@ -52,13 +53,14 @@ Value = str | int | list[str]
 
 @record
 class WrittenSlice:
-    """A slice that the file names, with its own limit, cluster (empty: the probe's) and gates."""
+    """A slice that the file names, with its own limit, cluster (empty: the probe's), gates and wordings."""
 
     name: str
     node: Node
     limit: Limit = None
     gates: tuple[Gate, ...] = ()
     cluster: str = ""
+    wordings: int | None = None
 
 
 @record
@@ -245,6 +247,12 @@ def probe_keys(probe: Probe) -> tuple[str, ...]:
     return (*COMMON_KEYS, *probe.wording, *probe.options, *probe.own_keys)
 
 
+def slice_keys(probe: Probe, name: str) -> tuple[str, ...]:
+    """Return all keys that may stand under a slice; questions that nobody can answer have one wording."""
+    worded = WORDINGS in probe.options and probe.kind(name) != "unseen"
+    return (*SLICE_KEYS, WORDINGS) if worded else SLICE_KEYS
+
+
 def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if setting.options:
         return node.choice(what, setting.options)
@@ -304,7 +312,7 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
         item_node = Node(path=entry.node.path, line=entry.line, value=name)
         _check_name(probe, item_node, slice_by)
         where = f"slice {name} of {probe.name}"
-        keys = {} if entry.node.value is None else entry.node.keys(where, SLICE_KEYS)
+        keys = {} if entry.node.value is None else entry.node.keys(where, slice_keys(probe, name))
         metrics = SLICE_METRICS[probe.kind(name)]
         across = dict.fromkeys(
             probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
@@ -317,6 +325,9 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
                 limit=_limit(keys, where),
                 gates=gates,
                 cluster=_cluster(keys, where),
+                wordings=keys[WORDINGS].node.integer(f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds)
+                if WORDINGS in keys
+                else None,
             )
         )
     return tuple(slices)

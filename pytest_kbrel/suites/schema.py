@@ -31,7 +31,7 @@ from pytest_kbrel.suites.gates import (
     WORSE_WHEN,
     plain_rule,
 )
-from pytest_kbrel.suites.parse import PROMPT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS
+from pytest_kbrel.suites.parse import PROMPT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, WORDINGS, slice_keys
 
 Schema = dict[str, Any]
 
@@ -230,7 +230,10 @@ def _names(one: Schema) -> Schema:
 
 def _slice(probe: Probe, name: str) -> Schema:
     metrics = SLICE_METRICS[probe.kind(name)]
-    return _or_nothing(_object({"limit": _LIMIT, "cluster": _CLUSTER, "gates": _gates(metrics)}))
+    properties: Schema = {"limit": _LIMIT, "cluster": _CLUSTER, "gates": _gates(metrics)}
+    if WORDINGS in slice_keys(probe, name):
+        properties[WORDINGS] = _setting(probe.options[WORDINGS])
+    return _or_nothing(_object(properties))
 
 
 def _setting(setting: Setting) -> Schema:

@@ -1,0 +1,193 @@
+"""Facts asked in several wordings of their question."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_kbrel import probes
+from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.planning.requests import DryRun
+from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.wordings import wording_of
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    HeadToTailSettings,
+    ReliabilitySettings,
+    Reply,
+    read_digest,
+)
+from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
+
+TOWNS = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon")
+ZERO = HeadToTailSettings(prompt="zero-shot")
+THREE = dataclasses.replace(ZERO, wordings=3)
+
+
+def knows_by_capital(request):
+    """Answer the first wording, be wrong at the second and unsure at the third."""
+    right = "Paris" if "France" in request.prompt else "Oslo"
+    return right if "capital" in request.prompt else "Lyon" if "governs" in request.prompt else "unsure"
+
+
+def test_a_fact_is_the_mean_over_its_wordings(columns_of):
+    oracle = Oracle(say=knows_by_capital)
+    table = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep).table
+    (asked,) = oracle.rounds
+    assert [request.prompt.rpartition("Question: ")[2] for request in asked] == [
+        f"{frame.replace('[X]', fact.subject)}\nAnswer:"
+        for frame in CAPITAL.frames
+        for fact in (FRANCE, NORWAY)
+    ]
+    assert [row.fact_id for row in table.rows] == ["P36-FR", "P36-NO"]
+    values = columns_of(table)
+    assert (values["correct"], values["missing"], values["answered"]) == pytest.approx((1 / 3, 1 / 3, 2 / 3))
+    # The first answer stands for the fact, the others are kept beside it.
+    row = table.rows[0]
+    assert (row.question, row.answer, row.label) == ("What is the capital of France?", "Paris", "correct")
+    assert row.others == (
+        Reply(answer="Lyon", label="wrong", question="Which city governs France?", rule="no rule"),
+        Reply(
+            answer="unsure", label="uninformative", question="Where does France have its seat?", rule="unsure"
+        ),
+    )
+    figures = {metric.name: metric for metric in metrics_for("head_to_tail", "P36", table.columns)}
+    accuracy = figures["accuracy"]
+    rows = [[values[name] for name in accuracy.columns]] * 2
+    assert accuracy.of(rows) == pytest.approx(1 / 3)
+
+
+def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
+    oracle, single = Oracle(say=knows_by_capital), Oracle(say=knows_by_capital)
+    table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
+    alone = run_case(make_case(ZERO, FRANCE), single, single.keep).table
+    assert [exchange.ask.role for exchange in oracle.kept] == ["answer", "wording2/answer", "wording3/answer"]
+    assert [wording_of(one.ask.role) for one in oracle.kept] == [(n, "answer") for n in range(3)]
+    assert wording_of("shuffled/choice:3") == (0, "shuffled/choice:3")
+    assert [exchange.ask.role for exchange in single.kept] == ["answer"]
+    assert oracle.kept[0].ask == single.kept[0].ask
+    assert alone.rows[0].others == ()
+    ours, theirs = (read_digest(of.rows[0].prompt_digest) for of in (table, alone))
+    assert ours.count == 3 * theirs.count
+    assert ours.settings != theirs.settings
+    assert (ours.accepted, ours.draws) == (theirs.accepted, theirs.draws)
+
+
+def test_a_question_of_its_own_is_the_first_wording_and_none_is_asked_twice():
+    own = dataclasses.replace(FRANCE, question="France is governed from where?")
+    assert own.questions(CAPITAL) == (
+        "France is governed from where?", "Which city governs France?", "Where does France have its seat?",
+    )  # fmt: skip
+    assert own.questions(None) == ("France is governed from where?",)
+    doubled = dataclasses.replace(CAPITAL, frames=CAPITAL.frames + CAPITAL.frames)
+    assert len(FRANCE.questions(doubled)) == 3
+
+
+def test_too_few_wordings_are_refused_before_anything_is_asked():
+    oracle = Oracle()
+    many = dataclasses.replace(THREE, wordings=4)
+    with pytest.raises(SuiteError, match=r"found 4, and 3 of the question of 'P36-FR'; allowed: 1 to 3"):
+        run_case(make_case(many, FRANCE), oracle, oracle.keep)
+    with pytest.raises(SuiteError, match="wordings: found 0; allowed: 1 and more"):
+        run_case(make_case(dataclasses.replace(THREE, wordings=0), FRANCE), oracle, oracle.keep)
+    assert oracle.rounds == []
+
+
+def test_a_fact_that_lacks_an_answer_to_a_wording_is_one_error():
+    def say(request):
+        failing = "France" in request.prompt and "capital" not in request.prompt
+        return Failed(error="no reply") if failing else knows_by_capital(request)
+
+    oracle = Oracle(say=say)
+    result = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
+    assert [row.fact_id for row in result.table.rows] == ["P36-NO"]
+    assert result.errors == ("P36-FR (answer): no reply",)
+
+
+def test_each_wording_of_reliable_kb_has_choices_about_its_own_answer(columns_of):
+    def say(request):
+        if "A)" not in request.prompt:
+            return knows_by_capital(request)
+        # Keeps to what it said in the first wording, and to nothing else.
+        return "Paris" if "capital" in request.prompt else "unsure"
+
+    france = dataclasses.replace(FRANCE, negatives=TOWNS)
+    settings = ReliabilitySettings(choices=4, distractors=5, wordings=2)
+    oracle = Oracle(say=say)
+    table = run_case(make_case(settings, france), oracle, oracle.keep).table
+    first, second = (
+        [request.prompt for request in oracle.rounds[1] if word in request.prompt]
+        for word in ("capital", "governs")
+    )
+    assert (len(first), len(second)) == (4, 4)
+    assert all("Paris" in prompt and "Lyon" not in prompt for prompt in first)
+    assert all("Lyon" in prompt for prompt in second)
+    values = columns_of(table)
+    assert (values["correct"], values["wrong"], values["choices"]) == (0.5, 0.5, 4)
+    assert (values["consistency_correct"], values["consistency_wrong"]) == (0.5, 0)
+    metrics = {metric.name: metric for metric in metrics_for("reliability", "seen-zero-shot", table.columns)}
+
+    def of(name):
+        return metrics[name].of([[values[column] for column in metrics[name].columns]])
+
+    assert (of("ncr"), of("c_correct"), of("c_wrong"), of("ccr"), of("nccr")) == (0, 1, 0, 0.5, 0.5)
+
+
+def test_a_judge_is_asked_about_each_wording_by_its_own_question():
+    case = dataclasses.replace(make_case(THREE, FRANCE), judge="openai/judge")
+    oracle = Oracle(say=lambda request: "correct" if "Verdict" in request.prompt else "Lutetia")
+    table = run_case(case, oracle, oracle.keep).table
+    judged = [request.prompt.rpartition("Question: ")[2].partition("\n")[0] for request in oracle.rounds[1]]
+    assert judged == [f'"{frame.replace("[X]", "France")}"' for frame in CAPITAL.frames]
+    assert [reply.label for reply in table.rows[0].replies] == ["correct"] * 3
+
+
+def test_probabilities_of_answers_are_in_the_brier_score_alone():
+    def say(request):
+        return Generated(
+            text=knows_by_capital(request), token_ids=(), finish="stop", prompt_tokens=1,
+            prompt_digest="0" * 16, probability=0.8, first_probability=0.7,
+        )  # fmt: skip
+
+    oracle = Oracle(say=say)
+    table = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep).table
+    metrics = {metric.name: metric for metric in metrics_for("head_to_tail", "P36", table.columns)}
+    assert metrics.keys().isdisjoint({"auroc", "ece", "accuracy_at_80", "accuracy_at_50"})
+    brier = metrics["brier"]
+    rows = [[row.values[table.columns.index(name)] for name in brier.columns] for row in table.rows]
+    # Of each fact one right answer and one wrong one; "unsure" does not count.
+    assert brier.of(rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
+
+
+def test_chunks_of_a_case_hold_as_many_requests_whatever_the_wordings(monkeypatch):
+    monkeypatch.setitem(probes.CHUNK_FACTS, "head_to_tail", 3)
+    oracle = Oracle(say=knows_by_capital)
+    result = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
+    assert [len(asked) for asked in oracle.rounds] == [3, 3]
+    monkeypatch.undo()
+    whole = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
+    assert result.table == whole.table
+
+
+@pytest.mark.parametrize("scenario", ["fewest", "most", "baseline"])
+@pytest.mark.parametrize("probe", ["head_to_tail", "reliability"])
+def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
+    france = dataclasses.replace(FRANCE, negatives=TOWNS)
+    settings = THREE if probe == "head_to_tail" else ReliabilitySettings(choices=4, distractors=5, wordings=3)
+    case = make_case(settings, france)
+    oracle = Oracle(say=knows_by_capital)
+    rows = run_case(case, oracle, oracle.keep).table.rows
+    planned = sum(call.received for call in DryRun([case], scenario, lambda case: rows).calls())
+    # By the baseline's answers the third wording is "unsure", of which no further question is asked.
+    choices = {"fewest": 0, "most": 12, "baseline": 8}[scenario] if probe == "reliability" else 0
+    assert planned == 3 + choices
+    assert scenario != "baseline" or planned == sum(map(len, oracle.rounds))
+
+
+def test_without_probabilities_there_is_no_brier_score():
+    oracle = Oracle(say=knows_by_capital)
+    table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
+    assert "brier" not in {metric.name for metric in metrics_for("head_to_tail", "P36", table.columns)}
