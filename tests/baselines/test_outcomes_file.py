@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.baselines.format import dump_tables, load_tables, packed
-from pytest_kbrel.records import Outcome, Table
+from pytest_kbrel.records import Outcome, Reply, Table
 from pytest_kbrel.untrusted import MIB, unpack
 
 NUMBERS = st.floats(-1e15, 1e15)
 WORDS = st.text(max_size=8)
+LABELS = st.sampled_from(("correct", "wrong", "uninformative"))
+OTHERS = st.lists(
+    st.builds(Reply, answer=WORDS, label=LABELS, question=WORDS, rule=WORDS, truncated=st.booleans()),
+    max_size=2,
+).map(tuple)
 
 
 @st.composite
@@ -29,11 +34,12 @@ def tables(draw: st.DrawFn) -> Table:
                 question=draw(WORDS),
                 expected=draw(WORDS),
                 answer=draw(WORDS),
-                label=draw(st.sampled_from(("correct", "wrong", "uninformative"))),
+                label=draw(LABELS),
                 values=tuple(draw(NUMBERS) for _ in columns),
                 prompt_digest=draw(digests),
                 truncated=draw(st.booleans()),
                 rule=draw(WORDS),
+                others=draw(OTHERS),
             )
             for fact in facts
         ),
@@ -56,6 +62,9 @@ def test_without_texts_the_suite_has_them(table: Table) -> None:
     if row is not None:
         assert (read.rows[0].question, read.rows[0].rule, read.rows[0].truncated) == ("", "", False)
         assert (read.rows[0].answer, read.rows[0].values) == (row.answer, row.values)
+        assert [(of.answer, of.label, of.question) for of in read.rows[0].others] == [
+            (of.answer, of.label, "") for of in row.others
+        ]
 
 
 def test_a_table_that_stands_there_twice_is_refused() -> None:

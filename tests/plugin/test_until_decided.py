@@ -115,6 +115,19 @@ def test_a_bad_model_fails_after_some_of_the_facts(tmp_path: Path, models: dict[
     assert phrases.stopped_early(result) == "decided after 60 of 200 facts"
 
 
+def test_facts_in_several_wordings_are_counted_as_facts(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
+    two = dataclasses.replace(RELATION, frames=("What is the capital of [X]?", "Name the capital of [X]."))
+    case = dataclasses.replace(lands("head_to_tail[a]", WIDE, wordings=2), relations=(two,))
+    result = runner(tmp_path, case, model="hf/a/bad").decide(case)
+    assert (result.verdict, result.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
+    assert (result.n, result.requests) == (60, 120)
+    at_once = runner(tmp_path / "2", case, model="hf/a/bad", until_decided=False).decide(case)
+    asked = {row.fact_id for row in result.table.rows}
+    assert result.table.rows == tuple(row for row in at_once.table.rows if row.fact_id in asked)
+
+
 def test_what_is_not_decided_is_asked_in_full_as_without_looks(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:

@@ -91,6 +91,9 @@ reliability:
   stop: "\\n\\n"
 """,
     "a setting with a text": HEAD + "head_to_tail: {prompt: {setting: in-domain, text: 'Q: {question}'}}\n",
+    "several wordings": HEAD
+    + "head_to_tail: {wordings: 2, slices: {geography-head: , culture-tail: {wordings: 1}}}\n"
+    + "reliability: {relations: [P36], distractors: 4, slices: {seen-zero-shot: {wordings: 2}}}\n",
     "limits of integrity": HEAD
     + "integrity: {answered: 1, empty: 0, truncated: 0.8, repeated: 1.0, errored: 0.01, unread: 0.2}\n"
     + "monitor:\n  integrity: {below_random: allowed, constant: invalid, anchor_prob: 0.001}\n"
