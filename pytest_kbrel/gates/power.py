@@ -26,6 +26,9 @@ CORRELATION = 0.8
 # For a rate of one half that is a correlation of 0.9.
 UNCHANGED = 0.05
 UNCHANGED_CORRELATION = 0.9
+# Of the answers to several wordings about one fact. In the recorded candidates of the demo, means over 3
+# wordings had 0.42 to 0.58 of the variance of one, means over 7 had 0.24 to 0.34 (benchmarks/wordings.py).
+WORDING_CORRELATION = 0.2
 # The chances to pass for which the facts needed are told.
 CHANCES = (0.8, 0.98)
 # More facts than these are significant when all are lost, or half, in a family of any size that is met.
@@ -46,7 +49,8 @@ class GatePower:
     Of an unchanged model (:data:`UNCHANGED`, :data:`UNCHANGED_CORRELATION`), ``needs`` are the facts with
     which it passes, one for each of :data:`CHANCES`, and ``false_red`` is the chance that it is red by the
     gate's own ``never``; ``None`` where that is not known. ``groups`` is the effective number of clusters of
-    the facts, where these share any.
+    the facts, where these share any. ``wordings`` is in how many each fact is asked, at least; their changes
+    have the correlation :data:`WORDING_CORRELATION`.
     """
 
     case: str
@@ -61,6 +65,7 @@ class GatePower:
     needs: tuple[int | None, ...] = ()
     false_red: float | None = None
     groups: float | None = None
+    wordings: int = 1
 
 
 @record
@@ -68,13 +73,14 @@ class Member:
     """One case as far as it is known beforehand: its facts, its table's columns, and its blessed outcomes.
 
     ``before`` has the facts of this case only; ``None`` without a blessed run of it. ``clusters`` are those
-    of the facts that share one with others: (fact id, cluster).
+    of the facts that share one with others: (fact id, cluster). Each is asked in so many ``wordings``.
     """
 
     facts: tuple[str, ...]
     columns: tuple[str, ...]
     before: Table | None = None
     clusters: tuple[tuple[str, str], ...] = ()
+    wordings: int = 1
 
 
 def gate_powers(
@@ -148,12 +154,22 @@ def _relative(
         needs=needs,
         false_red=false_red,
         groups=None if clusters is None else clusters[0],
+        wordings=_wordings(figure, members),
     )
 
 
 def _used(figure: Figure, of_members: Sequence[T]) -> list[T]:
     """Return those of the members that the figure is over."""
     return [of_members[member] for member in sorted({member for member, _ in figure.columns})]
+
+
+def _wordings(figure: Figure, members: Sequence[Member]) -> int:
+    return min((member.wordings for member in _used(figure, members)), default=1)
+
+
+def _variance_left(figure: Figure, members: Sequence[Member]) -> float:
+    """Return the share of the variance of a fact's change that is left when its wordings are averaged."""
+    return WORDING_CORRELATION + (1 - WORDING_CORRELATION) / _wordings(figure, members)
 
 
 def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
@@ -316,9 +332,13 @@ def _mde(
     ids = [fact for member in _used(figure, members) for fact in member.facts]
     if figure.rate and len(set(ids)) == len(ids):
         n = len(ids) if before is None else figure.count(before)
-        drop = stats.rate_mde(n, DISCORDANT * n, alpha, beyond) if n else None
+        se = math.sqrt(DISCORDANT * _variance_left(figure, members) / max(n, 1))
+        if _wordings(figure, members) == 1:
+            drop = stats.rate_mde(n, DISCORDANT * n, alpha, beyond) if n else None
+        else:
+            drop = beyond + stats.mde(se, n - 1, alpha) if n > 1 else None
         if drop is not None:
-            drop = max(drop, _by_clusters(members, figure, math.sqrt(DISCORDANT / n), alpha, beyond))
+            drop = max(drop, _by_clusters(members, figure, se, alpha, beyond))
         return (drop, "") if drop is not None and drop <= 1 else (None, _TOO_FEW)
     if before is None:
         return None, "its spread is known with a baseline only"
@@ -373,13 +393,16 @@ def _unchanged(
     within = _as_drop(gate, gate.bound, figure, before)
     never = None if gate.never is None else _as_drop(gate, gate.never, figure, before)
     ids = [fact for member in _used(figure, members) for fact in member.facts]
-    is_rate = figure.rate and len(set(ids)) == len(ids)
+    once = figure.rate and len(set(ids)) == len(ids)
+    is_rate = once and _wordings(figure, members) == 1
     n = len(set(ids)) if before is None else figure.count(before)
     if not n or within <= 0:
         return (), None
     spreads: list[tuple[float, float]] = []
-    if is_rate:
-        se = math.sqrt(UNCHANGED / n)
+    if once:
+        se = math.sqrt(UNCHANGED * _variance_left(figure, members) / n)
+        if not is_rate:
+            spreads.append((se, max(n - 1, 1)))
     else:
         estimate = (
             None if before is None else stats.jackknife([(1.0, figure.sample(before))], figure.statistic)

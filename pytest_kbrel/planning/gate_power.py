@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
@@ -17,6 +18,7 @@ from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
+from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
 
 
@@ -102,11 +104,11 @@ class _View:
         columns = self._columns[f"{case.suite}::{case.id}"]
         blessed = None if self._baseline is None else self._baseline.case(case)
         if not isinstance(blessed, BaselineCase):
-            return Member(facts=facts, columns=columns, clusters=clusters)
+            return Member(facts=facts, columns=columns, clusters=clusters, wordings=count_of(case))
         table = without(blessed.table, waived_facts(case.waivers))
         rows = tuple(row for row in table.rows if row.fact_id in set(facts))
         before = Table(columns=table.columns, rows=rows)
-        return Member(facts=facts, columns=columns, before=before, clusters=clusters)
+        return Member(facts=facts, columns=columns, before=before, clusters=clusters, wordings=count_of(case))
 
 
 def _waived(waivers: Iterable[Waiver]) -> str:
@@ -118,7 +120,7 @@ def _pooled(case: Case, member: Member) -> Member:
     before = member.before
     if before is not None:
         before = as_expected(before, Table(columns=(), rows=tuple(_expected_outcomes(case))))
-    return Member(facts=member.facts, columns=(AS_EXPECTED,), before=before, clusters=member.clusters)
+    return dataclasses.replace(member, columns=(AS_EXPECTED,), before=before)
 
 
 def _expected_outcomes(case: Case) -> Iterable[Outcome]:

@@ -14,6 +14,7 @@ from pytest_kbrel.gates.power import (
     DISCORDANT,
     UNCHANGED,
     UNCHANGED_CORRELATION,
+    WORDING_CORRELATION,
     GatePower,
 )
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
@@ -158,6 +159,11 @@ def _gates(plan: Plan) -> Iterator[str]:
             f"facts with which an unchanged model passes in {' and '.join(f'{of:.0%}' for of in CHANCES)} of "
             f"runs, if {UNCHANGED:.0%} of them change, or with a correlation of {UNCHANGED_CORRELATION}:"
         )
+        if any(gate.wordings > 1 for gate in relative):
+            yield (
+                f"where facts are asked in several wordings, the changes of these have a correlation of "
+                f"{WORDING_CORRELATION}:"
+            )
         rows = [["gate", "n", "allowed", "found from", *(f"{chance:.0%}" for chance in CHANCES)]]
         rows += _alike(relative)
         yield from format_table(rows)

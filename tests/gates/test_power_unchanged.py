@@ -9,7 +9,16 @@ import pytest
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.power import CHANCES, UNCHANGED, UNCHANGED_CORRELATION, GatePower, Member, gate_powers
+from pytest_kbrel.gates.power import (
+    CHANCES,
+    DISCORDANT,
+    UNCHANGED,
+    UNCHANGED_CORRELATION,
+    WORDING_CORRELATION,
+    GatePower,
+    Member,
+    gate_powers,
+)
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Table
 from tests.gates.tables import HEAD_TO_TAIL, RELIABILITY, answers, consistency, gate
@@ -17,7 +26,7 @@ from tests.gates.test_power import ids
 
 
 def foreseen(
-    metric: str, before: Table | None = None, clusters: int = 0, n: int = 120, **more: Any
+    metric: str, before: Table | None = None, clusters: int = 0, n: int = 120, wordings: int = 1, **more: Any
 ) -> GatePower:
     """What is foreseen of one gate over ``n`` facts, which share so many ``clusters`` alike."""
     columns = HEAD_TO_TAIL if before is None else before.columns
@@ -28,7 +37,7 @@ def foreseen(
         "s.kb.yaml::case",
         [gate(metric, more.pop("rule", "max_drop"), more.pop("bound", 0.08), **more)],
         figures_of(metrics_for(probe, slice_, columns)),
-        [Member(facts=facts, columns=columns, before=before, clusters=of_facts)],
+        [Member(facts=facts, columns=columns, before=before, clusters=of_facts, wordings=wordings)],
         comparisons=20,
     )
     return power
@@ -42,6 +51,22 @@ def test_a_rate_needs_the_facts_of_the_enumeration_with_a_baseline_and_without()
         assert power.false_red == pytest.approx(1 - stats.rate_within(120, UNCHANGED, 0.15))
         assert power.groups is None
     assert foreseen("accuracy").false_red is None
+
+
+def test_wordings_leave_a_part_of_the_variance() -> None:
+    once, seven = (foreseen("accuracy", wordings=of, n=400) for of in (1, 7))
+    left = WORDING_CORRELATION + (1 - WORDING_CORRELATION) / 7
+    se = math.sqrt(UNCHANGED * left / 400)
+    assert seven.wordings == 7
+    assert seven.needs == tuple(stats.facts_to_pass(400, se, 399, 0.08, chance) for chance in CHANCES)
+    assert all((few or 0) < 0.5 * (many or 0) for few, many in zip(seven.needs, once.needs, strict=True))
+    mde = stats.mde(math.sqrt(DISCORDANT * left / 400), 399, stats.sidak(20))
+    # What the gate allows before it may fail comes on top.
+    assert seven.mde == pytest.approx(0.04 + mde)
+    assert (once.mde or 0) - 0.04 == pytest.approx(mde / math.sqrt(left), rel=0.2)
+    clustered = foreseen("accuracy", wordings=7, n=400, clusters=4, never=0.15)
+    assert clustered.needs == tuple(stats.facts_to_pass(400, se, 3.0, 0.08, chance) for chance in CHANCES)
+    assert clustered.false_red == pytest.approx(stats.end_beyond(0.15, se, 3.0))
 
 
 def test_facts_that_share_answers_are_judged_by_these_as_well() -> None:
