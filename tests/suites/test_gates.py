@@ -109,6 +109,7 @@ def test_the_metrics_that_have_controls() -> None:
 
 
 def test_what_a_metric_needs() -> None:
+    once = dict.fromkeys(("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1))
     assert {name: dict(probe.setting_needs) for name, probe in PROBES.items()} == {
         "monitor": {
             **dict.fromkeys(("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")),
@@ -116,8 +117,8 @@ def test_what_a_metric_needs() -> None:
                 ("calls_study", "tokens_study", "saving_calls", "saving_tokens"), ("study", "full")
             ),
         },
-        "head_to_tail": {},
-        "reliability": {},
+        "head_to_tail": once,
+        "reliability": once,
     }
     assert {name: dict(probe.overall_needs) for name, probe in PROBES.items()} == {
         "monitor": {},
