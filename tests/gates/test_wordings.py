@@ -110,7 +110,7 @@ def test_churn_counts_answers_and_its_interval_facts() -> None:
 
 
 def test_wordings_that_cancel_each_other_out_are_no_identical_outcome() -> None:
-    before, after = worded(*["+-"] * 12, "++"), worded("-+", *["+-"] * 11, "++")
+    before, after = worded(*["++-"] * 12, "+++"), worded("+-+", *["++-"] * 11, "+++")
     same = value(against(before, before), "accuracy").note
     assert (same, value(against(before, after), "accuracy").note) == (IDENTICAL, stats.UNCHANGED)
     result = against(before, after)
