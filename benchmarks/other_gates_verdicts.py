@@ -423,9 +423,10 @@ def gates() -> list[OtherGate]:
 
 
 def check(slices: Sequence[Slice], sessions: int) -> None:
-    """Raise where the packages' own code says something else of the first sessions of the first slice.
+    """Raise where the packages' own code says something else of some sessions of the first slice.
 
-    evalsig's bootstrap takes seconds with many objects, and is run where there are at most 100.
+    These are the first for pytest-kbrel, and one for evalsig where facts share at most 100 objects: its
+    bootstrap takes seconds.
     """
     part = slices[0]
     for gate in (WORLD, SINGLE):
@@ -435,6 +436,8 @@ def check(slices: Sequence[Slice], sessions: int) -> None:
             assert own == verdicts[session], (gate, part.sizes, session)
     if part.sizes is not None and len(part.sizes) <= 100:
         verdicts, ps = _evalsig_slice(part)
-        verdict, p = evalsig_one(part, 0)
-        assert verdict == verdicts[0], (part.sizes, verdict)
-        assert math.isclose(p, ps[0]), (part.sizes, p)
+        # The best session: evalsig's gate asks for a gain.
+        best = int((part.gained - part.lost).argmax())
+        verdict, p = evalsig_one(part, best)
+        assert verdict == verdicts[best], (part.sizes, verdict)
+        assert math.isclose(p, ps[best]), (part.sizes, p)
