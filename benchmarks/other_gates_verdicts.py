@@ -211,14 +211,15 @@ def deltagate_suite(slices: Sequence[Slice]) -> Array:
 def frames(part: Slice, session: int) -> tuple[evalsig.RunFrame, evalsig.RunFrame]:
     """Return one slice of one session as evalsig reads it; what did not change is wrong."""
     x, names = part.x[session], part.objects if part.sizes else [None] * part.n
-    scores = (x > 0).astype(float), (x < 0).astype(float)
-    return tuple(
-        evalsig.RunFrame("run", "model", "task", "accuracy", [
-            evalsig.ItemResult(f"{i:05}", value, name)
-            for i, (value, name) in enumerate(zip(side.tolist(), names, strict=True))
-        ])
-        for side in scores
-    )  # type: ignore[return-value]  # fmt: skip
+
+    def run(right: Array) -> evalsig.RunFrame:
+        items = [
+            evalsig.ItemResult(f"{i:05}", float(value), name)
+            for i, (value, name) in enumerate(zip(right.tolist(), names, strict=True))
+        ]
+        return evalsig.RunFrame("run", "model", "task", "accuracy", items)
+
+    return run(x > 0), run(x < 0)
 
 
 @functools.cache
