@@ -14,6 +14,7 @@ from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, settin
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
 from pytest_kbrel.gates.changes import change_figures, churn_of
 from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
+from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
@@ -73,6 +74,7 @@ def decide_aggregate(
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
     changes = change_figures(churn, pairings)
     measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
+    measurement = with_judge_error(measurement, [case.judge_error for case in cases])
     obstacle = obstacle_of(
         aggregate.members,
         measurement,

@@ -11,6 +11,7 @@ from pytest_kbrel.catalogue.verdicts import worst
 from pytest_kbrel.gates.changes import change_figures, churn_of, fact_changes
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
+from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import with_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
@@ -22,6 +23,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Gate,
     GateResult,
+    JudgeError,
     Judgement,
     Looks,
     Table,
@@ -46,6 +48,7 @@ def decide_case(
     other_suites: Sequence[str] = (),
     looks: Looks | None = None,
     picked_of: int = 1,
+    judge_error: JudgeError | None = None,
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
@@ -57,7 +60,8 @@ def decide_case(
     ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
     own figures and in no comparison. ``looks`` say how far a case was asked that may stop early,
-    ``picked_of`` from how many models this one was picked by these facts.
+    ``picked_of`` from how many models this one was picked by these facts, ``judge_error`` is that of the
+    model whose verdicts the case counts, where it is known.
     """
     table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
@@ -103,6 +107,7 @@ def decide_case(
             notes=case.notes,
             unmatched=Unmatched(waived=waived_facts(case.waivers)),
             looks=looks,
+            judge_error=judge_error,
         ),
         case.gates,
         baseline=baseline,
@@ -149,7 +154,8 @@ def compare_case(
     """Measure a case on its table and judge ``gates``, beside what else is known of it.
 
     ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. The other
-    arguments are those of :func:`decide_case`; facts that ``result`` calls waived are in no comparison.
+    arguments are those of :func:`decide_case`; facts that ``result`` calls waived are in no comparison, and
+    the judge's error is the one that ``result`` has.
     """
     table, settings, waived = result.table, result.settings, result.unmatched.waived
     alpha = stats.sidak(comparisons)
@@ -166,6 +172,7 @@ def compare_case(
     measurement = with_noise(measurement, () if run is None else run.noise)
     changes = change_figures(churn, pairings)
     measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
+    measurement = with_judge_error(measurement, [result.judge_error])
     missing = () if baseline is not None else (result.id,)
     results = decide(
         gates,

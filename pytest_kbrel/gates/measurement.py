@@ -10,7 +10,7 @@ from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.metrics.calibration import PROBABILITIES
-from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
+from pytest_kbrel.records import JudgeError, Looks, MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
@@ -21,6 +21,8 @@ _SAME = 1e-4
 _ROUNDING = 1e-5
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
+# The chance that a 95 % interval misses the truth at one end.
+_ALPHA = (1 - stats.LEVEL) / 2
 
 
 @record
@@ -49,7 +51,8 @@ class Measured:
     what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
     independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
     ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
-    early: its intervals are then of the level of its look.
+    early: its intervals are then of the level of its look. ``judge_error`` is that of the judge whose
+    verdicts the figure counts, where it is known: ``value`` and ``difference`` are as this judge sees them.
     """
 
     figure: Figure
@@ -62,6 +65,38 @@ class Measured:
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
+    judge_error: JudgeError | None = None
+
+    @property
+    def index(self) -> stats.Estimate | None:
+        """What a true change is multiplied by in the judge's eyes (J); ``None`` without a known error."""
+        return None if self.judge_error is None else stats.judge_index(*_counts(self.judge_error))
+
+    def true_ends(
+        self, low: float | None, high: float | None, alpha: float = _ALPHA
+    ) -> tuple[float | None, float | None]:
+        """Return an interval of the change as one of the true change.
+
+        ``alpha`` is the chance that either end of it misses the truth.
+        """
+        if self.judge_error is None or self.value.delta is None:
+            return low, high
+        index = stats.judge_index(*_counts(self.judge_error), alpha)
+        return stats.corrected(self.value.delta, low, high, index)[1:]
+
+    def true_change(self, change: float) -> float:
+        """Return the true change behind one that the judge sees."""
+        return change if self.index is None or not self.index.value else change / self.index.value
+
+    def most_seen(self, change: float) -> float:
+        """Return the most that the judge may see of a true change above 0."""
+        return change if self.index is None or self.index.high is None else change * self.index.high
+
+    def judge_adds(self, recovery: float, alpha: float = _ALPHA) -> float:
+        """Return how far the judge's error may move the contrast with such a share of the baseline."""
+        if self.judge_error is None:
+            return 0.0
+        return stats.judge_floor(*_counts(self.judge_error), alpha) * abs(1 - recovery)
 
     @property
     def early(self) -> bool:
@@ -83,6 +118,10 @@ class Measured:
             return True
         compared = self.difference is not None and self.published is None and self.value.delta is not None
         return compared and not self.difference.worse and self.value.paired >= stats.FEWEST_UNLOST  # type: ignore[union-attr]
+
+
+def _counts(error: JudgeError) -> tuple[int, int, int, int]:
+    return error.found, error.right, error.accepted, error.wrong
 
 
 @record
@@ -107,23 +146,23 @@ class Measurement:
     @property
     def pass_alpha(self) -> float:
         """The chance at which a pass may be wrong: of the best of N that lost too much at most 2.5 %."""
-        return stats.sidak(self.picked_of, (1 - stats.LEVEL) / 2)
+        return stats.sidak(self.picked_of, _ALPHA)
 
     def pass_ends(self, measured: Measured) -> tuple[float | None, float | None]:
         """Return the interval of the change at the level that a pass asks for."""
         if self.picked_of == 1:
-            return measured.value.delta_low, measured.value.delta_high
+            return measured.true_ends(measured.value.delta_low, measured.value.delta_high)
         if measured.published is not None:
             assert measured.difference is not None
             wider = self._stretched(measured.difference.estimate)
         else:
             level = _level(measured.looks, self.pass_alpha)
             wider = difference_of(measured.figure, self.pairings, level=level).estimate
-        return wider.low, wider.high
+        return measured.true_ends(wider.low, wider.high, self.pass_alpha)
 
     def _stretched(self, estimate: stats.Estimate) -> stats.Estimate:
         """Return an estimate of normal tails with the interval that a pass asks for."""
-        times = stats.z_of(self.pass_alpha) / stats.z_of((1 - stats.LEVEL) / 2)
+        times = stats.z_of(self.pass_alpha) / stats.z_of(_ALPHA)
         low, high = (
             None if end is None or estimate.value is None else estimate.value + (end - estimate.value) * times
             for end in (estimate.low, estimate.high)
@@ -135,7 +174,8 @@ class Measurement:
 
         The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
         candidate where lower is: at least 0 when the candidate recovers that share. ``of_pass``: with the
-        interval that a pass asks for.
+        interval that a pass asks for. Of figures that a judge with a known error counts the interval is wider
+        by what such a judge adds to both sides.
         """
         figure = measured.figure
         if measured.published is not None:
@@ -145,7 +185,15 @@ class Measurement:
                 return unpaired
             return dataclasses.replace(unpaired, estimate=self._stretched(unpaired.estimate))
         level = _level(measured.looks, self.pass_alpha) if of_pass else _level(measured.looks)
-        return difference_of(figure, self.pairings, recovery, level)
+        difference = difference_of(figure, self.pairings, recovery, level)
+        if measured.judge_error is None:
+            return difference
+        estimate = difference.estimate
+        added = measured.judge_adds(recovery, self.pass_alpha if of_pass else _ALPHA)
+        low = None if estimate.low is None else estimate.low - added
+        high = None if estimate.high is None else estimate.high + added
+        estimate = dataclasses.replace(estimate, low=low, high=high)
+        return dataclasses.replace(difference, estimate=estimate)
 
 
 def difference_of(
@@ -182,7 +230,7 @@ def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
     return dataclasses.replace(measured, value=value, difference=difference, identical=False)
 
 
-def _level(looks: Looks | None, alpha: float = (1 - stats.LEVEL) / 2) -> float:
+def _level(looks: Looks | None, alpha: float = _ALPHA) -> float:
     """Return the level of an interval that misses the truth at either end with a chance of ``alpha``."""
     return 1 - 2 * alpha if looks is None else stats.look_level(looks.of, looks.taken, alpha)
 

@@ -60,7 +60,7 @@ def with_positive_controls(
         lost = dataclasses.replace(measurement, figures=again, pairings=pairings)
         verdict = decide(gates, lost, comparisons=comparisons, explain=False)[index].verdict
         checked[-1] = dataclasses.replace(
-            result, positive_control=verdict == "fail", positive_control_drop=drop
+            result, positive_control=verdict == "fail", positive_control_drop=measured.true_change(drop)
         )
     return tuple(checked)
 
@@ -74,7 +74,7 @@ def _lost_in(measured: Measured) -> set[tuple[int, str]]:
 def _allowed(gate: Gate, measured: Measured) -> float:
     """Return the drop that a gate lets pass, of a share that of the baseline's value."""
     if GATE_RULES[gate.rule].allows_more > 0:
-        return gate.bound
+        return gate.bound / measured.true_change(1.0)
     value = measured.value.baseline or 0.0
     return (1 - gate.bound) * value / (1 if measured.value.better == "higher" else gate.bound)
 

@@ -71,6 +71,20 @@ def picked(measurement: Measurement, surest: float | None) -> str:
     return f"; picked of {measurement.picked_of}: to pass asks for the interval of {level:.2f} %, which {end}"
 
 
+def by_judge(
+    measured: Measured, drop: float | None = None, ends: tuple[float | None, float | None] = (None, None)
+) -> str:
+    """Return how the judge's known error enters: by a true ``drop`` with its interval, or by a wider one."""
+    if measured.index is None or measured.index.value is None:
+        return ""
+    if drop is None:
+        return "; the interval allows for the judge's error"
+    word = "drop" if measured.value.better == "higher" else "rise"
+    within = "" if ends == (None, None) else f" {interval(*ends)}"
+    divided = f"; for the judge's error divided by {number(measured.index.value)}"
+    return f"{divided}: a {word} of {number(drop)}{within}"
+
+
 def describe_open_end(
     measured: Measured,
     *,
@@ -90,9 +104,11 @@ def describe_open_end(
     # More facts of ours make the paper's own figure no more certain.
     if not difference.estimate.se or measured.published is not None:
         return shown
+    if clear == 0 and measured.judge_error is not None:
+        return f"{shown}; only more labelled answers of the judge would decide"
     if clear is not None and clear > 0:
         return shown + needed(stats.facts_to_clear(difference, clear, alpha))
-    return shown + needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
+    return shown + needed(stats.facts_to_alarm(difference, measured.most_seen(beyond), measured.alpha))
 
 
 def few_clusters(measured: Measured) -> str:
@@ -110,11 +126,11 @@ def few_clusters(measured: Measured) -> str:
 def power(measured: Measured, beyond: float) -> str:
     """Return which drop would be found as one beyond ``beyond``; nothing where that is not known."""
     assert measured.difference is not None
-    mde = stats.detectable(measured.difference, beyond, measured.alpha)
+    mde = stats.detectable(measured.difference, measured.most_seen(beyond), measured.alpha)
     if mde is None:
         return ""
     word = "drop" if measured.value.better == "higher" else "rise"
-    return f"; a {word} of {number(mde)} would be found with 80 % power"
+    return f"; a {word} of {number(measured.true_change(mde))} would be found with 80 % power"
 
 
 def needed(facts: int | None) -> str:

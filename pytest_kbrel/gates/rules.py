@@ -21,6 +21,7 @@ from pytest_kbrel.gates.measurement import Measured, Measurement
 from pytest_kbrel.gates.reasons import (
     beside,
     between,
+    by_judge,
     describe_open_end,
     facts,
     few_clusters,
@@ -293,25 +294,36 @@ def _compared(
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
-        unchanged=stats.null_end(measured.difference, comparisons) if explain else None,
+        unchanged=_null_end(measured, comparisons) if explain else None,
     )
+
+
+def _null_end(measured: Measured, comparisons: int) -> float | None:
+    assert measured.difference is not None
+    end = stats.null_end(measured.difference, comparisons)
+    return None if end is None else measured.true_change(end)
 
 
 def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: bool) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
-    drop, ends, beyond = _drop(measured), _drop_ends(measured), GATE_RULES[gate.rule].beyond(gate)
+    drop, beyond = measured.true_change(_drop(measured)), GATE_RULES[gate.rule].beyond(gate)
+    ends = _drop_ends(measured)
     surest = _surest_drop(measured, measurement)
     return _Change(
         observed=drop,
         ends=ends,
         worst=ends[1],
-        p=measured.difference.p_of(beyond),
+        p=measured.difference.p_of(measured.most_seen(beyond)),
         passes=_nothing_lost(measured, measurement) or (surest is not None and surest <= gate.bound + _SLACK),
-        reason=f"{moved(measured)}{left_out(measured, measurement)}; {_allowed(gate)}"
+        reason=f"{moved(measured)}{left_out(measured, measurement)}{by_judge(measured, drop, ends)}; "
+        + _allowed(gate)
         + picked(measurement, surest),
         open_end=lambda: describe_open_end(
-            measured, beyond=beyond, clear=gate.bound - drop, alpha=measurement.pass_alpha
+            measured,
+            beyond=beyond,
+            clear=_clearance(gate, measured),
+            alpha=measurement.pass_alpha,
         ),
     )
 
@@ -360,9 +372,10 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
         worst=low,
-        p=measurement.contrast(measured, beyond).p,
+        p=measurement.contrast(measured, beyond).p_of(measured.judge_adds(beyond)),
         passes=is_recovered or _nothing_lost(measured, measurement) or (surest is not None and surest <= 0),
-        reason=f"{reason}{left_out(measured, measurement)}; {allowed}{picked(measurement, surest)}",
+        reason=f"{reason}{left_out(measured, measurement)}{by_judge(measured)}; {allowed}"
+        + picked(measurement, surest),
         open_end=open_end,
     )
 
@@ -397,7 +410,7 @@ def _drop(measured: Measured) -> float:
 
 def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the drop, the better end first."""
-    return _of_drop(measured, measured.value.delta_low, measured.value.delta_high)
+    return _of_drop(measured, *measured.true_ends(measured.value.delta_low, measured.value.delta_high))
 
 
 def _of_drop(measured: Measured, low: float | None, high: float | None) -> tuple[float | None, float | None]:
@@ -409,6 +422,15 @@ def _of_drop(measured: Measured, low: float | None, high: float | None) -> tuple
 def _surest_drop(measured: Measured, measurement: Measurement) -> float | None:
     """Return the largest drop that a pass must take into account."""
     return _of_drop(measured, *measurement.pass_ends(measured))[1]
+
+
+def _clearance(gate: Gate, measured: Measured) -> float:
+    """Return how far from the drop that is seen its worse end may lie where the gate is to pass."""
+    index = measured.index
+    if index is None or index.value is None or index.low is None:
+        return gate.bound - _drop(measured)
+    apart, unsure = gate.bound * index.value - _drop(measured), gate.bound * (index.value - index.low)
+    return apart if apart <= 0 else math.sqrt(max(apart**2 - unsure**2, 0.0))
 
 
 def _nothing_lost(measured: Measured, measurement: Measurement) -> bool:

@@ -272,6 +272,19 @@ class Looks:
 
 
 @record
+class JudgeError:
+    """How a model as judge called answers that a human has labelled.
+
+    Of the ``right`` answers it called ``found`` right, of the ``wrong`` ones ``accepted``.
+    """
+
+    found: int
+    right: int
+    accepted: int
+    wrong: int
+
+
+@record
 class CaseResult:
     """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short.
 
@@ -280,7 +293,8 @@ class CaseResult:
     the cases that an aggregate is over. ``prompt`` is that of the first request, as the model read it.
     ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
     pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
-    those of a case that may stop before all its facts are asked.
+    those of a case that may stop before all its facts are asked. ``judge_error`` is that of the model behind
+    its verdicts, where it was measured.
     """
 
     id: str
@@ -312,6 +326,7 @@ class CaseResult:
     prompt: str = ""
     notes: tuple[str, ...] = ()
     looks: Looks | None = None
+    judge_error: JudgeError | None = None
 
     @property
     def nodeid(self) -> str:

@@ -40,6 +40,7 @@ from pytest_kbrel.stats.intervals import (
     ratio_low,
     wilson,
 )
+from pytest_kbrel.stats.judge_error import corrected, judge_floor, judge_index
 from pytest_kbrel.stats.paired_rates import (
     drop_p,
     fewest_lost,
@@ -99,6 +100,7 @@ __all__ = [
     "cluster_df",
     "clustered_mean",
     "contrast",
+    "corrected",
     "detectable",
     "drop_p",
     "end_beyond",
@@ -113,6 +115,8 @@ __all__ = [
     "holm",
     "hommel",
     "jackknife",
+    "judge_floor",
+    "judge_index",
     "left_out",
     "look_level",
     "mcnemar",

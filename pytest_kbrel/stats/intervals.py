@@ -27,10 +27,11 @@ from pytest_kbrel.stats.estimates import (
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
     """Return Wilson's score interval of a rate (Wilson 1927); ``n`` > 0 trials."""
-    return _score(successes / n, n, Z)
+    return score_interval(successes / n, n, Z)
 
 
-def _score(rate: float, n: float, z: float) -> tuple[float, float]:
+def score_interval(rate: float, n: float, z: float) -> tuple[float, float]:
+    """Return Wilson's score interval of a rate over ``n`` > 0 trials for a normal quantile ``z``."""
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(max(rate * (1 - rate), 0.0) / n + z * z / (4 * n * n))
     return (0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half)
@@ -65,7 +66,9 @@ def estimate(
     share, df = (whole.value - bounds[0]) / reach, whole.df or float(whole.n - 1)
     trials_like = share * (1 - share) / (whole.se / reach) ** 2 if whole.se else float(facts or whole.n)
     # Values that go beyond their bounds by rounding are at them.
-    ends = _score(min(max(share, 0.0), 1.0), max(trials_like, 1.0), float(stdtrit(df, (1 + LEVEL) / 2)))
+    ends = score_interval(
+        min(max(share, 0.0), 1.0), max(trials_like, 1.0), float(stdtrit(df, (1 + LEVEL) / 2))
+    )
     low, high = (min(max(bounds[0] + reach * end, bounds[0]), bounds[1]) for end in ends)
     return dataclasses.replace(whole, low=low, high=high)
 
