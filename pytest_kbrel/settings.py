@@ -69,6 +69,8 @@ class Settings:
     budget: int | None = None
     # From how many models this one was picked by these very facts.
     picked_of: int = 1
+    # Labelled answers by which the judge's error is measured.
+    judge_labels: Path | None = None
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

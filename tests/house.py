@@ -257,7 +257,7 @@ ROOMS: dict[str, Room] = {
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
-        "baselines catalogue errors gates metrics models probes records settings",
+        "baselines catalogue errors facts gates metrics models probes records settings stats",
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",

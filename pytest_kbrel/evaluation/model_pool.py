@@ -17,7 +17,7 @@ from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.checkpoint.integrity import check_files
-from pytest_kbrel.records import BASELINE, Case, Fingerprint, ProbeName, Request, Response
+from pytest_kbrel.records import BASELINE, Case, Fingerprint, JudgeError, ProbeName, Request, Response
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
@@ -209,6 +209,10 @@ class ModelPool:
 
     def recorded_looks(self, case: str) -> int | None:
         """Return how many looks a recorded run took at a case; ``None`` without a record of any."""
+        return None
+
+    def recorded_judge_error(self) -> JudgeError | None:
+        """Return the judge's error as a recorded run measured it; ``None`` without a record of any."""
         return None
 
     def missing_responses(self, case: str) -> str:

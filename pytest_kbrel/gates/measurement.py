@@ -121,7 +121,7 @@ class Measured:
 
 
 def _counts(error: JudgeError) -> tuple[int, int, int, int]:
-    return error.found, error.right, error.accepted, error.wrong
+    return error.right_accepted, error.right, error.wrong_accepted, error.wrong
 
 
 @record

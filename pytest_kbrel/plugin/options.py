@@ -218,6 +218,13 @@ FLAGS = (
         help="Options of models that judge, write distractors or embed, as for --kb-model-args: base_url=...",
     ),
     Flag(
+        name="judge_labels",
+        names_file=True,
+        metavar="FILE",
+        help="Answers that a human has labelled right or wrong (JSON Lines or CSV): the judge is asked about "
+        "them, and comparisons with the baseline allow for its error",
+    ),
+    Flag(
         name="attribute",
         metavar="N",
         default="0",

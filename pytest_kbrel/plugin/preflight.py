@@ -12,6 +12,7 @@ from pytest_kbrel.baselines import Baseline, baseline_directory, check_published
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
+from pytest_kbrel.facts.judge_labels import read_labels
 from pytest_kbrel.models import attribution
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
@@ -23,7 +24,7 @@ from pytest_kbrel.models.registry import (
     gives_probabilities,
     unused_args,
 )
-from pytest_kbrel.plugin.options import is_explicit, is_on_command_line
+from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import REPORT_FILES
@@ -42,6 +43,8 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
         _check_baseline_model(settings)
     _check_ineffective(config, settings)
     check_judge(settings)
+    if settings.judge_labels is not None:
+        _check_labels(config, settings, settings.judge_labels)
     if settings.attribute:
         attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
@@ -54,6 +57,19 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     if settings.until_decided:
         _check_until_decided(settings, baseline)
     return baseline
+
+
+def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:
+    origin = origin_of(config, "judge_labels")
+    if settings.judge == RULES:
+        raise pytest.UsageError(
+            f"{origin}: found with --kb-judge={RULES}, and the error of rules is not measured; allowed: with "
+            "a model as judge"
+        )
+    try:
+        read_labels(path)
+    except KbrelError as error:
+        raise KbrelError(f"{origin}: {error}") from None
 
 
 def _check_until_decided(settings: Settings, baseline: Baseline | None) -> None:

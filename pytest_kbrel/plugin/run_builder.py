@@ -386,5 +386,6 @@ def _settings(settings: Settings) -> dict[str, str]:
         **values,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
         **{name: "" if value is None else str(value) for name, value in optional.items()},
+        **({"judge_labels": str(settings.judge_labels)} if settings.judge_labels else {}),
         **({"until_decided": str(settings.budget or NO_BUDGET)} if settings.until_decided else {}),
     }

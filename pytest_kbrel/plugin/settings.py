@@ -67,6 +67,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         apply_chat_template=is_on(config, "apply_chat_template"),
         judge=text_of(config, "judge"),
         judge_args=text_of(config, "judge_args"),
+        judge_labels=_judge_labels(config),
         attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=text_of(config, "baseline"),
         baseline_update=_update_name(config),
@@ -117,6 +118,11 @@ def _from_run(config: pytest.Config) -> Path | None:
     if not text or (is_explicit(config, "model") and not is_explicit(config, "from_run")):
         return None
     return config.invocation_params.dir / Path(text).expanduser()
+
+
+def _judge_labels(config: pytest.Config) -> Path | None:
+    text = text_of(config, "judge_labels")
+    return config.invocation_params.dir / Path(text).expanduser() if text else None
 
 
 def _cache(config: pytest.Config) -> Path | None:
@@ -239,6 +245,9 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     same = settings.judge == run.setting("judge")
     if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
         settings = replace(settings, judge_args=run.setting("judge_args"))
+    if not is_explicit(config, "judge_labels"):
+        # What the judge said of the recorded run's is recorded.
+        settings = replace(settings, judge_labels=None)
     if not is_explicit(config, "until_decided"):
         recorded = _until_decided(run.setting("until_decided"), f"--kb-from-run: {run.folder}")
         settings = replace(settings, **recorded)

@@ -13,6 +13,7 @@ from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, re
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import Retrieval, ask_baseline_model, baseline_of, measure_noise
+from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, let_threads_sleep, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.plugin import collection
@@ -25,6 +26,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Exchange,
     Fact,
+    JudgeError,
     Looks,
     Suite,
     Table,
@@ -46,6 +48,7 @@ class CaseRunner:
         self._retrieval = Retrieval(session.config.rootpath, settings.judge_args)
         self._baseline: Baseline | None = None
         self._suites: list[Suite] | None = None
+        self._measured_judge: JudgeError | None = None
         let_threads_sleep()
         self.spool_path = (
             spool_folder(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
@@ -89,6 +92,7 @@ class CaseRunner:
         nodeid = f"{case.suite}::{case.id}"
         case = self._retrieval.with_distractors(case)
         case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
+        judge_error = self._judge_error(case)
         looks = self._looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
         results, bases = [], []
@@ -118,6 +122,7 @@ class CaseRunner:
                 paper=baseline.paper if baseline is not None else "",
                 other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
                 picked_of=self.settings.picked_of,
+                judge_error=judge_error,
                 duration=time.perf_counter() - started,
                 requests=count,
                 looks=look,
@@ -147,6 +152,26 @@ class CaseRunner:
         judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
         writers = [self.pool.helper(text) for text in filter(None, [case.settings.writer])]
         return incomparable(self.pool.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
+
+    def _judge_error(self, case: Case) -> JudgeError | None:
+        """Return the error of the judge of a case; ``None`` where rules judge, or no labels are given."""
+        from pytest_kbrel.facts.judge_labels import read_labels
+        from pytest_kbrel.probes.grading import is_judged
+
+        if case.judge == RULES or case.judge != self.settings.judge or not is_judged(case):
+            return None
+        if self.settings.judge_labels is None:
+            return self.pool.recorded_judge_error()
+        if self._measured_judge is None:
+            labelled = read_labels(self.settings.judge_labels)
+            ask = functools.partial(self.pool.ask, case=ASKED_FOR)
+            try:
+                self._measured_judge = measure_judge_error(labelled, case.judge, ask)
+            except ModelError as error:
+                # No other case can be decided either.
+                self.pool.unusable = self.pool.unusable or str(error)
+                raise
+        return self._measured_judge
 
     def close(self) -> None:
         """Free the models."""

@@ -275,13 +275,13 @@ class Looks:
 class JudgeError:
     """How a model as judge called answers that a human has labelled.
 
-    Of the ``right`` answers it called ``found`` right, of the ``wrong`` ones ``accepted``.
+    Of the ``right`` answers it called ``right_accepted`` right, of the ``wrong`` ones ``wrong_accepted``.
     """
 
-    found: int
     right: int
-    accepted: int
+    right_accepted: int
     wrong: int
+    wrong_accepted: int
 
 
 @record
@@ -395,6 +395,11 @@ class Run:
     recorded: str = ""
     comparisons: int = 0
     files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def judge_error(self) -> JudgeError | None:
+        """The error of the model that judged, ``None`` where it was not measured."""
+        return next((case.judge_error for case in self.cases if case.judge_error is not None), None)
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.

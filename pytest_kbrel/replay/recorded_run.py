@@ -20,7 +20,7 @@ from typing import BinaryIO
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
-from pytest_kbrel.records import Fingerprint, GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.records import Fingerprint, GenerateRequest, JudgeError, Request, Response, ScoreRequest
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
 from pytest_kbrel.reports.responses import from_line, numbered, parse_line
 from pytest_kbrel.serialization import from_wire, values_of
@@ -36,7 +36,7 @@ class RecordedRun:
 
     ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
     cases, ``prompts`` the rendered prompt that the report shows of each, ``looks`` how many it took at those
-    that might have stopped early. ``notes`` are remarks on its models.
+    that might have stopped early. ``notes`` are remarks on its models, ``judge_error`` is that of its judge.
     """
 
     folder: Path
@@ -49,6 +49,7 @@ class RecordedRun:
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    judge_error: JudgeError | None = None
 
     def setting(self, name: str) -> str:
         """Return a setting as text, empty where the report does not have it."""
@@ -73,7 +74,7 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=4)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.json_report import check_file, read_report
+    from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
 
     if not folder.is_dir():
         fault = "is a file" if folder.exists() else "is not there"
@@ -104,6 +105,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
                 str(case["id"]): int(case["looks"]["taken"]) for case in report["cases"] if case.get("looks")
             },
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
+            judge_error=read_judge_error(report),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(

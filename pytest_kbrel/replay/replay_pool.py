@@ -12,7 +12,7 @@ from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, Request, Response
+from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, JudgeError, Request, Response
 from pytest_kbrel.replay.recorded_run import RecordedResponses, read_run
 from pytest_kbrel.settings import Settings
 
@@ -77,6 +77,10 @@ class ReplayPool(ModelPool):
     def recorded_looks(self, case: str) -> int | None:
         """Return how many looks the recorded run took at a case; ``None`` where it asked all at once."""
         return self.run.looks.get(case)
+
+    def recorded_judge_error(self) -> JudgeError | None:
+        """Return the judge's error as the recorded run measured it, where it had the same judge."""
+        return self.run.judge_error if self._settings.judge == self.run.setting("judge") else None
 
     def missing_responses(self, case: str) -> str:
         """Return how many requests of a case are not recorded, and why, in words; empty if all are."""

@@ -16,18 +16,24 @@ from pytest_kbrel.stats.unpaired import contrast
 _TAIL = (1 - LEVEL) / 2
 
 
-def judge_index(found: int, right: int, accepted: int, wrong: int, alpha: float = _TAIL) -> Estimate:
-    """Estimate J of a judge that found so many of the ``right`` answers and accepted so many ``wrong`` ones.
+def judge_index(
+    right_accepted: int, right: int, wrong_accepted: int, wrong: int, alpha: float = _TAIL
+) -> Estimate:
+    """Estimate J of a judge that accepted so many of the ``right`` answers and so many of the ``wrong`` ones.
 
     ``right`` and ``wrong`` are above 0. The interval is Newcombe's hybrid score interval (1998, method 10),
     which misses at either end with a chance of ``alpha``.
     """
-    return contrast([(1.0, _rate(found, right, alpha)), (-1.0, _rate(accepted, wrong, alpha))], (-1.0, 1.0))
+    return contrast(
+        [(1.0, _rate(right_accepted, right, alpha)), (-1.0, _rate(wrong_accepted, wrong, alpha))], (-1.0, 1.0)
+    )
 
 
-def judge_floor(found: int, right: int, accepted: int, wrong: int, alpha: float = _TAIL) -> float:
+def judge_floor(
+    right_accepted: int, right: int, wrong_accepted: int, wrong: int, alpha: float = _TAIL
+) -> float:
     """Return the most that the judge may add to a rate of right or of wrong answers that is truly 0."""
-    ends = (_rate(right - found, right, alpha).high, _rate(accepted, wrong, alpha).high)
+    ends = (_rate(right - right_accepted, right, alpha).high, _rate(wrong_accepted, wrong, alpha).high)
     return max(end for end in ends if end is not None)
 
 
@@ -37,9 +43,12 @@ def corrected(
     """Return a difference ``value`` with its interval, divided by J.
 
     The variances are recovered from the two intervals (MOVER: Donner and Zou 2012), which for symmetric ones
-    is Fieller's interval. It moves with each end of the given interval. J must be above 0 with its interval.
+    is Fieller's interval. It moves with each end of the given interval, and has no ends where that of
+    J reaches 0. J must be above 0.
     """
     assert index.value is not None
+    if index.low is None or index.low <= 0:
+        return value / index.value, None, None
     high = None if high is None else -_low(-value, -high, index)
     return value / index.value, None if low is None else _low(value, low, index), high
 

@@ -20,8 +20,8 @@ from tests.gates.test_aggregates import over
 from tests.gates.test_picked_of import sides
 from tests.gates.test_positive_control import monitored
 
-GOOD = JudgeError(found=48, right=50, accepted=2, wrong=50)
-PERFECT = JudgeError(found=10**7, right=10**7, accepted=0, wrong=10**7)
+GOOD = JudgeError(right_accepted=48, right=50, wrong_accepted=2, wrong=50)
+PERFECT = JudgeError(right_accepted=10**7, right=10**7, wrong_accepted=0, wrong=10**7)
 EIGHT = gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15)
 TEN = gate("accuracy", "max_drop", 0.1)
 
@@ -91,7 +91,7 @@ def test_a_judge_without_errors_on_very_many_labels_changes_no_verdict(demand: G
             assert of_judge.p == pytest.approx(plain.p, abs=1e-5)
 
 
-@pytest.mark.parametrize("error", [GOOD, JudgeError(found=17, right=20, accepted=4, wrong=20)])
+@pytest.mark.parametrize("error", [GOOD, JudgeError(right_accepted=17, right=20, wrong_accepted=4, wrong=20)])
 def test_one_more_lost_fact_never_helps(error: JudgeError) -> None:
     grades = {"pass": 0, "inconclusive": 1, "fail": 2}
     for demand in (EIGHT, gate("accuracy", "max_drop", 0.05), gate("accuracy", "recovery", 0.9)):
@@ -108,9 +108,9 @@ def test_interval_and_p_never_contradict_each_other() -> None:
         lost, gained = int(rng.integers(0, n // 5)), int(rng.integers(0, n // 10))
         right, wrong = rng.integers(20, 200, 2).tolist()
         error = JudgeError(
-            found=int(rng.integers(0.8 * right, right + 1)),
+            right_accepted=int(rng.integers(0.8 * right, right + 1)),
             right=right,
-            accepted=int(rng.integers(0, 0.2 * wrong + 1)),
+            wrong_accepted=int(rng.integers(0, 0.2 * wrong + 1)),
             wrong=wrong,
         )
         result = judged(n, lost, gained, error)
@@ -129,8 +129,8 @@ def test_interval_and_p_never_contradict_each_other() -> None:
 
 
 def test_fewer_labels_never_let_a_gate_pass_that_more_would_not() -> None:
-    few = JudgeError(found=19, right=20, accepted=1, wrong=20)
-    many = JudgeError(found=190, right=200, accepted=10, wrong=200)
+    few = JudgeError(right_accepted=19, right=20, wrong_accepted=1, wrong=20)
+    many = JudgeError(right_accepted=190, right=200, wrong_accepted=10, wrong=200)
     for lost in range(1, 40, 3):
         narrow, wide = judged(400, lost, 4, many), judged(400, lost, 4, few)
         assert (wide.low or 0) <= (narrow.low or 0)
@@ -139,7 +139,7 @@ def test_fewer_labels_never_let_a_gate_pass_that_more_would_not() -> None:
 
 
 def test_where_only_the_labels_are_too_few_the_reason_asks_for_more_of_them() -> None:
-    unsure = JudgeError(found=18, right=20, accepted=3, wrong=20)
+    unsure = JudgeError(right_accepted=18, right=20, wrong_accepted=3, wrong=20)
     result = judged(2000, 115, 5, unsure, gate("accuracy", "max_drop", 0.08, beyond=0.079), explain=True)
     assert result.verdict == "inconclusive"
     assert "only more labelled answers of the judge would decide" in result.reason

@@ -78,6 +78,8 @@ def test_corrected_ends_move_with_the_difference() -> None:
 def test_an_end_that_is_infinite_stays_so() -> None:
     index = stats.judge_index(*LABELS)
     assert stats.corrected(0.1, None, None, index) == (pytest.approx(0.1 / 0.92), None, None)
+    chance = stats.Estimate(value=0.2, low=-0.05, high=0.45)
+    assert stats.corrected(0.1, 0.05, 0.15, chance) == (pytest.approx(0.5), None, None)
 
 
 def test_the_floor_is_the_worse_of_both_errors() -> None:
@@ -103,8 +105,8 @@ def test_the_corrected_interval_covers_the_true_drop(labels: int, se: float, fp:
         called[1] = np.where(same, called[0], called[1])
         lost, gained = int((called[0] & ~called[1]).sum()), int((called[1] & ~called[0]).sum())
         low, high = stats.tango(n, gained, lost)
-        found, accepted = rng.binomial(labels, [se, fp]).tolist()
-        index = stats.judge_index(found, labels, accepted, labels)
+        right, wrong = rng.binomial(labels, [se, fp]).tolist()
+        index = stats.judge_index(right, labels, wrong, labels)
         _, low_drop, high_drop = stats.corrected((lost - gained) / n, low, high, index)
         assert low_drop is not None
         assert high_drop is not None

@@ -30,6 +30,7 @@ from pytest_kbrel.records import (
     Fingerprint,
     Gate,
     GateResult,
+    JudgeError,
     Run,
     Table,
     Unmatched,
@@ -38,7 +39,7 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.reports import OUTCOMES, REPORT
-from pytest_kbrel.reports.json_report import check_file, read_report
+from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
 from pytest_kbrel.serialization import from_wire
 
 # The first one is the baseline: what it lacks is a failure.
@@ -123,6 +124,8 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
             continue
         table = before.table if isinstance(before, BaselineCase) else None
         completed = dataclasses.replace(case, table=_with_texts(case, table))
+        if _is_judged([completed]):
+            completed = dataclasses.replace(completed, judge_error=side.judge_error)
         decided = compare_case(
             completed,
             [gate_of(gate) for gate in case.gates],
@@ -180,15 +183,18 @@ def _obstacles(side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Ba
 
 
 def _incomparable(run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]) -> tuple[str, ...]:
-    judged = any(
+    written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
+    writers = [helper for helper in run.helpers if helper.spec in written_by]
+    return incomparable(run.model, baseline, judged=_is_judged(cases), judge=run.judge, writers=writers)
+
+
+def _is_judged(cases: Sequence[CaseResult]) -> bool:
+    return any(
         row.expected
         for case in cases
         if (probe := probe_named(case.probe)) and probe.judged
         for row in case.table.rows
     )
-    written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
-    writers = [helper for helper in run.helpers if helper.spec in written_by]
-    return incomparable(run.model, baseline, judged=judged, judge=run.judge, writers=writers)
 
 
 def _with_texts(case: CaseResult, other: Table | None) -> Table:
@@ -229,12 +235,13 @@ class RecordedOutcomes:
     """A recorded run with its outcomes: as a baseline (``run``), and its cases with their gates.
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
-    blessed run has neither.
+    blessed run has neither. ``judge_error`` is that of the model that judged, where it was measured.
     """
 
     run: Baseline
     cases: tuple[CaseResult, ...]
     aggregates: tuple[AggregateCase, ...] = ()
+    judge_error: JudgeError | None = None
 
 
 def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
@@ -277,6 +284,7 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
 
 def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
     try:
+        judge_error = read_judge_error(report)
         facts = sum(int(entry["n"]) for entry in report["cases"])
         tables = load_tables(read_compressed(folder / OUTCOMES, facts))
         cases = [_case(entry, tables) for entry in report["cases"]]
@@ -318,7 +326,10 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
         if case.aggregate and case.members
     )
     return RecordedOutcomes(
-        run=run, cases=tuple(case for case in cases if not case.aggregate), aggregates=aggregates
+        run=run,
+        cases=tuple(case for case in cases if not case.aggregate),
+        aggregates=aggregates,
+        judge_error=judge_error,
     )
 
 
