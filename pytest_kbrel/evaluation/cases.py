@@ -22,6 +22,7 @@ from pytest_kbrel.records import (
     Response,
     settings_of,
 )
+from pytest_kbrel.settings import RULES
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.embedding import Encoder
@@ -133,12 +134,16 @@ def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:
     Raises ``ModelError`` if its responses cannot be measured.
     """
     from pytest_kbrel.gates import check_integrity
+    from pytest_kbrel.probes.grading import is_judged
 
     if broken := check_integrity(case, result.table, result.errors).broken:
         raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
     model = pool.base()
     assert model is not None
     answered = (case.suite, case.id, result.table, settings_of(case))
+    if is_judged(case) and case.judge != RULES:
+        # It is the judge of both models also if it was asked nothing yet.
+        pool.helper(case.judge)
     return session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
 
 

@@ -12,14 +12,24 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.cases import Retrieval
+from pytest_kbrel.evaluation.cases import Retrieval, baseline_of
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.controller import blessed_lines
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
 from pytest_kbrel.plugin.preflight import check_suites
-from pytest_kbrel.records import CaseResult, Fact, Outcome, ReliabilitySettings, Run, Table, Waiver
-from tests.made_cases import made_case, made_options, made_suite
+from pytest_kbrel.probes.base import ProbeResult
+from pytest_kbrel.records import (
+    CaseResult,
+    Fact,
+    Fingerprint,
+    Outcome,
+    ReliabilitySettings,
+    Run,
+    Table,
+    Waiver,
+)
+from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_suite
 from tests.stub_config import StubConfig
 
 
@@ -238,3 +248,16 @@ def test_what_a_refusal_says_is_one_line(asked: list[Any], monkeypatch: pytest.M
     monkeypatch.setattr(preflight, "check_cases", refuse)
     with pytest.raises(KbrelError, match=r"^no$"):
         check_suites(cast(pytest.Config, StubConfig(Path())), made_options(), None, [made_suite()], ())
+
+
+def test_the_judge_of_the_baseline_model_is_named_before_it_was_asked_anything() -> None:
+    judge = replace(RECORDED_MODEL, spec="openai/j")
+    opened: list[Fingerprint] = []
+    pool = SimpleNamespace(
+        base=lambda: RECORDED_MODEL, helper=lambda text: opened.append(judge), helpers=lambda: tuple(opened)
+    )
+    facts = (Fact(id="1", relation="P36", subject="Peru", object="Lima"),)
+    case = replace(made_case(), facts=facts, judge="openai/j")
+    row = replace(outcome(1, "correct"), fact_id="1", answer="Lima", values=(1.0, 0.0, 1.0, 1.0))
+    answered = ProbeResult(table=Table(columns=("correct", "missing", "f1", "rouge_l"), rows=(row,)))
+    assert baseline_of(case, answered, cast(Any, pool)).judge == judge
