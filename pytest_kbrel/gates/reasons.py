@@ -81,7 +81,7 @@ def by_judge(
         return "; the interval allows for the judge's error"
     word = "drop" if measured.value.better == "higher" else "rise"
     within = "" if ends == (None, None) else f" {interval(*ends)}"
-    divided = f"; for the judge's error divided by {number(measured.index.value)}"
+    divided = f"; corrected for the judge's error (divided by {number(measured.index.value)})"
     return f"{divided}: a {word} of {number(drop)}{within}"
 
 

@@ -52,7 +52,7 @@ def test_the_gate_judges_the_drop_divided_by_the_index() -> None:
         stats.corrected(0.04, plain.low, plain.high, index)
     )
     assert of_judge.p == pytest.approx(stats.drop_p(400, 20, 4, 0.02 * index.high))
-    assert "; for the judge's error divided by 0.920: a drop of 0.043 [0.0" in of_judge.reason
+    assert "; corrected for the judge's error (divided by 0.920): a drop of 0.043 [0.0" in of_judge.reason
     assert "judge" not in plain.reason
     assert of_judge.unchanged == pytest.approx(plain.unchanged / 0.92)  # type: ignore[operator]
 
@@ -65,7 +65,7 @@ def test_a_rise_of_hallucinations_is_corrected_alike() -> None:
     assert of_judge.low is not None
     assert plain.low is not None
     assert of_judge.low > plain.low
-    assert "divided by 0.920: a rise of 0.109" in of_judge.reason
+    assert "(divided by 0.920): a rise of 0.109" in of_judge.reason
 
 
 def test_the_detectable_effect_is_that_of_the_truth() -> None:

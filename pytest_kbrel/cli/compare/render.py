@@ -134,6 +134,8 @@ def paired_lines(
         yield f"{numbers[at]} against {numbers[0]}, paired fact by fact: {one_line(names[at])}"
         if run.differences:
             yield from wrap(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
+        if note := phrases.judge_note(run):
+            yield from wrap(note, width, "  ")
         for case in run.cases:
             yield ""
             yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
