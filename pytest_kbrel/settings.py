@@ -71,6 +71,8 @@ class Settings:
     picked_of: int = 1
     # Labelled answers by which the judge's error is measured.
     judge_labels: Path | None = None
+    # The file of a recorded run, whose judge's error is recorded.
+    recorded_labels: str = ""
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

@@ -62,6 +62,9 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
 def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:
     origin = origin_of(config, "judge_labels")
     if settings.judge == RULES:
+        if not is_explicit(config, "judge_labels"):
+            # In ini file or environment they may be meant for other runs of the project.
+            return
         raise pytest.UsageError(
             f"{origin}: found with --kb-judge={RULES}, and the error of rules is not measured; allowed: with "
             "a model as judge"

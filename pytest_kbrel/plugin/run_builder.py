@@ -381,11 +381,12 @@ def _settings(settings: Settings) -> dict[str, str]:
     """Return the settings that the report records, as texts; an unset one is empty."""
     names = ("model", "model_args", "device", "dtype", "batch_size", "judge", "judge_args", "baseline")
     values = {name: getattr(settings, name) for name in (*names, "baseline_model", "inconclusive")}
+    labels = os.path.relpath(settings.judge_labels) if settings.judge_labels else settings.recorded_labels
     optional = {"limit": settings.limit, "seed": settings.seed, "picked_of": settings.picked_of}
     return {
         **values,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
         **{name: "" if value is None else str(value) for name, value in optional.items()},
-        **({"judge_labels": str(settings.judge_labels)} if settings.judge_labels else {}),
+        **({"judge_labels": labels} if labels else {}),
         **({"until_decided": str(settings.budget or NO_BUDGET)} if settings.until_decided else {}),
     }

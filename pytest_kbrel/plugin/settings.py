@@ -246,8 +246,8 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
         settings = replace(settings, judge_args=run.setting("judge_args"))
     if not is_explicit(config, "judge_labels"):
-        # What the judge said of the recorded run's is recorded.
-        settings = replace(settings, judge_labels=None)
+        labels = run.setting("judge_labels") if settings.judge == run.setting("judge") else ""
+        settings = replace(settings, judge_labels=None, recorded_labels=labels)
     if not is_explicit(config, "until_decided"):
         recorded = _until_decided(run.setting("until_decided"), f"--kb-from-run: {run.folder}")
         settings = replace(settings, **recorded)

@@ -76,6 +76,7 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("plan", True, True),
         ("judge", "openai/x", "openai/x"),
         ("judge_args", "seed=1", "seed=1"),
+        ("judge_labels", "", None),
         ("attribute", "0", 0),
         ("attribute", "12", 12),
         ("baseline", "prod", "prod"),

@@ -209,3 +209,13 @@ def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(again: A
     with pytest.raises(pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"):
         again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
     assert again(from_run=record, output_path=tmp_path).output_path == record / "decided"
+
+
+def test_labels_are_those_typed_now_or_none(again: Any, tmp_path: Path) -> None:
+    # What the recorded judge said of others is recorded, so those of an ini file are not read anew.
+    labels, recorded = tmp_path / "labels.jsonl", {**RECORDED, "judge_labels": "theirs.csv"}
+    settings = again(recorded, judge_labels=labels)
+    assert (settings.judge_labels, settings.recorded_labels) == (None, "theirs.csv")
+    settings = again(recorded, typed={"judge_labels": labels})
+    assert (settings.judge_labels, settings.recorded_labels) == (labels, "")
+    assert again(recorded, typed={"judge": "openai/k"}).recorded_labels == ""
