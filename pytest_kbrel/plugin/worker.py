@@ -168,8 +168,9 @@ class CaseRunner:
             try:
                 self._measured_judge = measure_judge_error(labelled, case.judge, ask)
             except ModelError as error:
-                # No other case can be decided either.
-                self.pool.unusable = self.pool.unusable or str(error)
+                # A recorded run has other cases that can be decided.
+                if self.settings.from_run is None:
+                    self.pool.unusable = self.pool.unusable or str(error)
                 raise
         return self._measured_judge
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_kbrel.plugin.options import FLAGS
 from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
+from tests.plugin.conftest import KNOWS
 
 HUGE = "9" * 5000
 
@@ -19,6 +20,11 @@ def for_reference(typed: str, printed: str) -> Row:
 
 def again(folder: str) -> Row:
     return Row(f"--kb-from-run={folder}", {}, USAGE, folder, args=("suites", f"--kb-from-run={folder}"))
+
+
+def labels(path: str) -> Row:
+    judge = f"--kb-judge={KNOWS}"
+    return Row(f"--kb-judge-labels={path}", {}, USAGE, path, args=(*RUN, judge, f"--kb-judge-labels={path}"))
 
 
 def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
@@ -41,6 +47,11 @@ ROWS = [
     flag("--kb-inconclusive=fial", "did you mean 'fail'"),
     flag("--kb-judge=oracle"),
     flag("--kb-judge=openai/", "openai/NAME"),
+    flag("--kb-judge-labels=labels.jsonl", "a model as judge", what="labels for rules"),
+    labels("nowhere.jsonl"),
+    labels("suites"),
+    labels("suites/facts.jsonl"),
+    labels("/dev/zero"),
     for_reference("--kb-device=meta", "'meta'"),
     for_reference("--kb-device=cuda:99", "'cuda:99'"),
     for_reference("--kb-device=nonsense", "'nonsense'"),

@@ -105,6 +105,21 @@ def test_a_comparison_of_recorded_runs_decides_alike(pytester, labels, report, c
     assert NOTE in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_run_decided_again_may_have_other_labels(pytester, labels, report):
+    assert pytester.runpytest(*LABELLED).ret == 0
+    labels(right=30)
+    result = pytester.runpytest(
+        "--kb-from-run=kbrel-report", "suites", "--kb-judge-labels=labels.jsonl", "--kb-use-cache=off"
+    )
+    assert result.ret == 0
+    error = {"right": 30, "right_accepted": 29, "wrong": 20, "wrong_accepted": 0}
+    assert report("kbrel-report/decided")["judge_error"] == error
+    result = pytester.runpytest("--kb-from-run=kbrel-report", "suites", "--kb-judge=rules")
+    assert result.ret == 0
+    assert "judge_error" not in report("kbrel-report/decided")
+    assert "judge_labels" not in report("kbrel-report/decided")["settings"]
+
+
 def test_labels_that_cannot_be_used_are_refused_before_anything_is_asked(pytester, labels):
     labels(right=19)
     result = pytester.runpytest(*LABELLED)
