@@ -105,6 +105,28 @@ def test_a_comparison_of_recorded_runs_decides_alike(pytester, labels, report, c
     assert NOTE in " ".join(capsys.readouterr().out.split())
 
 
+def test_answers_of_a_run_are_drawn_for_a_human_to_label(pytester, labels, capsys):
+    pytester.runpytest(*GATE)
+    capsys.readouterr()
+    assert main(["labels", "kbrel-report", "--output", "mine.jsonl", "--number", "10"]) == 0
+    assert capsys.readouterr().out.startswith("10 of 12 answers written to mine.jsonl: write ")
+    rows = [json.loads(line) for line in (pytester.path / "mine.jsonl").read_text().splitlines()]
+    lima = next(row for row in rows if row["id"] == "head_to_tail[places-head] P36:China")
+    assert lima == {
+        "id": "head_to_tail[places-head] P36:China",
+        "question": "What is the capital of China?",
+        "answers": ["Dadu"],
+        "prediction": "Beijing",
+        "label": "",
+    }
+    # Drawn again, they are the same, and nothing is replaced unasked.
+    assert main(["labels", "kbrel-report", "--output", "mine.jsonl"]) == 2
+    assert main(["labels", "kbrel-report", "--output", "other.jsonl", "--number", "10"]) == 0
+    assert (pytester.path / "other.jsonl").read_bytes() == (pytester.path / "mine.jsonl").read_bytes()
+    result = pytester.runpytest(*GATE, "--kb-judge-labels=mine.jsonl")
+    result.stderr.fnmatch_lines(["ERROR: *mine.jsonl:1: 'label' must be right, wrong, missing, found ''"])
+
+
 def test_a_run_decided_again_may_have_other_labels(pytester, labels, report):
     assert pytester.runpytest(*LABELLED).ret == 0
     labels(right=30)
