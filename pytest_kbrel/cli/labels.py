@@ -53,10 +53,8 @@ def _run(options: argparse.Namespace) -> int:
         json.dumps([row[key] for key in ("question", "answers", "prediction")]): row for row in _rows(side)
     }
     if not answers:
-        raise KbrelError(
-            f"{options.run_folder}: no answer of it is for a judge; allowed: a run of Head-to-Tail or Reliable "
-            "KB with the suite files where they were"
-        )
+        allowed = "a run of Head-to-Tail or Reliable KB, and its suite files as they were"
+        raise KbrelError(f"{options.run_folder}: no answer of it is for a judge; allowed: {allowed}")
     drawn = random.Random(0).sample(sorted(answers), min(options.number, len(answers)))
     with new_file(options.output, force=options.force) as stream:
         for key in drawn:
