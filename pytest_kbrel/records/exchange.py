@@ -1,4 +1,4 @@
-"""Records of requests to a model and of its responses; the ``record`` decorator."""
+"""Records of requests to a model and of its responses, and of a judge's error; the ``record`` decorator."""
 
 from __future__ import annotations
 
@@ -134,3 +134,16 @@ class Exchange:
     case: str
     ask: Ask
     response: Response
+
+
+@record
+class JudgeError:
+    """How a model as judge called answers that a human has labelled.
+
+    Of the ``right`` answers it called ``right_accepted`` right, of the ``wrong`` ones ``wrong_accepted``.
+    """
+
+    right: int
+    right_accepted: int
+    wrong: int
+    wrong_accepted: int

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pytest_kbrel.records.exchange import record
+from pytest_kbrel.records.exchange import JudgeError, record
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
@@ -269,19 +269,6 @@ class Looks:
     def early(self) -> bool:
         """True if the last look was not reached."""
         return self.taken < self.of
-
-
-@record
-class JudgeError:
-    """How a model as judge called answers that a human has labelled.
-
-    Of the ``right`` answers it called ``right_accepted`` right, of the ``wrong`` ones ``wrong_accepted``.
-    """
-
-    right: int
-    right_accepted: int
-    wrong: int
-    wrong_accepted: int
 
 
 @record
