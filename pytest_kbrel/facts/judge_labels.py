@@ -79,9 +79,13 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
         yield from json_rows(path, _FORM)
         return
     source = table(path, ",")
-    # The first is the header.
-    next(source)
-    yield from source
+    line, header = next(source)
+    if isinstance(header, SuiteError):
+        yield line, header
+        return
+    empty = dict.fromkeys(header, "")
+    for line, row in source:
+        yield line, row if isinstance(row, SuiteError) else empty | row
 
 
 def _answer(row: Mapping[str, Any]) -> LabelledAnswer:

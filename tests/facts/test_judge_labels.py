@@ -47,10 +47,11 @@ def test_answers_are_read_with_their_labels(written: Path) -> None:
 def test_a_table_is_read_alike(tmp_path: Path) -> None:
     lines = ["question,answers,prediction,label"]
     lines += [f'"Which, then?","[""Lima"", ""Lima City""]","Lima, {n}",right' for n in range(20)]
-    lines += [f"Which?,Lima,Cusco {n},wrong" for n in range(20)]
+    lines += [f"Which?,Lima,Cusco {n},wrong" for n in range(20)] + ["Which?,Lima,,missing"]
     (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
     labels = read_labels(tmp_path / "labels.csv")
     assert (labels[0].question, labels[0].answers) == ("Which, then?", ("Lima", "Lima City"))
+    assert (labels[-1].prediction, labels[-1].right) == ("", False)
     assert (labels[20].answers, labels[20].prediction, labels[20].right) == (("Lima",), "Cusco 0", False)
 
 
@@ -84,6 +85,19 @@ def test_fewer_than_twenty_labels_of_either_kind_are_refused(written: Path, righ
         SuiteError, match=rf"found {right} answers labelled right and {wrong} .* at least 20 of each"
     ):
         read_labels(write(written, rows(right, wrong)))
+
+
+def test_a_table_whose_labels_or_header_are_missing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("question,answers,prediction,label\nWhich?,Lima,Lima,\n")
+    with pytest.raises(SuiteError, match=r":2: 'label' must be right, wrong, missing, found ''"):
+        read_labels(path)
+    path.write_text("question,answers,prediction\nWhich?,Lima,Lima\n")
+    with pytest.raises(SuiteError, match=r":2: the key 'label' is missing"):
+        read_labels(path)
+    path.write_bytes(b"question,\xff\nWhich?,Lima\n")
+    with pytest.raises(SuiteError, match=r":1: not UTF-8"):
+        read_labels(path)
 
 
 def test_a_file_that_is_not_there_or_no_json_is_refused(written: Path) -> None:
