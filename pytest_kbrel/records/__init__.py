@@ -91,8 +91,8 @@ __all__ = [
     "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest", "ExampleWording", "Exchange", "Fact",
     "Failed", "Fingerprint", "Gate", "GateResult", "GenerateRequest", "Generated", "HeadToTailSettings",
     "Integrity", "JudgeError", "Judgement", "Label", "Looks", "MetricValue", "MonitorSettings", "Outcome",
-    "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response", "Rule", "Run",
-    "ScoreRequest", "Scored", "Share", "Shot", "Step", "Suite", "Table", "Unmatched", "Waiver",
+    "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response", "Rule",
+    "Run", "ScoreRequest", "Scored", "Share", "Shot", "Step", "Suite", "Table", "Unmatched", "Waiver",
     "base_language", "changed_digest", "is_published", "read_digest", "record", "settings_of", "short_digest",
     "template_error", "unsupported_languages",
 ]  # fmt: skip
