@@ -28,8 +28,8 @@ def to_wire(value: Any) -> Any:
     kind: Any = type(value)
     if value is None or kind in _PLAIN or (kind is float and math.isfinite(value)):
         return value
-    if (names := _field_names(kind)) is not None:
-        return {name: to_wire(getattr(value, name)) for name in names}
+    if _field_names(kind) is not None:
+        return {name: to_wire(part) for name, part in fields_of(value).items()}
     if isinstance(value, (list, tuple)):
         return [to_wire(item) for item in value]
     if isinstance(value, dict):
@@ -43,10 +43,14 @@ def to_wire(value: Any) -> Any:
 def fields_of(record: Any) -> dict[str, Any]:
     """Return the fields of a record by name, as they are: no wire form, but :func:`encoder` makes it one.
 
-    Raises ``TypeError`` for what is no record.
+    Sparse fields that have their default are left out. Raises ``TypeError`` for what is no record.
     """
     kind: Any = type(record)
-    return dict(zip(_names_of(kind), _getter(kind)(record), strict=True))
+    fields = dict(zip(_names_of(kind), _getter(kind)(record), strict=True))
+    for name, default in _sparse_fields(kind):
+        if fields[name] == default:
+            del fields[name]
+    return fields
 
 
 def values_of(record: Any) -> tuple[Any, ...]:
@@ -109,6 +113,12 @@ def _names_of(kind: Any) -> tuple[str, ...]:
     if names is None:
         raise TypeError(f"a value of type {kind.__name__} has no wire form")
     return names
+
+
+@functools.cache
+def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    fields = dataclasses.fields(kind)
+    return tuple((field.name, field.default) for field in fields if field.metadata.get("sparse"))
 
 
 @functools.cache

@@ -73,6 +73,8 @@ class Settings:
     judge_labels: Path | None = None
     # The file of a recorded run, whose judge's error is recorded.
     recorded_labels: str = ""
+    # How many of the most probable tokens are recorded at the positions of answers.
+    top_k: int = 0
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_kbrel.bounds import shown
+from pytest_kbrel.bounds import TOKEN_ID, TOP_K, Bounds, shown
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.records import Label, Outcome, Reply, Table
+from pytest_kbrel.records import Label, Outcome, Reply, Table, TopTokens
 from pytest_kbrel.untrusted import UNPACKED, parse, read_bytes, read_json, unpack
 
 SCHEMA_VERSION = 2
@@ -76,6 +76,8 @@ _LETTERS = {label: label[0] for label in _LABELS}
 _WORDS = {letter: label for label, letter in _LETTERS.items()}
 # Far above any count of tokens, and so small that sums of squares stay finite.
 _LARGEST = 1e15
+# A log-probability that would still be a number other than 0: exp(-700).
+_THOUSANDTHS = Bounds(0, 700_000)
 # What a baseline leaves to the suite, and a report folder keeps.
 _TEXTS = ("question", "expected", "rule", "truncated", "cluster")
 # A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
@@ -137,6 +139,8 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
             _once([_shortest(row.values[index]) for row in rows]) for index in range(len(table.columns))
         ],
     }
+    if any(row.top for row in rows):
+        entry["top"] = [_packed_top(row.top) for row in rows]
     if texts:
         entry |= {name: _once([getattr(row, name) for row in rows]) for name in _TEXTS}
     if any(row.others for row in rows):
@@ -156,6 +160,7 @@ def _table(entry: dict[str, Any]) -> Table:
         raise ValueError(f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}")
     texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
     others = [tuple(map(_read_reply, replies)) for replies in _each(entry.get("others") or [()] * n, n)]
+    top = [_top(fact) for fact in _each(entry.get("top", [[]] * n), n)]
     rows = zip(
         facts,
         _each([_WORDS[letter] for letter in entry["labels"]], n),
@@ -178,6 +183,7 @@ def _table(entry: dict[str, Any]) -> Table:
                 rule=str(texts["rule"][at]) if texts else "",
                 cluster=_cluster(texts, at),
                 others=others[at],
+                top=top[at],
             )
             for at, (fact, label, answer, digest) in enumerate(rows)
         ),
@@ -198,6 +204,22 @@ def _read_reply(wire: list[Any]) -> Reply:
         rule=str(rule),
         truncated=bool(truncated),
     )
+
+
+def _packed_top(top: Sequence[TopTokens]) -> list[list[list[int]]]:
+    """Return at each position the token ids, and the log-probabilities in thousandths with their sign off."""
+    return [[[token for token, _ in tokens], [round(-1000 * nats) for _, nats in tokens]] for tokens in top]
+
+
+def _top(packed: Any) -> tuple[TopTokens, ...]:
+    top = []
+    for tokens, thousandths in packed:
+        pairs = list(zip(tokens, thousandths, strict=True))
+        sound = all(token in TOKEN_ID and nats in _THOUSANDTHS for token, nats in pairs)
+        if len(pairs) > TOP_K.most or not sound:
+            raise ValueError(f"found {shown(packed)} as the most probable tokens of an answer")
+        top.append(tuple((token, -of / 1000) for token, of in pairs))
+    return tuple(top)
 
 
 def _cluster(texts: Mapping[str, list[Any]], at: int) -> str:

@@ -78,9 +78,17 @@ METRICS: Mapping[str, Metric] = {
     **_metrics("lower", 0, 1, "ece", comparable=False),
 }
 
+# How far the most probable tokens of answers moved, where they are recorded (--kb-top-k).
+DIVERGENCE_METRICS: Mapping[str, Metric] = {
+    **_metrics("lower", 0, math.inf, "kl"),
+    **_metrics("higher", 0, 1, "top1_agreement"),
+}
 # How much a candidate changed, whichever way: the share of facts with another answer, and with another
-# verdict. They need a baseline, and no formula: they are counted.
-CHANGE_METRICS: Mapping[str, Metric] = _metrics("lower", 0, 1, "churn flips")
+# verdict, and the divergence. They need a baseline, and no formula.
+CHANGE_METRICS: Mapping[str, Metric] = {
+    **_metrics("lower", 0, 1, "churn flips"),
+    **DIVERGENCE_METRICS,
+}
 
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
-from pytest_kbrel.gates.changes import change_figures, churn_of
+from pytest_kbrel.gates.changes import change_figures, churn_of, without_tokens
 from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
@@ -70,10 +70,14 @@ def decide_aggregate(
         published=published,
         paper=paper,
     )
-    churn = None if missing else churn_of(pairings)
+    churn = None if missing else churn_of(pairings, another_tokenizer=another_tokenizer)
     measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
-    changes = change_figures(churn, pairings)
-    measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
+    measurement = dataclasses.replace(
+        measurement,
+        changes=change_figures(churn, pairings),
+        no_tokens=without_tokens(pairings, another_tokenizer=another_tokenizer),
+        picked_of=picked_of,
+    )
     measurement = with_judge_error(measurement, [case.judge_error for case in cases])
     obstacle = obstacle_of(
         aggregate.members,

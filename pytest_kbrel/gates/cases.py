@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, PublishedCase, prompt_differences, setting_differences
 from pytest_kbrel.catalogue.verdicts import worst
-from pytest_kbrel.gates.changes import change_figures, churn_of, fact_changes
+from pytest_kbrel.gates.changes import change_figures, churn_of, fact_changes, without_tokens
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.judge_error import with_judge_error
@@ -168,10 +168,14 @@ def compare_case(
     measurement = measure_figures(
         figures, (table,), pairings, alpha=alpha, published=published, paper=paper, looks=looks
     )
-    churn = churn_of(pairings)
+    churn = churn_of(pairings, another_tokenizer=another_tokenizer)
     measurement = with_noise(measurement, () if run is None else run.noise)
-    changes = change_figures(churn, pairings)
-    measurement = dataclasses.replace(measurement, changes=changes, picked_of=picked_of)
+    measurement = dataclasses.replace(
+        measurement,
+        changes=change_figures(churn, pairings),
+        no_tokens=without_tokens(pairings, another_tokenizer=another_tokenizer),
+        picked_of=picked_of,
+    )
     measurement = with_judge_error(measurement, [result.judge_error])
     missing = () if baseline is not None else (result.id,)
     results = decide(

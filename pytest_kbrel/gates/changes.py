@@ -1,16 +1,19 @@
-"""Changes between a baseline and a candidate, fact by fact: facts lost and gained, and the churn."""
+"""Changes between a baseline and a candidate, fact by fact: facts lost and gained, churn and divergence."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
+from pytest_kbrel.catalogue.metrics import DIVERGENCE_METRICS
 from pytest_kbrel.gates.figures import Figure, good_share, is_good
 from pytest_kbrel.gates.measurement import Measured, Pairing, pair
-from pytest_kbrel.records import Case, Change, Churn, MetricValue, Outcome, Reply, Table
+from pytest_kbrel.metrics.base import ratio
+from pytest_kbrel.metrics.divergence import agreement
+from pytest_kbrel.records import Case, Change, Churn, Divergence, MetricValue, Outcome, Reply, Table
 
 _KEPT, _ANCHOR = "kept", "anchor"
 # The quantiles of the change in anchor probability that reports show.
@@ -65,11 +68,12 @@ def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
     return values.get(_ANCHOR) if values.get(_KEPT) else None
 
 
-def churn_of(pairings: Sequence[Pairing]) -> Churn | None:
+def churn_of(pairings: Sequence[Pairing], *, another_tokenizer: bool = False) -> Churn | None:
     """Return how many facts of all pairings have another answer, or another label; ``None`` without facts.
 
     A fact that several cases ask about counts in each, and in each of its wordings. Answers are compared as
-    texts.
+    texts, and where both runs recorded them, those to the first wording by their most probable tokens: not
+    with ``another_tokenizer``, whose ids are others.
     """
     rows = [
         (new, old, pairing)
@@ -92,23 +96,80 @@ def churn_of(pairings: Sequence[Pairing]) -> Churn | None:
         anchor_moves=tuple(zip(QUANTILES, map(float, np.quantile(moves, QUANTILES)), strict=True))
         if moves
         else (),
+        divergence=None if another_tokenizer else _divergence(pairings),
     )
+
+
+def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
+    """Return how far the most probable tokens moved; ``None`` where no fact has any in both runs."""
+    compared = [
+        (case, new.fact_id, moved)
+        for case, pairing in enumerate(pairings)
+        for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
+        if (moved := agreement(old.top, new.top)) is not None
+    ]
+    if not compared:
+        return None
+    cases = range(len(pairings))
+    rows = stats.sample(
+        [[(one.kl, one.agreed, one.positions) for of, _, one in compared if of == case] for case in cases],
+        [tuple(fact for of, fact, _ in compared if of == case) for case in cases],
+        [3] * len(pairings),
+    )
+    kl = stats.estimate(rows, lambda parts: _over_all(parts, 0), bounds=(0.0, math.inf))
+    top1 = stats.estimate(rows, lambda parts: _over_all(parts, 1, 2), bounds=(0.0, 1.0))
+    assert kl.value is not None
+    assert top1.value is not None
+    return Divergence(
+        facts=len(compared),
+        positions=sum(one.positions for _, _, one in compared),
+        kl=kl.value,
+        top1_agreement=top1.value,
+        kl_low=kl.low,
+        kl_high=kl.high,
+        top1_low=top1.low,
+        top1_high=top1.high,
+    )
+
+
+def _over_all(parts: stats.Parts, above: int, below: int | None = None) -> stats.Array:
+    """Return the sum of a column over that of another, or over the number of rows."""
+    # Not one sum: the parts have different shapes while one case's facts are left out in turn.
+    (totals, n), *others = parts
+    numerator, denominator = totals[..., above], n if below is None else totals[..., below]
+    for more, rows in others:
+        numerator = numerator + more[..., above]
+        denominator = denominator + (rows if below is None else more[..., below])
+    return ratio(numerator, denominator)
 
 
 def change_figures(churn: Churn | None, pairings: Sequence[Pairing]) -> tuple[Measured, ...]:
     """Return the churn as figures that gates may be about: shares of the facts, with Wilson's interval.
 
-    The wordings of a fact are no facts of their own: the interval is that of so many facts.
+    The wordings of a fact are no facts of their own: the interval is that of so many facts. The divergence is
+    among them where there is one.
     """
     if churn is None:
         return ()
     facts = sum(len(pairing.baseline.rows) for pairing in pairings)
+    counts = (("churn", churn.texts), ("flips", churn.labels))
+    values = [_share(name, count * facts / churn.facts, facts) for name, count in counts]
+    if (moved := churn.divergence) is not None:
+        of_name = {
+            "kl": (moved.kl, moved.kl_low, moved.kl_high),
+            "top1_agreement": (moved.top1_agreement, moved.top1_low, moved.top1_high),
+        }
+        for name, (value, low, high) in of_name.items():
+            better = DIVERGENCE_METRICS[name].better
+            values.append(
+                MetricValue(name=name, better=better, value=value, low=low, high=high, n=moved.facts)
+            )
     return tuple(
         Measured(
-            figure=Figure(name=name, better="lower", columns=(), statistic=_none, rate=True),
-            value=_share(name, count * facts / churn.facts, facts),
+            figure=Figure(name=value.name, better=value.better, columns=(), statistic=_none, rate=True),
+            value=value,
         )
-        for name, count in zip(CHANGE_METRICS, (churn.texts, churn.labels), strict=True)
+        for value in values
     )
 
 
@@ -117,5 +178,23 @@ def _share(name: str, count: float, facts: int) -> MetricValue:
     return MetricValue(name=name, better="lower", value=count / facts, low=low, high=high, n=facts)
 
 
+def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> str:
+    """Return why the most probable tokens of two runs cannot be compared; empty where they are."""
+    if another_tokenizer:
+        return "candidate and baseline have different tokenizers, whose token ids mean different tokens"
+    rows = {
+        "this run": [row for pairing in pairings for row in pairing.candidate.rows],
+        "the baseline": [row for pairing in pairings for row in pairing.baseline.rows],
+    }
+    lacking = [name for name, of in rows.items() if of and not any(row.top for row in of)]
+    if not lacking:
+        return ""
+    verb = "have" if len(lacking) > 1 else "has"
+    return (
+        f"{' and '.join(lacking)} {verb} no most probable tokens of these answers; allowed: runs with "
+        "--kb-top-k=K of models that give them (hf/, vllm/)"
+    )
+
+
 def _none(parts: stats.Parts) -> stats.Array:
-    raise NotImplementedError("a share of changed answers is counted, not computed from columns")
+    raise NotImplementedError("changes are counted fact by fact, not computed from columns")

@@ -384,4 +384,5 @@ def _as_expected_row(row: Outcome, good: float) -> Outcome:
         values=(good,),
         prompt_digest=row.prompt_digest,
         others=row.others,
+        top=row.top,
     )

@@ -128,14 +128,16 @@ def _counts(error: JudgeError) -> tuple[int, int, int, int]:
 class Measurement:
     """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one.
 
-    ``changes`` are shares of changed answers, which gates may be about as well. ``picked_of`` is from how
-    many models the candidate was picked by these very facts.
+    ``changes`` are shares of changed answers, which gates may be about as well; ``no_tokens`` is why the most
+    probable tokens are not among them. ``picked_of`` is from how many models the candidate was picked by
+    these very facts.
     """
 
     figures: tuple[Measured, ...]
     pairings: tuple[Pairing, ...] = ()
     paper: str = ""
     changes: tuple[Measured, ...] = ()
+    no_tokens: str = ""
     picked_of: int = 1
 
     @property

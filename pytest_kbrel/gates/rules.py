@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, DIVERGENCE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.measurement import Measured, Measurement
@@ -74,7 +74,7 @@ def decide(
     compared: dict[int, _Change] = {}
     for index, gate in enumerate(gates):
         measured = figures.get(gate.metric)
-        early = _unmeasured(gate, measured, figures, obstacle) or _unpaired(
+        early = _unmeasured(gate, measured, figures, measurement, obstacle) or _unpaired(
             gate, measured, measurement, obstacle
         )
         if early is not None:
@@ -134,10 +134,16 @@ def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
 
 
 def _unmeasured(
-    gate: Gate, measured: Measured | None, figures: Mapping[str, Measured], obstacle: Obstacle | None
+    gate: Gate,
+    measured: Measured | None,
+    figures: Mapping[str, Measured],
+    measurement: Measurement,
+    obstacle: Obstacle | None,
 ) -> _Judged | None:
     if measured is None and gate.metric in CHANGE_METRICS:
         needed: Obstacle = "no baseline", f"{gate.metric} needs a baseline that was measured fact by fact"
+        if gate.metric in DIVERGENCE_METRICS and measurement.no_tokens:
+            needed = "not comparable", f"{gate.metric} cannot be measured: {measurement.no_tokens}"
         verdict, reason = obstacle or needed
         return _Judged(verdict=verdict, reason=reason)
     if measured is None:

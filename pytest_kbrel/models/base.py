@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -113,6 +114,7 @@ class Backend:
     is_served: bool = False
     gives_probabilities: bool = True
     gives_gradients: bool = False
+    gives_top_tokens: bool = False
 
 
 def check_count(requests: Sequence[Request], responses: list[A]) -> list[A]:
@@ -165,6 +167,7 @@ def check_probabilities(response: Response) -> Response:
     elif isinstance(response, Generated):
         values = [p for step in response.steps for p in (step.probability, step.watched)]
         values += [response.probability, response.first_probability]
+        values += [math.exp(min(nats, 1.0)) for tokens in response.top for _, nats in tokens]
     for value in values:
         # Both comparisons are false for NaN.
         if value is not None and not 0.0 <= value <= 1.0:
@@ -245,6 +248,7 @@ def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed)
         thought_tokens=reply.thought_tokens,
         probability=reply.probability,
         first_probability=reply.first_probability,
+        top=reply.top,
     )
 
 

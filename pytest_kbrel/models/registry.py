@@ -88,6 +88,11 @@ def gives_probabilities(spec: Spec) -> bool:
     return BACKENDS[spec.backend].gives_probabilities
 
 
+def gives_top_tokens(spec: Spec) -> bool:
+    """Return True if a model gives the most probable tokens of each position that it writes."""
+    return BACKENDS[spec.backend].gives_top_tokens
+
+
 def open_counter(spec: Spec) -> TokenCounter:
     """Return a model's token counter: its own tokenizer, or an estimate.
 

@@ -114,7 +114,7 @@ class Thinker:
             else:
                 able.append(one)
                 request = dataclasses.replace(
-                    prompt.request, stop=(self._marks.closing,), max_new_tokens=room
+                    prompt.request, stop=(self._marks.closing,), max_new_tokens=room, top_k=0
                 )
                 further.append(_further(Prompt(ids=prompt.ids, request=request), one.written))
         for batch in self._think(further) if further else ():

@@ -284,6 +284,13 @@ FLAGS = (
         default="1",
         help="The model was picked as the best of N by these very facts: a pass asks for wider intervals",
     ),
+    Flag(
+        name="top_k",
+        metavar="K",
+        default="0",
+        help="Record up to K (at most 64) most probable tokens at each position of answers, for kl and "
+        "top1_agreement against a baseline that has them too (hf/ and vllm/ models)",
+    ),
     Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
     Flag(
         name="until_decided",

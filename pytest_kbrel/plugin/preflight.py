@@ -22,6 +22,7 @@ from pytest_kbrel.models.registry import (
     backend_of,
     check_spec,
     gives_probabilities,
+    gives_top_tokens,
     unused_args,
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
@@ -45,6 +46,8 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     check_judge(settings)
     if settings.judge_labels is not None:
         _check_labels(config, settings, settings.judge_labels)
+    if settings.top_k and settings.from_run is None:
+        _check_top_k(settings)
     if settings.attribute:
         attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
@@ -73,6 +76,16 @@ def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None
         read_labels(path)
     except KbrelError as error:
         raise KbrelError(f"{origin}: {error}") from None
+
+
+def _check_top_k(settings: Settings) -> None:
+    for spec in settings.own_specs:
+        if not gives_top_tokens(spec):
+            forms = ", ".join(f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens)
+            raise pytest.UsageError(
+                f"--kb-top-k: found {settings.top_k} with {spec.text}, which does not give the most probable "
+                f"tokens of what it writes; allowed: models that do ({forms}), or 0"
+            )
 
 
 def _check_until_decided(settings: Settings, baseline: Baseline | None) -> None:

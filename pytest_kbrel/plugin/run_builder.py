@@ -388,5 +388,6 @@ def _settings(settings: Settings) -> dict[str, str]:
         "apply_chat_template": str(settings.apply_chat_template).lower(),
         **{name: "" if value is None else str(value) for name, value in optional.items()},
         **({"judge_labels": labels} if labels else {}),
+        **({"top_k": str(settings.top_k)} if settings.top_k else {}),
         **({"until_decided": str(settings.budget or NO_BUDGET)} if settings.until_decided else {}),
     }

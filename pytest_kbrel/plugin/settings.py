@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_kbrel.bounds import BATCH, CANDIDATES, FACTS, FLAG_SEED, LIMIT, PRICE, limit_value, shown
+from pytest_kbrel.bounds import BATCH, CANDIDATES, FACTS, FLAG_SEED, LIMIT, PRICE, TOP_K, limit_value, shown
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
@@ -73,6 +73,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
         picked_of=_read(config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"),
+        top_k=_read(config, "top_k", TOP_K.integer, f"{TOP_K}, of tokens"),
         limit=_limit(config),
         seed=_seed(config),
         **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
@@ -204,6 +205,7 @@ _NEEDS_MODEL = {
     "apply_chat_template": "a model is asked",
     "attribute": "an answer is explained, which needs the model",
     "noise_floor": "a model is asked twice",
+    "top_k": "a model is asked",
     "plan": "a run is planned",
 }
 
@@ -255,6 +257,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     try:
         if picked_of and not is_explicit(config, "picked_of"):
             settings = replace(settings, picked_of=CANDIDATES.integer(picked_of))
+        settings = replace(settings, top_k=TOP_K.integer(run.setting("top_k") or "0"))
         if not is_explicit(config, "limit"):
             settings = replace(settings, limit=limit_value(limit) if limit else None)
         if not is_explicit(config, "seed"):

@@ -90,6 +90,7 @@ class CaseRunner:
             raise no_probabilities(case.probe, why)
         started = time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
+        case = dataclasses.replace(case, top_k=self.settings.top_k)
         case = self._retrieval.with_distractors(case)
         case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
         judge_error = self._judge_error(case)

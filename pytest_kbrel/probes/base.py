@@ -189,6 +189,11 @@ def template_of(settings: ProbeSettings) -> Template:
     return template(settings.prompt_text or own, settings.answer_cue, probe.cue)
 
 
+def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
+    """Return the request of the answer that stands in the outcome, with as many top tokens as wanted."""
+    return dataclasses.replace(request, top_k=case.top_k) if case.top_k else request
+
+
 def question_request(settings: ProbeSettings, question: str, examples: Examples = ()) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
     text = template_of(settings)

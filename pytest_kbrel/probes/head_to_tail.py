@@ -20,6 +20,7 @@ from pytest_kbrel.probes.base import (
     probability_values,
     question_of,
     question_request,
+    with_top_tokens,
 )
 from pytest_kbrel.probes.grading import UNPARSABLE, is_variant_of, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
@@ -41,8 +42,11 @@ def run(case: Case) -> ProbeRun:
         Ask(
             fact_id=fact.id,
             role="answer",
-            request=question_request(
-                settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id))
+            request=with_top_tokens(
+                case,
+                question_request(
+                    settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id))
+                ),
             ),
         )
         for fact in case.facts
@@ -108,4 +112,5 @@ def _outcome(case: Case, fact: Fact, answers: Answers, verdicts: Mapping[str, Ju
         prompt_digest=digest_of(case, fact, [response]),
         truncated=response.finish == "length",
         rule=verdict.rule,
+        top=response.top,
     )

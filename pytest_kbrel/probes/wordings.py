@@ -77,7 +77,9 @@ def _in_wording(case: Case, number: int) -> Case:
             f"{fact.id!r}; allowed: 1 to {len(questions)}, or more frames of relation {fact.relation!r}"
         )
 
-    return dataclasses.replace(case, facts=tuple(map(worded, case.facts)))
+    # The answer that stands in the outcome is that to the first wording.
+    top_k = 0 if number else case.top_k
+    return dataclasses.replace(case, facts=tuple(map(worded, case.facts)), top_k=top_k)
 
 
 def _named(ask: Ask, number: int) -> Ask:

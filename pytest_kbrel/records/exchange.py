@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -11,12 +11,19 @@ T = TypeVar("T")
 BASELINE = "baseline"
 Turn = tuple[str, str]
 """A user's message with the answer to it."""
+TopTokens = tuple[tuple[int, float], ...]
+"""The most probable tokens of one position, the written one first: (token id, log-probability in nats)."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def record(cls: type[T]) -> type[T]:
     """Make a class a frozen, slotted, keyword-only dataclass."""
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+def sparse(default: T) -> T:
+    """Return a field of a record that files and messages have only where it is not the default."""
+    return field(default=default, metadata={"sparse": True})
 
 
 @record
@@ -40,7 +47,8 @@ class GenerateRequest:
     White space that leads the continuation ends nothing. ``system`` is the system message, ``turns`` are
     earlier questions with their answers; without a chat template both lead the prompt. With ``steps`` the
     response carries, per step of the first beam, the most probable token and its probability, and the
-    probability of ``watch[k]`` at step ``k``.
+    probability of ``watch[k]`` at step ``k``. With ``top_k`` it carries up to so many of the most probable
+    tokens at each position of the text.
     """
 
     prompt: str
@@ -51,6 +59,7 @@ class GenerateRequest:
     watch: tuple[int, ...] = ()
     system: str = ""
     turns: tuple[Turn, ...] = ()
+    top_k: int = sparse(0)
 
 
 Request = ScoreRequest | GenerateRequest
@@ -102,7 +111,8 @@ class Generated:
     ``thought_tokens`` tokens (0 where a server does not say); it is no part of ``text`` and ``token_ids``.
     ``probability`` is the mean probability (0..1) of the text's tokens, the one that ended it left out, and
     ``first_probability`` that of the first; of an empty text both are that of its end. They are ``None``
-    where the backend has none.
+    where the backend has none. ``top`` are the most probable tokens at each position of the text and of its
+    end, where they were asked for.
     """
 
     text: str
@@ -115,6 +125,7 @@ class Generated:
     thought_tokens: int = 0
     probability: float | None = None
     first_probability: float | None = None
+    top: tuple[TopTokens, ...] = sparse(())
 
 
 @record

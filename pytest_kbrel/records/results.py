@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pytest_kbrel.records.exchange import JudgeError, record
+from pytest_kbrel.records.changes import Change, Churn
+from pytest_kbrel.records.exchange import JudgeError, TopTokens, record, sparse
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
@@ -49,7 +50,8 @@ class Outcome:
     rule (``equal``, ``variant``, ``unsure``, ...) or ``judge``. ``cluster`` names the group of facts that
     this one changes with, such as those with the same object; empty where it is alone. Where the fact was
     asked in several wordings, ``values`` are means over them, the answer is that to the first one, and
-    ``others`` are those to the others.
+    ``others`` are those to the others. ``top`` are the most probable tokens at the positions of the answer,
+    where they were asked for (--kb-top-k).
     """
 
     fact_id: str
@@ -63,6 +65,7 @@ class Outcome:
     rule: str = ""
     cluster: str = ""
     others: tuple[Reply, ...] = ()
+    top: tuple[TopTokens, ...] = sparse(())
 
     @property
     def replies(self) -> tuple[Reply, ...]:
@@ -185,39 +188,6 @@ class GateResult:
     unchanged: float | None = None
     positive_control: bool | None = None
     positive_control_drop: float | None = None
-
-
-@record
-class Change:
-    """A fact that was lost or gained against the baseline; of several wordings the first that changed.
-
-    ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
-    """
-
-    fact_id: str
-    question: str
-    expected: str
-    old_answer: str
-    new_answer: str
-    relation: str = ""
-    bucket: str = ""
-    old_probability: float | None = None
-    new_probability: float | None = None
-
-
-@record
-class Churn:
-    """How many of the paired ``facts`` changed against the baseline, whichever way.
-
-    A fact that was asked in several wordings counts as often. ``texts`` have another answer, ``labels``
-    another verdict. ``anchor_moves`` are quantiles of the change in the probability of MONITOR's anchors:
-    (quantile, change); empty for other probes.
-    """
-
-    facts: int
-    texts: int
-    labels: int
-    anchor_moves: tuple[tuple[float, float], ...] = ()
 
 
 @record

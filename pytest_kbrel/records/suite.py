@@ -398,7 +398,8 @@ class Case:
     the facts that have one: (fact id, bucket). ``alike`` are the facts whose negatives were drawn by the kind
     of the answer, and which share (0..1) of them is of that kind: (fact id, share). ``notes`` say in words
     what a reader of the figures should know of how the facts are asked. ``cluster`` is what facts share that
-    change together, one of :data:`CLUSTERS`.
+    change together, one of :data:`CLUSTERS`. ``top_k`` is how many of the most probable tokens are recorded
+    at the positions of answers.
     """
 
     id: str
@@ -422,6 +423,7 @@ class Case:
     alike: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
     cluster: str = "object"
+    top_k: int = 0
 
 
 @record

@@ -16,6 +16,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Change,
     Correlation,
+    Divergence,
     Judgement,
     MetricValue,
     Run,
@@ -295,11 +296,20 @@ def changes_headline(run: Run) -> str:
 def churn_text(run: Run) -> str:
     """Return how many answers of all slices changed, whichever way: ``45 of 1,694 answers changed``.
 
-    Empty where none was compared, and where none changed.
+    Empty where none was compared, and where none changed; the divergence stands there where it was measured.
     """
     churns = [case.churn for case in slices(run) if case.churn is not None]
     changed = sum(churn.texts for churn in churns)
-    return f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed" if changed else ""
+    text = f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed" if changed else ""
+    moved = [churn.divergence for churn in churns if churn.divergence is not None]
+    return "; ".join(filter(None, (text, _divergence_text(moved) if moved else "")))
+
+
+def _divergence_text(moved: Sequence[Divergence]) -> str:
+    """Return the divergence over all slices: ``KL 0.031 nats, top-1 agreement 0.974``."""
+    kl = sum(of.kl * of.facts for of in moved) / sum(of.facts for of in moved)
+    agreed = sum(of.top1_agreement * of.positions for of in moved) / sum(of.positions for of in moved)
+    return f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
 
 
 def not_excluded(run: Run) -> str:

@@ -196,9 +196,9 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
             f"{key!r} compares a metric with its control, and {metric.name} has none here; "
             f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
         )
-    if metric.name in CHANGE_METRICS and rule != "max":
+    if metric.name in CHANGE_METRICS and rule != plain_rule(metric):
         raise ValueError(
-            f"{key!r} of {metric.name}: it is a share of changed answers by itself; allowed: max"
+            f"{key!r} of {metric.name}: it says by itself how much changed; allowed: {plain_rule(metric)}"
         )
     if GATE_RULES[rule].relative and not metric.comparable:
         raise ValueError(

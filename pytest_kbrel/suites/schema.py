@@ -100,7 +100,7 @@ def make_schema() -> Schema:
         "anyOf": [{"required": [probe]} for probe in PROBES],
         "$defs": {
             **{shape: _gate(*given) for shape, given in distinct.items()},
-            "gate-change": _change_gate(),
+            **{_change_shape(metric): _change_gate(metric) for metric in CHANGE_METRICS.values()},
         },
     }
 
@@ -247,16 +247,21 @@ def _setting(setting: Setting) -> Schema:
 
 def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -> Schema:
     shapes = {name: _shape(metric, name in controls) for name, metric in metrics.items()}
-    shapes |= dict.fromkeys(CHANGE_METRICS, "gate-change")
+    shapes |= {name: _change_shape(metric) for name, metric in CHANGE_METRICS.items()}
     return _object({name: {"$ref": f"#/$defs/{shape}"} for name, shape in shapes.items()})
 
 
-def _change_gate() -> Schema:
-    """Return what a gate on a share of changed answers may be."""
-    most = GATE_RULES["max"].schema(0, 1)
-    names = ("max", *GATE_RULES["max"].synonyms, DIRECTED)
-    plain = {**most, "description": "A bare number means max."}
-    return {"anyOf": [plain, _object(dict.fromkeys(names, most), minProperties=1)]}
+def _change_shape(metric: Metric) -> str:
+    return f"gate-change-{metric.better}-{metric.high:g}"
+
+
+def _change_gate(metric: Metric) -> Schema:
+    """Return what a gate on how much changed may be."""
+    rule = GATE_RULES[plain_rule(metric)]
+    bound = rule.schema(metric.low, metric.most)
+    plain = {**bound, "description": f"A bare number means {rule.name}."}
+    names = (rule.name, *rule.synonyms, DIRECTED)
+    return {"anyOf": [plain, _object(dict.fromkeys(names, bound), minProperties=1)]}
 
 
 def _shape(metric: Metric, controlled: bool) -> str:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import lzma
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.baselines.format import dump_tables, load_tables, packed
-from pytest_kbrel.records import Outcome, Reply, Table
+from pytest_kbrel.records import Outcome, Reply, Table, TopTokens
 from pytest_kbrel.untrusted import MIB, unpack
 
 NUMBERS = st.floats(-1e15, 1e15)
@@ -19,6 +20,10 @@ OTHERS = st.lists(
     st.builds(Reply, answer=WORDS, label=LABELS, question=WORDS, rule=WORDS, truncated=st.booleans()),
     max_size=2,
 ).map(tuple)
+TOKENS = st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 9_000)), max_size=3)
+TOPS = st.lists(TOKENS, max_size=3).map(
+    lambda top: tuple(tuple((token, -nats / 1000) for token, nats in tokens) for tokens in top)
+)
 
 
 @st.composite
@@ -40,6 +45,7 @@ def tables(draw: st.DrawFn) -> Table:
                 truncated=draw(st.booleans()),
                 rule=draw(WORDS),
                 others=draw(OTHERS),
+                top=draw(TOPS),
             )
             for fact in facts
         ),
@@ -65,6 +71,29 @@ def test_without_texts_the_suite_has_them(table: Table) -> None:
         assert [(of.answer, of.label, of.question) for of in read.rows[0].others] == [
             (of.answer, of.label, "") for of in row.others
         ]
+
+
+def row(top: tuple[TopTokens, ...] = ()) -> Outcome:
+    given: dict[str, Any] = {"question": "", "expected": "", "answer": "a", "label": "correct", "values": ()}
+    return Outcome(fact_id="f", prompt_digest="d", top=top, **given)
+
+
+def test_a_table_without_top_tokens_says_nothing_of_them() -> None:
+    assert b"top" not in dump_tables([("k", Table(columns=(), rows=(row(),)))])
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        *([[1]], [[[1], [2, 3]]], [[["1"], [2]]], [[[-1], [2]]], [[[1], [-2]]], [[[1], [0.5]]]),
+        [[[1] * 65, [2] * 65]],
+    ],
+)
+def test_top_tokens_of_another_form_are_refused(top: Any) -> None:
+    line = dump_tables([("k", Table(columns=(), rows=(row((((7, -0.25),),)),)))])
+    assert b'"top":[[[[7],[250]]]]' in line
+    with pytest.raises((ValueError, TypeError)):
+        load_tables(line.replace(b"[[[7],[250]]]", json.dumps(top).encode()))
 
 
 def test_a_table_that_stands_there_twice_is_refused() -> None:

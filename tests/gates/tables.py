@@ -90,7 +90,7 @@ def blessed(table: Table) -> BaselineCase:
     """The table as a baseline has it: without questions and expected answers."""
     rows = tuple(
         outcome(row.fact_id, row.values, row.label, answer=row.answer, prompt_digest=row.prompt_digest,
-                question="", expected="")
+                question="", expected="", top=row.top)
         for row in table.rows
     )  # fmt: skip
     return BaselineCase(key="key", table=Table(columns=table.columns, rows=rows), metrics=())

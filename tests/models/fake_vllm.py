@@ -114,6 +114,7 @@ class LLM:
         load_format: str = "auto",
         generation_config: str = "auto",
         logprobs_mode: str = "raw_logprobs",
+        max_logprobs: int = 20,
     ) -> None:
         if calls.refuse_start:
             raise RuntimeError(calls.refuse_start)
@@ -172,6 +173,8 @@ class LLM:
             raise VLLMValidationError(f"Requested logprob_token_ids of length {len(named)}")
         if named is not None and params.logprobs not in (None, len(named)):
             raise VLLMValidationError("logprobs must equal len(logprob_token_ids)")
+        if params.logprobs is not None and params.logprobs > self.options["max_logprobs"]:
+            raise VLLMValidationError(f"Requested sample logprobs of {params.logprobs}")
 
     def _logprobs(self, ids, cache=None) -> torch.Tensor:
         options = {} if cache is None else {"past_key_values": cache}
@@ -193,7 +196,8 @@ class LLM:
             row = self._logprobs(fed, cache)[-1]
             token = int(row.argmax())
             written.append(token)
-            wanted = dict.fromkeys([token, *(params.logprob_token_ids or ())])
+            named = params.logprob_token_ids or row.topk(params.logprobs or 0).indices.tolist()
+            wanted = dict.fromkeys([token, *named])
             result.append({one: Logprob(float(row[one])) for one in wanted})
             if token == self._tokenizer.eos_token_id or token in params.stop_token_ids:
                 # The token is told, and its text is not.

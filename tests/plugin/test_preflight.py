@@ -57,6 +57,14 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
             {"model": "openai/m", "model_args": "base_url=http://x/v1", "attribute": 1},
             "the backend openai has none",
         ),
+        (
+            {"model": "openai/m", "model_args": "base_url=http://x/v1", "top_k": 5},
+            r"--kb-top-k: found 5 with openai/m, .*; allowed: models that do \(hf/..., vllm/...\), or 0",
+        ),
+        (
+            {"baseline_model": "openai/m,base_url=http://x/v1", "top_k": 5},
+            "--kb-top-k: found 5 with openai/m",
+        ),
         ({"baseline_update": "next", "limit": 3}, "blesses complete runs only"),
         ({"baseline_update": "next", "limit": 0.5}, "blesses complete runs only"),
         ({"baseline": "prod"}, "prod"),

@@ -20,6 +20,7 @@ RECORDED = {
     **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
     **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
     "picked_of": "4",
+    "top_k": "5",
 }
 TYPED = {
     "model": "a model is asked",
@@ -30,6 +31,7 @@ TYPED = {
     "apply_chat_template": "a model is asked",
     "attribute": "an answer is explained, which needs the model",
     "noise_floor": "a model is asked twice",
+    "top_k": "a model is asked",
     "plan": "a run is planned",
 }
 
@@ -72,12 +74,13 @@ def test_settings_of_the_record_are_the_recorded_ones(again: Any, tmp_path: Path
         **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16"},
         **{"batch_size": "64", "apply_chat_template": True, "judge": "openai/j", "judge_args": "seed=1"},
         **{"limit": 3, "seed": 0, "picked_of": 4, "inconclusive": "fail", "baseline": "prod"},
+        top_k=5,
     )
 
 
 def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> None:
     some = {"model": "x", "device": "cpu", "dtype": "float16", "batch_size": "1", "judge": "openai/j"}
-    some |= {"limit": 9, "seed": 9, "apply_chat_template": True}
+    some |= {"limit": 9, "seed": 9, "apply_chat_template": True, "top_k": 8}
     result = again({}, **some)
     assert result == made_options(
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out", "model": "theirs"}

@@ -87,4 +87,5 @@ HF = Backend(
     counter=TokenizerCounter,
     gpus=lambda spec: 0 if spec.placement is None else None,
     gives_gradients=True,
+    gives_top_tokens=True,
 )

@@ -45,7 +45,7 @@ class Prompt:
     def kind(self) -> tuple[object, ...]:
         """Return what prompts must have in common to be answered in one plain batch."""
         r = self.request
-        return (len(self.ids), r.max_new_tokens, r.num_beams, r.steps, r.stop)
+        return (len(self.ids), r.max_new_tokens, r.num_beams, r.steps, r.stop, r.top_k)
 
 
 def prompt_groups(

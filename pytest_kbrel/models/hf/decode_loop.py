@@ -20,9 +20,9 @@ from pytest_kbrel.models.hf.kv_cache import Layers, SlotMove, preallocated_cache
 from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import Row
 from pytest_kbrel.models.hf.scorer import encoder_outputs, right_padded, row_inputs, takes_position_ids
-from pytest_kbrel.models.hf.stopping import Continuation, Endings, probability_of
+from pytest_kbrel.models.hf.stopping import MOST_POSITIONS, Continuation, Endings, top_tokens
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest
+from pytest_kbrel.records import Failed, GenerateRequest, TopTokens
 
 # Sequences leave, and others come in, when so large a share of the batch has finished: that copies the cache.
 _FINISHED = 0.25
@@ -42,6 +42,7 @@ class RunningSequence:
         self.is_finished = False
         # Of each token the probability, and that of the watched token.
         self._values: list[tuple[float, float | None]] = []
+        self._top: list[TopTokens] = []
         self._endings = endings
         self._masks = [endings.mask(stop) for stop in request.stop]
 
@@ -56,8 +57,15 @@ class RunningSequence:
         watch, step = self.request.watch, len(self.token_ids)
         return watch[step] if self.request.steps and step < len(watch) else None
 
-    def append(self, token: int, value: float, watched: float | None) -> None:
-        """Append a token, of which ``value`` is the probability."""
+    @property
+    def top_k(self) -> int:
+        """How many of the most probable tokens are wanted at the next step."""
+        return 0 if self.is_finished or len(self.token_ids) >= MOST_POSITIONS else self.request.top_k
+
+    def append(self, token: int, value: float, watched: float | None, top: TopTokens = ()) -> None:
+        """Append a token, of which ``value`` is the probability, with the most probable ones, if wanted."""
+        if self.top_k:
+            self._top.append(top)
         self.token_ids.append(token)
         self._values.append((value, watched))
         self.is_finished = (
@@ -73,7 +81,7 @@ class RunningSequence:
     def result(self) -> Continuation | Failed:
         """Return the continuation, up to where it ends."""
         steps = [(token, *values) for token, values in zip(self.token_ids, self._values, strict=True)]
-        return self._endings.continuation(tuple(self.token_ids), steps, self.request)
+        return self._endings.continuation(tuple(self.token_ids), steps, self.request, self._top)
 
 
 def append_next_tokens(
@@ -82,6 +90,10 @@ def append_next_tokens(
     """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
     scores = logits.float()
     with_steps = any(sequence.request.steps for sequence in sequences)
+    wanted = {row: one.top_k for one, row in zip(sequences, rows, strict=True) if one.top_k}
+    # A softmax would write as many numbers again as there are logits.
+    norms = scores.logsumexp(-1) if wanted or not with_steps else scores.new_zeros(len(scores))
+    logits = scores
     if with_steps:
         scores = scores.softmax(-1)
     on_cpu = scores.device.type == "cpu"
@@ -89,12 +101,26 @@ def append_next_tokens(
     best = torch.from_numpy(scores.numpy().argmax(-1)) if on_cpu else scores.argmax(-1)
     # The greatest is not a number as soon as one of the row's values is not.
     greatest = scores.gather(-1, best[:, None])[:, 0]
-    values = (greatest if with_steps else probability_of(greatest, scores)).tolist()
+    values = (greatest if with_steps else (greatest - norms).exp()).tolist()
     tokens = best.tolist()
+    top = _top_by_row(wanted, logits, norms, logits.gather(-1, best[:, None])[:, 0]) if wanted else {}
     for sequence, row in zip(sequences, rows, strict=True):
         if not sequence.is_finished:
             watched = None if sequence.watched is None else float(scores[row, sequence.watched])
-            sequence.append(tokens[row], values[row], watched)
+            sequence.append(tokens[row], values[row], watched, top.get(row, ()))
+
+
+def _top_by_row(
+    wanted: dict[int, int], logits: torch.Tensor, norms: torch.Tensor, greatest: torch.Tensor
+) -> dict[int, TopTokens]:
+    """Return the most probable tokens of the ``wanted`` rows; those of one run all want equally many."""
+    rows: Sequence[int] = range(len(logits))
+    # A copy of a row takes as long as the search in it.
+    if 2 * len(wanted) < len(logits):
+        rows = sorted(wanted)
+        chosen = torch.tensor(rows, device=logits.device)
+        logits, norms, greatest = logits[chosen], norms[chosen], greatest[chosen]
+    return dict(zip(rows, top_tokens(logits, norms, greatest, max(wanted.values())), strict=True))
 
 
 class DecodeLoop:

@@ -7,8 +7,10 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from transformers import (
     GenerationConfig,
@@ -20,11 +22,15 @@ from transformers import (
 
 from pytest_kbrel.models.hf.kv_cache import Layers, cache_of
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest, Step, record
+from pytest_kbrel.records import Failed, GenerateRequest, Step, TopTokens, record
 
 # Model types whose recurrent states transformers mixes up among the rows of a batch and cannot hand from beam
 # to beam: with more than one row, everything is computed anew for each token instead.
 _STATE_OF_ONE_ROW = ("rwkv",)
+# Less probable tokens are not among the top ones: they tell models little apart and would fill the files.
+LEAST = 0.01
+# Positions of an answer whose top tokens are kept.
+MOST_POSITIONS = 64
 
 
 @record
@@ -32,7 +38,7 @@ class Continuation:
     """A continuation: ``token_ids`` include the token that ended it.
 
     ``thought`` is what the model thought before, in ``thought_tokens`` tokens; neither is part of the rest.
-    ``probability`` and ``first_probability`` are those of :class:`pytest_kbrel.records.Generated`.
+    ``probability``, ``first_probability`` and ``top`` are those of :class:`pytest_kbrel.records.Generated`.
     """
 
     text: str
@@ -43,6 +49,7 @@ class Continuation:
     thought_tokens: int = 0
     probability: float | None = None
     first_probability: float | None = None
+    top: tuple[TopTokens, ...] = ()
 
     def with_probabilities(self, values: Sequence[float]) -> Continuation:
         """Return the continuation with the probability of its text; ``values`` are those of its tokens."""
@@ -129,9 +136,13 @@ class Endings:
         return Continuation(text=self.decode(ids).strip(), token_ids=ids, finish="length")
 
     def continuation(
-        self, ids: Ids, steps: Sequence[tuple[int, float, float | None]], request: GenerateRequest
+        self,
+        ids: Ids,
+        steps: Sequence[tuple[int, float, float | None]],
+        request: GenerateRequest,
+        top: Sequence[TopTokens] = (),
     ) -> Continuation | Failed:
-        """Return :meth:`cut` with its probability and, where asked for, its steps.
+        """Return :meth:`cut` with its probability and, where asked for, its steps and ``top`` tokens.
 
         Each of ``steps`` is a token's id and probability, and that of the watched token. Of beams they are
         the most probable tokens, not those of the answer, which then has no probability.
@@ -143,6 +154,7 @@ class Endings:
             return Failed(error="not a number among the model's logits")
         if request.num_beams == 1:
             end = end.with_probabilities([value for _, value, _ in steps])
+            end = dataclasses.replace(end, top=tuple(top[: min(len(end.token_ids), MOST_POSITIONS)]))
         if not request.steps:
             return end
         records = tuple(
@@ -180,29 +192,58 @@ class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
         return done
 
 
-def probability_of(greatest: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-    """Return the probabilities of each row's ``greatest`` logits, shape (rows,); NaN where no number is."""
-    # A softmax would write as many numbers again as there are logits.
-    return (greatest - logits.logsumexp(-1)).exp()
+def top_tokens(
+    logits: torch.Tensor, norms: torch.Tensor, greatest: torch.Tensor, count: int
+) -> list[TopTokens]:
+    """Return up to ``count`` tokens of each row of ``logits`` (float32) with their log-probabilities.
+
+    The most probable are first; less probable ones than :data:`LEAST` are left out but for the first.
+    ``norms`` are the rows' ``logsumexp``, ``greatest`` their greatest logits. Log-probabilities are rounded
+    to three digits. A row with NaN has none.
+    """
+    floors = torch.minimum(norms + math.log(LEAST), greatest)
+    if logits.is_cpu:
+        # PyTorch's own search, by rows and columns or for the k greatest, takes several times as long.
+        cells = np.flatnonzero(logits.numpy() >= floors.numpy()[:, None])
+    else:
+        cells = (logits >= floors[:, None]).flatten().nonzero()[:, 0].cpu().numpy()
+    chosen = logits.flatten()[torch.from_numpy(cells).to(logits.device)].cpu().numpy()
+    width = logits.shape[1]
+    rows, starts = cells // width, np.searchsorted(cells, np.arange(len(logits)) * width)
+    nats = norms.cpu().numpy()[rows] - chosen
+    # Stable: of equally probable tokens the first is the one that is written.
+    order = np.lexsort((nats, rows))
+    order = order[np.arange(len(order)) - starts[rows] < count]
+    rounded = np.rint(nats[order].astype(float) * 1000) / -1000 + 0.0
+    pairs = list(zip((cells[order] % width).tolist(), rounded.tolist(), strict=True))
+    bounds = np.searchsorted(rows[order], np.arange(len(logits) + 1)).tolist()
+    return [tuple(pairs[start:end]) for start, end in pairwise(bounds)]
 
 
 class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
     """Records each step's most probable token of every first beam; the scores stay as they are."""
 
-    def __init__(self, beams: int, watch: Sequence[Ids], with_probabilities: bool) -> None:
+    def __init__(self, beams: int, watch: Sequence[Ids], with_probabilities: bool, top_k: int = 0) -> None:
         self._beams = beams
         self._watch = watch
         self._with_probabilities = with_probabilities
+        self._top_k = top_k
         self.steps: list[list[tuple[int, float, float | None]]] = [[] for _ in watch]
+        self.top: list[list[TopTokens]] = [[] for _ in watch]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         first = scores[:: self._beams].float()
+        if self._top_k:
+            top = top_tokens(first, first.logsumexp(-1), first.amax(-1), self._top_k)
+            for of_row, tokens_of_row in zip(self.top, top, strict=True):
+                of_row.append(tokens_of_row)
         if self._with_probabilities:
             first = first.softmax(-1)
         # The maximum is not a number as soon as one of the row's values is not.
         values, tokens = first.max(-1)
         if not self._with_probabilities:
-            values = probability_of(values, first)
+            # A softmax would write as many numbers again as there are logits.
+            values = (values - first.logsumexp(-1)).exp()
         step = len(self.steps[0])
         for row, (value, token) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
             watched = None
@@ -251,7 +292,8 @@ def generate_batch(
     common = requests[0]
     ids = torch.tensor(prompts, device=model.device)
     start = 1 if model.config.is_encoder_decoder else ids.shape[1]
-    recorder = _StepRecorder(common.num_beams, [request.watch for request in requests], common.steps)
+    watch = [request.watch for request in requests]
+    recorder = _StepRecorder(common.num_beams, watch, common.steps, common.top_k)
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
     settings.eos_token_id = list(endings.eos_ids) or None
@@ -267,8 +309,8 @@ def generate_batch(
             stopping_criteria=StoppingCriteriaList([_StopAtStrings(endings, common.stop, start)]),
         )
     return [
-        endings.continuation(tuple(row), steps, common)
-        for row, steps in zip(sequences[:, start:].tolist(), recorder.steps, strict=True)
+        endings.continuation(tuple(row), steps, common, top)
+        for row, steps, top in zip(sequences[:, start:].tolist(), recorder.steps, recorder.top, strict=True)
     ]
 
 

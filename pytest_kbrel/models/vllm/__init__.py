@@ -161,4 +161,5 @@ VLLM = Backend(
     open=lambda spec, **_: load(spec),
     counter=lambda spec: TokenizerCounter(spec.checkpoint),
     gpus=lambda spec: spec.tensor_parallel_size,
+    gives_top_tokens=True,
 )

@@ -17,6 +17,7 @@ from queue import Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel.bounds import TOP_K
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batcher, describe_error
 from pytest_kbrel.models.hf.loading import quiet
@@ -44,7 +45,8 @@ class Question:
     """Greedy continuation of token ids, up to ``max_tokens`` tokens or to one of ``ends`` or ``stop``.
 
     ``named`` are tokens whose log-probabilities are returned at each step, beside that of the token written.
-    ``of_prompt`` returns those of the prompt's own tokens.
+    ``of_prompt`` returns those of the prompt's own tokens, ``top_k`` those of so many of the most probable
+    tokens at each step.
     """
 
     ids: Ids
@@ -53,6 +55,7 @@ class Question:
     stop: tuple[str, ...] = ()
     named: Ids = ()
     of_prompt: bool = False
+    top_k: int = 0
 
 
 @record
@@ -154,7 +157,7 @@ class Engine:
             stop=list(question.stop),
             stop_token_ids=list(question.ends),
             # The written token's own is always wanted: weights that yield no numbers show there.
-            logprobs=None if question.named else 0,
+            logprobs=None if question.named else question.top_k,
             logprob_token_ids=list(question.named) or None,
             prompt_logprobs=0 if question.of_prompt else None,
         )
@@ -210,6 +213,7 @@ def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
         "load_format": "safetensors",
         "generation_config": "vllm",
         "logprobs_mode": "raw_logprobs",
+        "max_logprobs": int(TOP_K.most),
         "seed": 0,
     }
     return {key: value for key, value in options.items() if value not in (None, "")}

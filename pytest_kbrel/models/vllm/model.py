@@ -9,6 +9,7 @@ cache. Long shared beginnings make the second cheaper, short prompts the first.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, en
 from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.sharing import check_length
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import Continuation, Endings, greedy_settings
+from pytest_kbrel.models.hf.stopping import LEAST, MOST_POSITIONS, Continuation, Endings, greedy_settings
 from pytest_kbrel.models.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.models.vllm.engine import (
@@ -50,6 +51,7 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
     Step,
+    TopTokens,
     record,
 )
 
@@ -194,6 +196,7 @@ class VllmModel:
                 ends=endings.eos_ids,
                 stop=prompt.request.stop if stopping else (),
                 named=tuple(dict.fromkeys(prompt.request.watch)) if prompt.request.steps else (),
+                top_k=prompt.request.top_k,
             )
             for prompt in prompts
         ]
@@ -328,6 +331,8 @@ def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> C
         end = end.with_probabilities(
             [probability(step, token) for token, step in zip(end.token_ids, reply.steps, strict=False)]
         )
+        if request.top_k:
+            end = dataclasses.replace(end, top=_top_tokens(end.token_ids, reply.steps, request.top_k))
         if not request.steps:
             return end
         for index, (token, step) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
@@ -343,6 +348,21 @@ def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> C
     except ValueError as error:
         return Failed(error=str(error))
     return dataclasses.replace(end, steps=tuple(steps))
+
+
+def _top_tokens(ids: Ids, steps: Sequence[LogProbabilities], count: int) -> tuple[TopTokens, ...]:
+    """Return the most probable tokens of each position, as the transformers backend records them."""
+    top: list[TopTokens] = []
+    for written, step in zip(ids[:MOST_POSITIONS], steps, strict=False):
+        first = sorted(step.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0]))[:count]
+        top.append(
+            tuple(
+                (token, round(min(nats, 0.0), 3) + 0.0)
+                for token, nats in first
+                if token == written or nats >= math.log(LEAST)
+            )
+        )
+    return tuple(top)
 
 
 Probabilities = tuple[float, ...]

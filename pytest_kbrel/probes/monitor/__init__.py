@@ -21,6 +21,7 @@ from pytest_kbrel.probes.base import (
     question_of,
     request_of,
     score_request,
+    with_top_tokens,
 )
 from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.monitor import published
@@ -76,7 +77,8 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
             if cell in own:
                 scored = score_request(settings, prompt, answer_text(fact))
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=request(prompt))
+            answer = with_top_tokens(case, request(prompt)) if cell == BASE else request(prompt)
+            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
         yield from format_asks(case, fact, grid, request)
 
     own = frozenset(grid.own)
@@ -132,6 +134,7 @@ class _FactResult:
                 case, fact, [*scored, *others, *format_answers(case, fact, grid, answers)]
             ),
             rule=judged[BASE].rule,
+            top=generated[BASE].top,
         )
 
     def to_explain(self) -> tuple[Ask, Ask]:

@@ -23,6 +23,7 @@ from pytest_kbrel.probes.base import (
     probability_values,
     question_of,
     question_request,
+    with_top_tokens,
 )
 from pytest_kbrel.probes.grading import UNPARSABLE, Verdicts, judged, judged_by_rules
 from pytest_kbrel.probes.reliability.distractors import (
@@ -133,9 +134,10 @@ class _Probe:
         shuffled = self._control(fact).shuffled if fact.accepted else ""
         for role, question in (("answer", question_of(self.case, fact)), ("shuffled/answer", shuffled)):
             if question:
-                yield Ask(
-                    fact_id=fact.id, role=role, request=question_request(self.settings, question, shots)
-                )
+                request = question_request(self.settings, question, shots)
+                if role == "answer":
+                    request = with_top_tokens(self.case, request)
+                yield Ask(fact_id=fact.id, role=role, request=request)
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
         lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
@@ -190,6 +192,7 @@ class _Probe:
             ),
             truncated=response.finish == "length",
             rule=verdict.rule,
+            top=response.top,
         )
 
     def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:

@@ -66,7 +66,7 @@ def test_a_digest_is_the_same_in_every_version():
             ASK,
             {
                 **{"prompt": "b", "max_new_tokens": 2, "stop": (), "num_beams": 1, "steps": False},
-                **{"watch": (), "system": "s", "turns": (("q", "a"),)},
+                **{"watch": (), "system": "s", "turns": (("q", "a"),), "top_k": 5},
             },
         ),
         (SCORE, {"prompt": "b", "continuation": "", "system": "s", "turns": (("q", "a"),)}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import multiprocessing
 import os
@@ -309,6 +310,16 @@ def test_a_key_is_the_same_in_every_version():
     # Else all that was kept would be asked anew.
     assert key_under(A, WHERE) == WHERE_KEY
     assert key_under(A, SCORE) == SCORE_KEY
+
+
+def test_an_answer_without_top_tokens_is_not_stored_for_who_asks_for_them(store):
+    asked = [dataclasses.replace(WHERE, top_k=k) for k in (0, 4, 5)]
+    assert asked[0] == WHERE
+    assert len({key_under(A, request) for request in asked}) == 3
+    top = dataclasses.replace(SAID, top=(((3, -0.5), (1, -1.25)), ((2, 0.0),)))
+    store.put([(key_under(A, asked[0]), SAID), (key_under(A, asked[1]), top)], ONE)
+    stored = store.get([key_under(A, request) for request in asked])
+    assert stored == {key_under(A, asked[0]): SAID, key_under(A, asked[1]): top}
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):

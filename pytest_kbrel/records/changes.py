@@ -1,0 +1,58 @@
+"""Records of changes against a baseline: facts lost and gained, and how far answers and tokens moved."""
+
+from __future__ import annotations
+
+from pytest_kbrel.records.exchange import record, sparse
+
+
+@record
+class Change:
+    """A fact that was lost or gained against the baseline; of several wordings the first that changed.
+
+    ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
+    """
+
+    fact_id: str
+    question: str
+    expected: str
+    old_answer: str
+    new_answer: str
+    relation: str = ""
+    bucket: str = ""
+    old_probability: float | None = None
+    new_probability: float | None = None
+
+
+@record
+class Divergence:
+    """How far the most probable tokens moved against the baseline, over ``facts`` with ``positions`` in all.
+
+    ``kl`` is a lower bound of the mean KL(baseline || candidate), in nats, ``top1_agreement`` the share of
+    the positions with the same most probable token; with two-sided 95 % intervals, clustered by fact.
+    """
+
+    facts: int
+    positions: int
+    kl: float
+    top1_agreement: float
+    kl_low: float | None = None
+    kl_high: float | None = None
+    top1_low: float | None = None
+    top1_high: float | None = None
+
+
+@record
+class Churn:
+    """How many of the paired ``facts`` changed against the baseline, whichever way.
+
+    A fact that was asked in several wordings counts as often. ``texts`` have another answer, ``labels``
+    another verdict. ``anchor_moves`` are quantiles of the change in the probability of MONITOR's anchors:
+    (quantile, change); empty for other probes. ``divergence`` is there where both runs have their most
+    probable tokens.
+    """
+
+    facts: int
+    texts: int
+    labels: int
+    anchor_moves: tuple[tuple[float, float], ...] = ()
+    divergence: Divergence | None = sparse(None)
