@@ -64,7 +64,7 @@ def test_what_is_said_of_a_metric_is_said_of_one_that_the_probe_has(probe: Probe
     assert {name for pair in probe.pairs for name in pair} <= probe.metrics.keys()
     for metric, (key, value) in probe.setting_needs.items():
         assert metric in probe.metrics
-        assert value in probe.options[key].options
+        assert value in (*probe.options[key].options, probe.options[key].default)
 
 
 @EACH
