@@ -95,9 +95,9 @@ class Figure:
         values, facts = [], []
         for member, names in self.columns:
             table = tables[member]
-            indices = [table.columns.index(name) for name in names]
+            columns_of = operator.itemgetter(*(table.columns.index(name) for name in names))
             rows = sorted(table.rows, key=_fact_of)
-            values.append([[row.values[index] for index in indices] for row in rows])
+            values.append([columns_of(row.values) for row in rows])
             facts.append(tuple(map(_fact_of, rows)))
         return stats.sample(values, facts, [len(names) for _, names in self.columns])
 

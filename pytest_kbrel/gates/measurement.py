@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -19,6 +20,8 @@ _SAME = 1e-4
 # count as a change of every fact. No gate is about the fifth digit of one fact, and all facts together then
 # move a mean by no more. Smaller than _SAME, for this also decides what is said where other facts changed.
 _ROUNDING = 1e-5
+# A figure against a share of the baseline's; ``level`` is that of the interval.
+Compare = Callable[..., stats.Difference]
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
 # The chance that a 95 % interval misses the truth at one end.
@@ -53,6 +56,7 @@ class Measured:
     ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
     early: its intervals are then of the level of its look. ``judge_error`` is that of the judge whose
     verdicts the figure counts, where it is known: ``value`` and ``difference`` are as this judge sees them.
+    ``compare`` is :func:`comparison_of` the figure.
     """
 
     figure: Figure
@@ -66,6 +70,7 @@ class Measured:
     printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
     judge_error: JudgeError | None = None
+    compare: Compare | None = None
 
     @property
     def index(self) -> stats.Estimate | None:
@@ -159,7 +164,8 @@ class Measurement:
             wider = self._stretched(measured.difference.estimate)
         else:
             level = _level(measured.looks, self.pass_alpha)
-            wider = difference_of(measured.figure, self.pairings, level=level).estimate
+            assert measured.compare is not None
+            wider = measured.compare(1.0, level=level).estimate
         return measured.true_ends(wider.low, wider.high, self.pass_alpha)
 
     def _stretched(self, estimate: stats.Estimate) -> stats.Estimate:
@@ -187,7 +193,8 @@ class Measurement:
                 return unpaired
             return dataclasses.replace(unpaired, estimate=self._stretched(unpaired.estimate))
         level = _level(measured.looks, self.pass_alpha) if of_pass else _level(measured.looks)
-        difference = difference_of(figure, self.pairings, recovery, level)
+        assert measured.compare is not None
+        difference = measured.compare(recovery, level=level)
         if measured.judge_error is None:
             return difference
         estimate = difference.estimate
@@ -198,28 +205,26 @@ class Measurement:
         return dataclasses.replace(difference, estimate=estimate)
 
 
-def difference_of(
-    figure: Figure, pairings: Sequence[Pairing], recovery: float = 1.0, level: float = stats.LEVEL
-) -> stats.Difference:
-    """Compare a figure of the candidate with that of the baseline, or with a share of it (``recovery``)."""
+def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
+    """Return what compares a figure of the candidate with a share of the baseline's, at some level."""
     before = [pairing.baseline for pairing in pairings]
-    return stats.paired_recovery(
+    return functools.partial(
+        stats.paired_recovery,
         figure.sample([pairing.candidate for pairing in pairings]),
         figure.sample(before),
         figure.statistic,
-        recovery,
         better=figure.better,
         bounds=figure.bounds,
         rate=figure.rate,
         facts=figure.weight(before),
         clusters=clusters_of(figure, pairings),
-        level=level,
     )
 
 
 def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
     """Return the figure with its change over other outcomes of the same facts, without what it could find."""
-    difference = difference_of(measured.figure, pairings, level=_level(measured.looks))
+    compare = comparison_of(measured.figure, pairings)
+    difference = compare(1.0, level=_level(measured.looks))
     delta = difference.estimate
     value = dataclasses.replace(
         measured.value,
@@ -229,7 +234,7 @@ def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
         p=difference.p,
         mde=None,
     )
-    return dataclasses.replace(measured, value=value, difference=difference, identical=False)
+    return dataclasses.replace(measured, value=value, difference=difference, identical=False, compare=compare)
 
 
 def _level(looks: Looks | None, alpha: float = _ALPHA) -> float:
@@ -387,7 +392,8 @@ def _measured(
         return Measured(figure=figure, value=value)
     if figure.of_rows is not None:
         return Measured(figure=figure, value=_moved(figure, value, pairings))
-    difference = difference_of(figure, pairings, level=_level(looks))
+    compare = comparison_of(figure, pairings)
+    difference = compare(1.0, level=_level(looks))
     delta = difference.estimate
     of_probabilities = any(set(names) & set(PROBABILITIES) for _, names in figure.columns)
     same = not of_probabilities and _identical(unchanged[member] for member, _ in figure.columns)
@@ -416,6 +422,7 @@ def _measured(
         identical=same,
         alpha=alpha,
         looks=looks,
+        compare=compare,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.measurement import Measurement, difference_of, pair
+from pytest_kbrel.gates.measurement import Measurement, comparison_of, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, MetricValue, Table
 
@@ -26,7 +26,7 @@ def noise_floors(
     for figure in figures:
         if figure.of_rows or figure.lacking([pairing.candidate for pairing in pairings]):
             continue
-        estimate = difference_of(figure, pairings).estimate
+        estimate = comparison_of(figure, pairings)(1.0).estimate
         if estimate.note == stats.UNCHANGED:
             floors[figure.name] = 0.0
         elif estimate.low is not None and estimate.high is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -44,14 +45,18 @@ Parts = Sequence[tuple[Array, Array]]
 Statistic = Callable[[Parts], Array]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """One or more cases' outcomes: ``values[j]`` of shape (facts of case j, columns), with the facts' ids."""
+    """One or more cases' outcomes: ``values[j]`` of shape (facts of case j, columns), with the facts' ids.
+
+    Two samples are equal only if they are one object, and what is computed of a sample is computed once: its
+    values must not change.
+    """
 
     values: tuple[Array, ...]
     facts: tuple[tuple[str, ...], ...]
 
-    @property
+    @functools.cached_property
     def n(self) -> int:
         """The number of different facts."""
         return len({fact for ids in self.facts for fact in ids})
@@ -61,14 +66,14 @@ class Sample:
         """True if no fact occurs in several rows."""
         return sum(map(len, self.facts)) == self.n
 
-    @property
+    @functools.cached_property
     def clusters(self) -> list[npt.NDArray[np.intp]]:
         """The number of each row's fact, 0 to n - 1 by first occurrence; one array a case."""
         order = dict.fromkeys(fact for ids in self.facts for fact in ids)
         numbers = {fact: number for number, fact in enumerate(order)}
         return [np.array([numbers[fact] for fact in ids], dtype=int) for ids in self.facts]
 
-    @property
+    @functools.cached_property
     def totals(self) -> Parts:
         """Column totals, shape (columns,), and number of rows, shape (), of each case."""
         return [(values.sum(axis=0), np.asarray(float(len(values)))) for values in self.values]
@@ -84,6 +89,7 @@ def sample(
     return Sample(values=tuple(arrays), facts=tuple(facts))
 
 
+@functools.lru_cache(maxsize=8)
 def alone(sample: Sample, statistic: Statistic) -> Array:
     """Return the statistic of each row alone, those of all cases one after the other; nan where undefined."""
     single = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -125,6 +126,7 @@ def jackknife(
     return Estimate(value=value, se=se, df=df, low=low, high=high, n=n)
 
 
+@functools.lru_cache(maxsize=8)
 def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     """Return the statistic without each fact in turn: one array a stratum, one value a fact."""
     whole = list(sample.totals)
