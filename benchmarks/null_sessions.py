@@ -1,12 +1,13 @@
 """How often recorded runs without a true difference are red, and how many of their slices stay undecided.
 
     make demo demo-candidates
-    python benchmarks/null_sessions.py kbrel-report kbrel-report-*/ --sessions 200
+    python benchmarks/null_sessions.py kbrel-report kbrel-report-*/
 
 Each report is that of a candidate compared with the same baseline, whose own report is the first. A null
-session exchanges the answers of candidate and baseline, object by object (all facts that share an answer
+session exchanges the answers of candidate and baseline, cluster by cluster (all facts that share an answer
 together), each with probability one half: what changed stays what really changed, and nothing is lost or
-gained on average. All gates that compare with a baseline are then decided anew, as they stand in the report.
+gained on average. All gates that compare with a baseline are then decided anew, with the numbers that stand
+in the report, and once more with no drop allowed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,31 @@ import argparse
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from gate_power_draws import measured_for
+from gate_power_recorded import outcomes_of
 
+from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, decide_outcomes, family_size, read_outcomes
+from pytest_kbrel.cli.compare.pairing import (
+    RecordedOutcomes,
+    decide_outcomes,
+    family_size,
+    gate_of,
+)
+from pytest_kbrel.gates.cases import verdict_of
+from pytest_kbrel.gates.figures import Figure, as_expected, figures_of, figures_over, pooled_figures
+from pytest_kbrel.gates.measurement import Pairing, pair
+from pytest_kbrel.gates.rules import decide
+from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.printing import format_table
-from pytest_kbrel.records import Outcome, Table
+from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Table
 
-ROOT = Path(__file__).parents[1]
+NOTHING, NEVER = "red, no drop allowed", "red by never"
+HEAD = ("candidate", "red", NEVER, "slices inconclusive", "slices passed", NOTHING)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,103 +52,161 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     base = outcomes_of(given.baseline)
-    rows = [["candidate", "sessions", "red", "red by never", "slices undecided", "slices passed"]]
+    rows = [list(HEAD)]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
-        side = outcomes_of(path)
+        recorded = Recorded(outcomes_of(path), base)
         rng = np.random.default_rng(given.seed)
-        counts = Counter[str]()
-        for _ in range(given.sessions):
-            counts += session(*tossed(side, base, rng))
-        slices = counts["slices"]
-        rows.append(
-            [
-                path.name,
-                str(given.sessions),
-                f"{counts['red'] / given.sessions:.1%}",
-                f"{counts['never'] / given.sessions:.1%}",
-                f"{counts['inconclusive'] / slices:.1%}",
-                f"{counts['pass'] / slices:.1%}",
-            ]
-        )
-        print("\n".join(format_table(rows)), file=sys.stderr, flush=True)
+        counts = sum((recorded.session(rng) for _ in range(given.sessions)), Counter[str]())
+        slices = given.sessions * len([case for case in recorded.cases if not case.result.aggregate])
+        totals = dict.fromkeys(HEAD[1:], given.sessions) | {
+            "slices inconclusive": slices,
+            "slices passed": slices,
+        }
+        rows.append([path.name, *(f"{counts[name] / total:.1%}" for name, total in totals.items())])
+        print(path.name, file=sys.stderr, flush=True)
     print("\n".join(format_table(rows)))
     return 0
 
 
-def outcomes_of(path: Path) -> RecordedOutcomes:
-    """Read a report folder; exit where it has no outcomes."""
-    side = read_outcomes(str(path), ROOT)
-    if isinstance(side, str):
-        raise SystemExit(f"{path}: {side}")
-    return side
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A case, or one over several, with gates that compare: what they are about, and in which cases."""
 
+    result: CaseResult
+    gates: tuple[Gate, ...]
+    figures: tuple[Figure, ...]
+    members: tuple[Pairs, ...]
 
-def tossed(
-    side: RecordedOutcomes, base: RecordedOutcomes, rng: np.random.Generator
-) -> tuple[RecordedOutcomes, RecordedOutcomes]:
-    """Return candidate and baseline with the answers of half of the objects exchanged."""
-    tables = {case.nodeid: case.table for case in base.cases}
-    names = sorted({name_of(row) for case in side.cases for row in case.table.rows})
-    exchanged = {name for name, tails in zip(names, rng.random(len(names)) < 0.5, strict=True) if tails}
-    new, old = [], {}
-    for case in side.cases:
-        theirs = {row.fact_id: row for row in tables[case.nodeid].rows}
-        pairs = [(row, theirs.get(row.fact_id, row)) for row in case.table.rows]
-        swapped = [
-            (of(ours, other), of(other, ours))
-            if (ours.cluster or ours.fact_id) in exchanged
-            else (ours, other)
-            for ours, other in pairs
-        ]
-        columns = case.table.columns
-        new.append(
-            dataclasses.replace(case, table=Table(columns=columns, rows=tuple(pair[0] for pair in swapped)))
+    @property
+    def strict(self) -> tuple[Gate, ...]:
+        """The gates with no drop allowed."""
+        none = {rule: 0.0 if of.allows_more > 0 else 1.0 for rule, of in GATE_RULES.items()}
+        return tuple(
+            dataclasses.replace(gate, bound=none[gate.rule], beyond=none[gate.rule], never=None)
+            for gate in self.gates
         )
-        old[case.nodeid] = Table(columns=columns, rows=tuple(pair[1] for pair in swapped))
-    return dataclasses.replace(side, cases=tuple(new)), with_tables(base, old)
 
 
-def name_of(row: Outcome) -> str:
-    """Return the cluster of a row, or the fact where it is alone."""
-    return row.cluster or row.fact_id
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """The outcomes of a case in candidate and baseline, as they were and exchanged, with their clusters."""
+
+    kept: Pairing
+    exchanged: Pairing
+    clusters: Sequence[int]
+
+    def tossed(self, tails: Sequence[bool]) -> Pairing:
+        """Return the pairing with the answers of some clusters exchanged."""
+        of_rows = [tails[cluster] for cluster in self.clusters]
+
+        def mixed(kept: Table, exchanged: Table) -> Table:
+            rows = zip(kept.rows, exchanged.rows, of_rows, strict=True)
+            return Table(columns=kept.columns, rows=tuple(b if tail else a for a, b, tail in rows))
+
+        return dataclasses.replace(
+            self.kept,
+            candidate=mixed(self.kept.candidate, self.exchanged.candidate),
+            baseline=mixed(self.kept.baseline, self.exchanged.baseline),
+        )
+
+    @property
+    def pooled(self) -> Pairs:
+        """The same as a member of the case over all probes."""
+        kept, exchanged = (
+            dataclasses.replace(
+                of,
+                candidate=as_expected(of.candidate, of.candidate),
+                baseline=as_expected(of.baseline, of.candidate),
+            )
+            for of in (self.kept, self.exchanged)
+        )
+        return Pairs(kept, exchanged, self.clusters)
 
 
-def of(row: Outcome, answers: Outcome) -> Outcome:
-    """Return ``row`` with the outcome of ``answers``."""
-    return dataclasses.replace(row, answer=answers.answer, label=answers.label, values=answers.values)
+class Recorded:
+    """A recorded candidate beside its baseline, whose answers are exchanged and judged anew."""
+
+    def __init__(self, side: RecordedOutcomes, base: RecordedOutcomes) -> None:
+        self.family = family_size(side)
+        self.clusters: dict[str, int] = {}
+        decided = decide_outcomes(side, base.run, self.family)
+        pairs = {
+            case.nodeid: self._pairs(case, base.run.case(case))
+            for case in decided
+            if not case.aggregate and case.table.rows
+        }
+        self.cases = [
+            self._case(result, decided, pairs)
+            for result in decided
+            if any(GATE_RULES[gate.rule].relative for gate in result.gates)
+        ]
+        for case, gates, _ in self.judged([False] * len(self.clusters)):
+            verdicts = {of.line: of.verdict for of in case.result.gates}
+            assert all(verdicts[gate.line] == gate.verdict for gate in gates), case.result.id
+
+    def _pairs(self, case: CaseResult, before: object) -> Pairs:
+        assert isinstance(before, BaselineCase)
+        kept = pair(case.table, before.table)
+        new, old = kept.candidate, kept.baseline
+        exchanged = [
+            (answered(ours, theirs), answered(theirs, ours))
+            for ours, theirs in zip(new.rows, old.rows, strict=True)
+        ]
+        ours, theirs = (
+            Table(columns=table.columns, rows=rows)
+            for table, rows in zip((new, old), zip(*exchanged, strict=True), strict=True)
+        )
+        names = [row.cluster or row.fact_id for row in new.rows]
+        return Pairs(
+            kept,
+            dataclasses.replace(kept, candidate=ours, baseline=theirs),
+            [self.clusters.setdefault(name, len(self.clusters)) for name in names],
+        )
+
+    def _case(self, result: CaseResult, decided: Sequence[CaseResult], pairs: Mapping[str, Pairs]) -> Case:
+        gates = tuple(gate_of(gate) for gate in result.gates if GATE_RULES[gate.rule].relative)
+        if not result.aggregate:
+            metrics = metrics_for(result.probe, result.slice, result.table.columns)
+            return Case(result, gates, figures_of(metrics), (pairs[result.nodeid],))
+        of_suite = {case.id: case for case in decided if case.suite == result.suite}
+        cases = [of_suite[member] for member in result.members]
+        members = tuple(pairs[case.nodeid] for case in cases)
+        if result.probe != "pooled":
+            return Case(result, gates, figures_over(cases), members)
+        return Case(result, gates, pooled_figures(len(cases)), tuple(of.pooled for of in members))
+
+    def judged(
+        self, tails: Sequence[bool]
+    ) -> Iterator[tuple[Case, tuple[GateResult, ...], tuple[GateResult, ...]]]:
+        """Judge all cases with the answers of some clusters exchanged: as they are, and no drop allowed."""
+        for case in self.cases:
+            pairings = [pairs.tossed(tails) for pairs in case.members]
+            measurement = measured_for(case.gates, case.figures, pairings, self.family)
+            as_they_are, strict = (
+                decide(gates, measurement, comparisons=self.family, explain=False)
+                for gates in (case.gates, case.strict)
+            )
+            yield case, as_they_are, strict
+
+    def session(self, rng: np.random.Generator) -> Counter[str]:
+        """Exchange the answers of half of the clusters; count slices by verdict, and what the session was."""
+        slices, session = Counter[str](), set[str]()
+        for case, gates, strict in self.judged((rng.random(len(self.clusters)) < 0.5).tolist()):
+            failed = [gate for gate in gates if gate.verdict == "fail"]
+            session |= {"red"} if failed else set()
+            session |= {NEVER} if any("red by never" in gate.reason for gate in failed) else set()
+            session |= {NOTHING} if any(gate.verdict == "fail" for gate in strict) else set()
+            if not case.result.aggregate:
+                verdict = verdict_of(gates, baseline_asked=True)
+                slices["slices passed" if verdict == "pass" else f"slices {verdict}"] += 1
+        return slices + Counter(session)
 
 
-def with_tables(base: RecordedOutcomes, tables: Mapping[str, Table]) -> RecordedOutcomes:
-    """Return the baseline with other outcomes."""
-    cases = {
-        key: dataclasses.replace(case, table=next(t for name, t in tables.items() if name.endswith(key)))
-        if any(name.endswith(key) for name in tables)
-        else case
-        for key, case in base.run.cases.items()
-    }
-    return dataclasses.replace(base, run=dataclasses.replace(base.run, cases=cases))
-
-
-def session(side: RecordedOutcomes, base: RecordedOutcomes) -> Counter[str]:
-    """Decide all gates that compare with the baseline; return what became of cases and session."""
-    counts = Counter[str]()
-    red = never = False
-    for case in decide_outcomes(side, base.run, family_size(side)):
-        gates = [gate for gate in case.gates if GATE_RULES[gate.rule].relative]
-        if not gates:
-            continue
-        failed = [gate for gate in gates if gate.verdict == "fail"]
-        red = red or bool(failed)
-        never = never or any("red by never" in gate.reason for gate in failed)
-        if not case.aggregate:
-            verdicts = {gate.verdict for gate in gates}
-            counts["slices"] += 1
-            counts["pass" if verdicts == {"pass"} else "fail" if failed else "inconclusive"] += 1
-    counts["red"] += red
-    counts["never"] += never
-    return counts
+def answered(row: Outcome, other: Outcome) -> Outcome:
+    """Return a row with the outcome of another."""
+    return dataclasses.replace(row, answer=other.answer, label=other.label, values=other.values)
 
 
 if __name__ == "__main__":
