@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from gate_power_coverage import table
 from gate_power_draws import measured_for
 from gate_power_recorded import outcomes_of
 
@@ -36,11 +37,10 @@ from pytest_kbrel.gates.figures import Figure, as_expected, figures_of, figures_
 from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Table
 
 NOTHING, NEVER = "red, no drop allowed", "red by never"
-HEAD = ("candidate", "red", NEVER, "slices inconclusive", "slices passed", NOTHING)
+HEAD = ("candidate", "verdicts changed", "red", NEVER, "slices inconclusive", "slices passed", NOTHING)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     base = outcomes_of(given.baseline)
-    rows = [list(HEAD)]
+    rows = []
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
@@ -60,13 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rng = np.random.default_rng(given.seed)
         counts = sum((recorded.session(rng) for _ in range(given.sessions)), Counter[str]())
         slices = given.sessions * len([case for case in recorded.cases if not case.result.aggregate])
-        totals = dict.fromkeys(HEAD[1:], given.sessions) | {
+        totals = dict.fromkeys(HEAD[2:], given.sessions) | {
             "slices inconclusive": slices,
             "slices passed": slices,
         }
-        rows.append([path.name, *(f"{counts[name] / total:.1%}" for name, total in totals.items())])
+        shares = [f"{counts[name] / total:.1%}" for name, total in totals.items()]
+        rows.append([path.name, recorded.changed, *shares])
         print(path.name, file=sys.stderr, flush=True)
-    print("\n".join(format_table(rows)))
+    print("\n".join(table(HEAD, rows, 2)))
     return 0
 
 
@@ -145,6 +146,13 @@ class Recorded:
         for case, gates, _ in self.judged([False] * len(self.clusters)):
             verdicts = {of.line: of.verdict for of in case.result.gates}
             assert all(verdicts[gate.line] == gate.verdict for gate in gates), case.result.id
+
+    @property
+    def changed(self) -> str:
+        """The share of facts whose verdict changed, over all slices and in the one with the most."""
+        churns = [case.result.churn for case in self.cases if not case.result.aggregate and case.result.churn]
+        share = sum(churn.labels for churn in churns) / sum(churn.facts for churn in churns)
+        return f"{share:.1%} (at most {max(churn.labels / churn.facts for churn in churns):.0%})"
 
     def _pairs(self, case: CaseResult, before: object) -> Pairs:
         assert isinstance(before, BaselineCase)
