@@ -8,7 +8,7 @@ from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suit
 from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.noise import add_noise_floors
 from pytest_kbrel.gates.rules import decide
-from pytest_kbrel.gates.sequential import is_decided, planned_looks, with_looks_told
+from pytest_kbrel.gates.sequential import has_failed, is_decided, planned_looks, with_looks_told
 
 __all__ = [
     "Soundness",
@@ -19,6 +19,7 @@ __all__ = [
     "decide_aggregate",
     "decide_case",
     "fact_changes",
+    "has_failed",
     "is_decided",
     "measure",
     "planned_looks",

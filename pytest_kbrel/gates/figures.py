@@ -48,6 +48,11 @@ class Figure:
     of_rows: RowStatistic | None = None
     has_interval: bool = True
 
+    @property
+    def span(self) -> float:
+        """The largest change that the figure can have."""
+        return self.bounds[1] - self.bounds[0]
+
     def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
         """Return the share of each of :attr:`columns` in the figure: terms count alike, facts within them."""
         sizes = iter(len(tables[member].rows) for member, _ in self.columns)

@@ -350,6 +350,12 @@ def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) ->
     )
 
 
+def _detectable(figure: Figure, difference: stats.Difference, alpha: float) -> float | None:
+    """Return the drop that would be found; ``None`` where nothing says so, or none that there can be would."""
+    drop = stats.detectable(difference, 0.0, alpha)
+    return None if drop is None or drop > figure.span else drop
+
+
 def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
     own, low, high = figure.estimate(tables), published.value, published.value
     if published.n:
@@ -364,7 +370,7 @@ def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigur
         delta_low=delta.low,
         delta_high=delta.high,
         p=difference.p,
-        mde=stats.detectable(difference, 0.0, alpha),
+        mde=_detectable(figure, difference, alpha),
         unpaired=True,
     )
     return Measured(
@@ -407,7 +413,7 @@ def _measured(
         delta_low=delta.low,
         delta_high=delta.high,
         p=difference.p,
-        mde=stats.detectable(difference, 0.0, alpha),
+        mde=_detectable(figure, difference, alpha),
         paired=delta.n,
         design_effect=None if difference.clustered is None else difference.clustered.design_effect,
         clusters=None if difference.clustered is None else difference.clustered.effective,

@@ -124,12 +124,14 @@ def few_clusters(measured: Measured) -> str:
 
 
 def power(measured: Measured, beyond: float) -> str:
-    """Return which drop would be found as one beyond ``beyond``; nothing where that is not known."""
+    """Return which drop would be found as one beyond ``beyond``, if any; nothing where that is not known."""
     assert measured.difference is not None
     mde = stats.detectable(measured.difference, measured.most_seen(beyond), measured.alpha)
     if mde is None:
         return ""
     word = "drop" if measured.value.better == "higher" else "rise"
+    if measured.true_change(mde) > measured.figure.span:
+        return f"; no {word} would be found with 80 % power"
     return f"; a {word} of {number(measured.true_change(mde))} would be found with 80 % power"
 
 

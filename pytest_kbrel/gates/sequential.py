@@ -8,6 +8,7 @@ that look (:mod:`pytest_kbrel.stats.sequential`). They keep the error rates over
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -28,10 +29,22 @@ def planned_looks(case: Case, facts: int) -> tuple[Looks, ...]:
     )
 
 
+def all_decided(gates: Iterable[GateResult]) -> bool:
+    """Return True if every gate that compares with the baseline passes or fails, and there is one."""
+    verdicts = {gate.verdict for gate in gates if GATE_RULES[gate.rule].relative}
+    return bool(verdicts) and verdicts <= {"pass", "fail"}
+
+
 def is_decided(result: CaseResult) -> bool:
     """Return True if every gate of a case that compares with the baseline passes or fails, and it has one."""
-    verdicts = {gate.verdict for gate in result.gates if GATE_RULES[gate.rule].relative}
-    return bool(verdicts) and verdicts <= {"pass", "fail"}
+    return all_decided(result.gates)
+
+
+def has_failed(result: CaseResult) -> bool:
+    """Return True if a comparison with the baseline fails, whatever else is asked of the case."""
+    return not result.waived and any(
+        gate.verdict == "fail" and GATE_RULES[gate.rule].relative for gate in result.gates
+    )
 
 
 def with_looks_told(result: CaseResult) -> CaseResult:

@@ -99,7 +99,8 @@ class Backend:
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
     0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;
-    without one a spec names a sentence encoder on this machine.
+    without one a spec names a sentence encoder on this machine. ``gives_probabilities``: of given texts;
+    ``answer_probabilities(spec)``: of the answers that the model writes.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Backend:
     embedder: Callable[[Any], Embedder] | None = None
     is_served: bool = False
     gives_probabilities: bool = True
+    answer_probabilities: Callable[[Any], bool] = lambda spec: True
     gives_gradients: bool = False
     gives_top_tokens: bool = False
 

@@ -93,6 +93,11 @@ def gives_top_tokens(spec: Spec) -> bool:
     return BACKENDS[spec.backend].gives_top_tokens
 
 
+def gives_answer_probabilities(spec: Spec) -> bool:
+    """Return True if a model gives the probabilities of its own answers, as calibration needs them."""
+    return BACKENDS[spec.backend].answer_probabilities(spec)
+
+
 def open_counter(spec: Spec) -> TokenCounter:
     """Return a model's token counter: its own tokenizer, or an estimate.
 

@@ -17,6 +17,7 @@ from pytest_kbrel.gates.figures import (
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
@@ -30,13 +31,15 @@ def power_of_gates(
     baseline: Baseline | None,
     families: Mapping[str, int],
     coming: bool = False,
+    probabilities: bool = True,
 ) -> tuple[GatePower, ...]:
     """Return what each gate of ``cases``, and of the aggregates over them, could detect.
 
     ``families`` are the numbers of cases of each suite that compare with a baseline, by its path.
-    ``coming``: the model to compare with is asked in the same run, so that it has no outcomes yet.
+    ``coming``: the model to compare with is asked in the same run, so that it has no outcomes yet. Without
+    ``probabilities`` the model gives none of its answers.
     """
-    view = _View(dry_run, baseline, families, coming)
+    view = _View(dry_run, baseline, families, coming, probabilities)
     here = {(case.suite, case.id): case for case in cases}
     gates = [power for case in cases for power in view.case(case)]
     for suite in suites:
@@ -50,9 +53,18 @@ def power_of_gates(
 
 class _View:
     def __init__(
-        self, dry_run: DryRun, baseline: Baseline | None, families: Mapping[str, int], coming: bool
+        self,
+        dry_run: DryRun,
+        baseline: Baseline | None,
+        families: Mapping[str, int],
+        coming: bool,
+        probabilities: bool,
     ) -> None:
-        self._columns: Mapping[str, tuple[str, ...]] = dry_run.columns
+        unknown = () if probabilities else PROBABILITIES
+        self._columns = {
+            case: tuple(name for name in columns if name not in unknown)
+            for case, columns in dry_run.columns.items()
+        }
         self._baseline = baseline
         self._families = families
         self._coming = coming

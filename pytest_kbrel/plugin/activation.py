@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
-from pytest_kbrel.models.registry import gpus_of
+from pytest_kbrel.models.registry import gives_answer_probabilities, gpus_of
 from pytest_kbrel.plugin.collection import case_of, family_size
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import find_suites, in_suite, is_active, is_explicit
@@ -158,6 +158,7 @@ class Planner:
                 baseline=baseline,
                 families=families,
                 coming=bool(settings.baseline_model),
+                probabilities=gives_answer_probabilities(settings.own_specs[0]),
             )
 
         return make_plan(cases, settings, baseline, powers_of, families)

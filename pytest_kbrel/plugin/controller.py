@@ -204,7 +204,9 @@ class Recorder:
             self._results.notes |= dict.fromkeys(wire["notes"])
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
-                self._results.add(report.nodeid, without_figures(decided, mixed) if mixed else decided)
+                # With a case that ends the session come others of its suite, which are not run any more.
+                item = decided.nodeid if in_suite(report.nodeid) else report.nodeid
+                self._results.add(item, without_figures(decided, mixed) if mixed else decided)
             # pytest keeps all reports to the end.
             del report.kbrel
         elif (models := getattr(report, "kbrel_models", None)) is not None:

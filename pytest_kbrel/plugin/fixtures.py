@@ -72,10 +72,13 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
 
     def check(case: Case) -> CaseResult:
         result = _or_fail(lambda: _kb_runner.decide(case))
-        request.node.stash.setdefault(results_key, []).append(result)
+        results = request.node.stash.setdefault(results_key, [])
+        results += [result, *_kb_runner.unreported(result)]
         from pytest_kbrel.reports.json_report import case_properties
 
         request.node.user_properties.extend(case_properties(result))
+        if partial := _kb_runner.why_partial(result):
+            pytest.skip(partial)
         message = failure_message(_kb_runner.settings, result)
         waiver_reason = waiver_text(request.config, result)
         if message and waiver_reason:

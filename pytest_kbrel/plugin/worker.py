@@ -19,6 +19,7 @@ from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.options import in_suite
 from pytest_kbrel.plugin.output_folder import spool_folder
+from pytest_kbrel.plugin.turns import Asking, Turns
 from pytest_kbrel.records import (
     Ask,
     Attribution,
@@ -49,6 +50,9 @@ class CaseRunner:
         self._baseline: Baseline | None = None
         self._suites: list[Suite] | None = None
         self._measured_judge: JudgeError | None = None
+        self._turns = Turns(
+            session, self._asked, lambda case: len(self._looks(case)), failing=settings.failing
+        )
         let_threads_sleep()
         self.spool_path = (
             spool_folder(settings.output_path, settings.run) / f"{_worker_id(session.config)}.jsonl"
@@ -68,11 +72,19 @@ class CaseRunner:
         """
         # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
-        decided = self._decided(case)
+        decided = self._turns.decide(case)
         self.pool.check_files()
         return decided
 
-    def _decided(self, case: Case) -> CaseResult:
+    def why_partial(self, result: CaseResult) -> str:
+        """Return why a case was asked in part: another one ends the session. Empty where it was not."""
+        return self._turns.why_partial(result)
+
+    def unreported(self, result: CaseResult) -> list[CaseResult]:
+        """Return the results of cases that were asked and will not be run, since this failure ends the session."""
+        return self._turns.unreported(result)
+
+    def _asked(self, case: Case) -> Asking:
         from pytest_kbrel.gates import decide_case, is_decided, with_looks_told
         from pytest_kbrel.probes import merge_chunks, parts_of, run_case
 
@@ -88,7 +100,8 @@ class CaseRunner:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
-        started = time.perf_counter()
+        # Between two looks other cases may be asked.
+        spent, started = 0.0, time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = dataclasses.replace(case, top_k=self.settings.top_k)
         case = self._retrieval.with_distractors(case)
@@ -124,15 +137,23 @@ class CaseRunner:
                 other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
                 picked_of=self.settings.picked_of,
                 judge_error=judge_error,
-                duration=time.perf_counter() - started,
+                duration=spent + time.perf_counter() - started,
                 requests=count,
                 looks=look,
             )
-            if is_decided(decided):
+            missing = self.pool.missing_responses(nodeid)
+            decided = dataclasses.replace(
+                with_looks_told(decided),
+                base=base,
+                prompt=prompt,
+                errors=(*decided.errors, *filter(None, [missing])),
+            )
+            if is_decided(decided) or look is looks[-1]:
                 break
-        decided = dataclasses.replace(with_looks_told(decided), base=base, prompt=prompt)
-        if missing_responses := self.pool.missing_responses(nodeid):
-            decided = dataclasses.replace(decided, errors=(*decided.errors, missing_responses))
+            spent += time.perf_counter() - started
+            if (yield decided):
+                break
+            started = time.perf_counter()
         if decided.verdict == "invalid":
             return decided
         if self.settings.noise_floor:

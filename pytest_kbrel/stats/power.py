@@ -27,14 +27,13 @@ def facts_needed(distance: float, se: float, n: int, alpha: float) -> int | None
 def detectable(difference: Difference, allowed: float, alpha: float) -> float | None:
     """Return the drop that would be found to exceed ``allowed`` at level ``alpha`` with 80 % power.
 
-    As many facts change as have now, in clusters as they have; ``None`` where nothing is known of the spread,
-    or where not even the loss of all facts would be found.
+    As many facts change as have now, in clusters as they have. ``None`` where nothing is known of the spread;
+    infinite where not even the loss of all facts would be found.
     """
     flips, clustered = difference.flips, difference.clustered
     if flips is not None:
         drop = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
-        if drop is None:
-            return None
+        drop = math.inf if drop is None else drop
     elif difference.spread is not None:
         drop = allowed + mde(*difference.spread, alpha)
     else:

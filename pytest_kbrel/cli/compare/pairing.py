@@ -17,6 +17,7 @@ from pytest_kbrel.baselines import (
     read_baseline,
 )
 from pytest_kbrel.baselines.format import load_tables, read_compressed
+from pytest_kbrel.bounds import CANDIDATES
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
@@ -31,6 +32,7 @@ from pytest_kbrel.records import (
     Gate,
     GateResult,
     JudgeError,
+    Looks,
     Run,
     Table,
     Unmatched,
@@ -112,7 +114,7 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
 
     ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
     """
-    from pytest_kbrel.gates import compare_case, decide_aggregate
+    from pytest_kbrel.gates import compare_case, decide_aggregate, with_looks_told
     from pytest_kbrel.gates.waivers import under_waivers
 
     tokenizer = another_tokenizer(side.run.model, baseline)
@@ -135,8 +137,10 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
             incomparable=_incomparable(side.run, baseline, [completed]),
             another_tokenizer=tokenizer,
             other_suites=baseline.other_suites(case.suite),
+            looks=case.looks,
+            picked_of=side.picked_of,
         )
-        cases.append(under_waivers(decided, waivers_of(case)))
+        cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
         members = [case for case in cases if case.suite == aggregate.suite]
         cases.append(
@@ -149,6 +153,7 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
                     side.run, baseline, [case for case in members if case.id in aggregate.members]
                 ),
                 another_tokenizer=tokenizer,
+                picked_of=side.picked_of,
             )
         )
     return cases
@@ -236,12 +241,14 @@ class RecordedOutcomes:
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
     blessed run has neither. ``judge_error`` is that of the model that judged, where it was measured.
+    ``picked_of`` is from how many models this one was picked.
     """
 
     run: Baseline
     cases: tuple[CaseResult, ...]
     aggregates: tuple[AggregateCase, ...] = ()
     judge_error: JudgeError | None = None
+    picked_of: int = 1
 
 
 def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
@@ -307,6 +314,7 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
             },
             helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
         )
+        picked_of = CANDIDATES.integer(dict(run.settings).get("picked_of") or "1")
     except (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError) as error:
         raise KbrelError(
             f"{folder}: report and {OUTCOMES} cannot be read together: {type(error).__name__}: {error}; "
@@ -330,6 +338,7 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
         cases=tuple(case for case in cases if not case.aggregate),
         aggregates=aggregates,
         judge_error=judge_error,
+        picked_of=picked_of,
     )
 
 
@@ -356,6 +365,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         waiver=None if entry.get("waiver") is None else from_wire(Waiver, entry["waiver"]),
         expired=tuple(from_wire(Waiver, waiver) for waiver in entry.get("expired", ())),
         members=tuple(map(str, entry.get("members", ()))),
+        looks=None if entry.get("looks") is None else from_wire(Looks, entry["looks"]),
     )
 
 

@@ -41,7 +41,8 @@ _CHUNK = 32
 class CachingModel:
     """Model whose valid responses are stored as they arrive, and looked up before the model is called.
 
-    Failures are not stored, nor is an empty text of a server, since another try may bring more. ``requested``
+    Failures are not stored, nor is an empty text of a server, since another try may bring more. Answers of a
+    checkpoint that an older version stored without their probability are asked for again. ``requested``
     counts the requests, ``reused`` those that the store answered. With a ``journal`` responses are stored for
     this run and one that goes on in its place. Without a store nothing is stored.
 
@@ -106,8 +107,11 @@ class CachingModel:
                     stored = self.store.get(list(by_key))
                 else:
                     stored = self._journal.get(self.store, by_key)
+        outdated = {key for key, answer in stored.items() if self._lacks_probability(by_key[key], answer)}
         responses: dict[Q, A | Failed] = {
-            by_key[key]: answer for key, answer in stored.items() if isinstance(answer, kind)
+            by_key[key]: answer
+            for key, answer in stored.items()
+            if isinstance(answer, kind) and key not in outdated
         }
         self.requested += len(requests)
         self.reused += sum(request in responses for request in requests)
@@ -125,10 +129,18 @@ class CachingModel:
             failed = sum(isinstance(response, Failed) for _, response in batch)
             with self._storing():
                 if self._journal is None:
-                    self.store.put(valid, self._fingerprint)
+                    self.store.put(valid, self._fingerprint, replaced=outdated)
                 else:
                     self._journal.put(self.store, valid, by_key, failed)
         return [responses[request] for request in requests]
+
+    def _lacks_probability(self, request: Request, answer: Answer) -> bool:
+        """Return True for an answer of an older version, without the probability that this one gives."""
+        if not isinstance(answer, Generated) or not isinstance(request, GenerateRequest):
+            return False
+        is_checkpoint = bool(self._fingerprint.parameters)
+        of_tokens = bool(answer.token_ids) and request.num_beams == 1
+        return is_checkpoint and of_tokens and answer.probability is None
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:

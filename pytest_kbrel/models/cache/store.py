@@ -14,7 +14,7 @@ import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,11 +98,13 @@ class Store:
         *,
         digest: str = "",
         requests: Mapping[str, str] | None = None,
+        replaced: Collection[str] = (),
     ) -> None:
         """Store responses of a model in one transaction; a key that another process stored first stays.
 
-        The model is stored under ``digest``, its own unless another is given. ``requests`` are the texts of
-        the requests by key, where those are stored as well; such responses count as used by this run.
+        A response under a key of ``replaced`` takes the place of the stored one. The model is stored under
+        ``digest``, its own unless another is given. ``requests`` are the texts of the requests by key, where
+        those are stored as well; such responses count as used by this run.
         """
         now = int(time.time())
         rows = []
@@ -123,6 +125,8 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT id FROM models WHERE digest = ?", described[:1]
             ).fetchone()
+            old = [(key,) for key, *_ in rows if key.hex() in replaced]
+            self._connection.executemany("DELETE FROM answers WHERE key = ?", old)
             self._connection.executemany(
                 f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
             )

@@ -38,4 +38,5 @@ OPENAI = Backend(
     embedder=_embedder,
     is_served=True,
     gives_probabilities=False,
+    answer_probabilities=lambda spec: bool(spec.logprobs),
 )

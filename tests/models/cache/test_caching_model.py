@@ -57,6 +57,34 @@ def test_a_second_run_asks_nothing(store):
         assert model.reused == (0 if asked else 4)
 
 
+class Checkpoint(FunctionModel):
+    def describe(self):
+        return replace(super().describe(), parameters=1000)
+
+
+def test_answers_that_an_older_version_stored_without_a_probability_are_asked_for_once_more(store):
+    new = CachingModel(Checkpoint(answers=lambda prompt: "Rome"), store).generate([ask(1), ask(2)])
+    old = [replace(answer, probability=None, first_probability=None) for answer in new]
+    model = Checkpoint().describe()
+    keys = [key_of(model, ask(n)) for n in (1, 2)]
+    store.put(zip(keys, old, strict=True), model, replaced=keys)
+    for asked in (2, 0):
+        inner = Checkpoint(answers=lambda prompt: "Rome")
+        assert CachingModel(inner, store).generate([ask(1), ask(2)]) == new
+        assert len(inner.requests) == asked
+
+
+def test_answers_that_never_have_a_probability_are_not_asked_for_again(store):
+    beams = replace(WHERE, num_beams=5)
+    stored = replace(SAID, probability=None)
+    silent = replace(stored, token_ids=())
+    store.put([(key_of(Checkpoint().describe(), beams), stored)], Checkpoint().describe())
+    store.put([(key_of(Checkpoint().describe(), WHERE), silent)], Checkpoint().describe())
+    store.put([(key_of(ONE, ask(1)), stored)], ONE)
+    assert CachingModel(Checkpoint(), store).generate([beams, WHERE]) == [stored, silent]
+    assert CachingModel(FunctionModel(), store).generate([ask(1)]) == [stored]
+
+
 class Served(FunctionModel):
     """A model of which nothing is known but its name."""
 
