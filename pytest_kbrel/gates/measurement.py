@@ -351,7 +351,7 @@ def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) ->
 
 
 def _detectable(figure: Figure, difference: stats.Difference, alpha: float) -> float | None:
-    """Return the drop that would be found; ``None`` where nothing says so, or none that there can be would."""
+    """Return the drop that would be found; ``None`` where that is not known, or none that can be would."""
     drop = stats.detectable(difference, 0.0, alpha)
     return None if drop is None or drop > figure.span else drop
 

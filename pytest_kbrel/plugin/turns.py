@@ -91,7 +91,7 @@ class Turns:
         return f"asked in part: {self._ending}" if result is self._partial else ""
 
     def unreported(self, result: CaseResult) -> list[CaseResult]:
-        """Return the results so far of cases whose items are not run, since this one's failure ends the session."""
+        """Return the results of cases that were asked and whose items this failure keeps from being run."""
         if not self._fails(result) or not self._ends(1):
             return []
         return [turn.result for turn in self._turns.values() if isinstance(turn.result, CaseResult)]

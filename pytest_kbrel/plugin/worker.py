@@ -81,7 +81,7 @@ class CaseRunner:
         return self._turns.why_partial(result)
 
     def unreported(self, result: CaseResult) -> list[CaseResult]:
-        """Return the results of cases that were asked and will not be run, since this failure ends the session."""
+        """Return the results of cases that were asked and whose items this failure keeps from being run."""
         return self._turns.unreported(result)
 
     def _asked(self, case: Case) -> Asking:

@@ -91,6 +91,9 @@ def test_how_a_figure_moved(of: Measured, said: str) -> None:
         (None, "higher", ""),
         (0.0, "higher", "; a drop of 0.000 would be found with 80 % power"),
         (0.125, "lower", "; a rise of 0.125 would be found with 80 % power"),
+        # The figure is at most 1.
+        (1.2, "higher", "; no drop would be found with 80 % power"),
+        (1.2, "lower", "; no rise would be found with 80 % power"),
     ],
 )
 def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) -> None:

@@ -82,13 +82,21 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     return opened
 
 
-def runner(folder: Path, *cases: Case, **settings: Any) -> CaseRunner:
-    config = StubConfig(folder)
+def runner(folder: Path, *cases: Case, maxfail: int = 0, **settings: Any) -> CaseRunner:
+    config = StubConfig(folder, others={"maxfail": maxfail})
     config.stash[worker.collection.suites_key] = {"mini.kb.yaml": made_suite(*cases)}
-    items = [SimpleNamespace(nodeid=f"mini.kb.yaml::{case.id}") for case in cases]
+    items = [
+        SimpleNamespace(
+            nodeid=f"mini.kb.yaml::{case.id}",
+            callspec=SimpleNamespace(params={"kb_case": case}),
+            get_closest_marker=lambda name: None,
+        )
+        for case in cases
+    ]
     given = {"model": "hf/a/same", "baseline_model": "hf/a/b", "until_decided": True}
     options = made_options(**(given | {"output_path": folder / "out"} | settings))
-    return CaseRunner(cast(pytest.Session, SimpleNamespace(config=config, items=items)), options)
+    session = SimpleNamespace(config=config, items=items, testsfailed=0)
+    return CaseRunner(cast(pytest.Session, session), options)
 
 
 def test_an_unchanged_model_passes_after_some_of_the_facts(
@@ -126,6 +134,20 @@ def test_facts_in_several_wordings_are_counted_as_facts(
     at_once = runner(tmp_path / "2", case, model="hf/a/bad", until_decided=False).decide(case)
     asked = {row.fact_id for row in result.table.rows}
     assert result.table.rows == tuple(row for row in at_once.table.rows if row.fact_id in asked)
+
+
+def test_with_x_the_cases_of_a_suite_are_asked_in_turn_up_to_the_first_failure(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
+    tight = Gate(metric="accuracy", rule="max_drop", bound=0.001)
+    known = dataclasses.replace(lands("head_to_tail[a]", tight), facts=FACTS[::2])
+    lost = lands("head_to_tail[b]", WIDE)
+    of = runner(tmp_path, known, lost, maxfail=1, model="hf/a/bad")
+    first, second = of.decide(known), of.decide(lost)
+    assert (second.verdict, second.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
+    assert (first.verdict, first.looks) == ("inconclusive", Looks(taken=3, of=10, asked=30, facts=100))
+    assert of.why_partial(first) == "asked in part: head_to_tail[b] failed, which ends the session"
+    assert "; undecided after 30 of 100 facts" in first.gates[0].reason
 
 
 def test_what_is_not_decided_is_asked_in_full_as_without_looks(
@@ -297,6 +319,25 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     assert comparable(report("again")) == comparable(report())
     record, replay = (pytester.path / folder / "responses.jsonl" for folder in ("kbrel-report", "again"))
     assert record.read_bytes() == replay.read_bytes()
+
+
+def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_failure(
+    pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any
+) -> None:
+    few = "  slices: [unseen-zero-shot, unseen-four-shot]\n  choices: 3"
+    mini_suite(SUITE.replace("  choices: 3", few).replace("ur: {", "iur: {max_drop: 0.9}, ur: {"))
+    pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-x")
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    failed, partial = sorted(slices(), key=lambda case: case["verdict"])
+    assert (failed["verdict"], partial["verdict"]) == ("fail", "inconclusive")
+    assert partial["looks"]["taken"] == failed["looks"]["taken"] - 1
+    asked = failed["n"] + partial["n"]
+    result.stdout.fnmatch_lines(
+        [f"asked until decided: {asked} of 200 facts", f"*undecided after {partial['n']} of*"]
+    )
+    assert report()["complete"] is False
 
 
 def test_a_budget_on_the_command_line_bounds_the_facts_asked(
