@@ -38,7 +38,8 @@ def with_positive_controls(
     nor have those of figures of which no fact can be said to be lost.
     """
     figures = {measured.figure.name: measured for measured in measurement.figures}
-    relative = {gate.metric for gate in gates if GATE_RULES[gate.rule].relative}
+    # A gate that passes alone, or is not sure, does not fail beside others of its case either.
+    relative = [gate.metric for gate in gates if GATE_RULES[gate.rule].relative]
     checked = []
     for index, (gate, result) in enumerate(zip(gates, results, strict=True)):
         checked.append(result)
@@ -51,18 +52,33 @@ def with_positive_controls(
         if marked is None:
             continue
         pairings, drop = marked
-        again = tuple(
-            remeasured(other, pairings)
-            if other.figure.name in relative and other.difference and _lost_in(other) & _lost_in(measured)
-            else other
-            for other in measurement.figures
-        )
-        lost = dataclasses.replace(measurement, figures=again, pairings=pairings)
-        verdict = decide(gates, lost, comparisons=comparisons, explain=False)[index].verdict
+        own = remeasured(measured, pairings)
+        lost = dataclasses.replace(measurement, figures=(own,), pairings=pairings)
+        (alone,) = decide([gate], lost, comparisons=comparisons, explain=False)
+        if alone.verdict == "fail" and not _surely(alone, len(relative), comparisons):
+            again = tuple(
+                own
+                if other is measured
+                else remeasured(other, pairings)
+                if other.figure.name in relative and other.difference and _lost_in(other) & _lost_in(measured)
+                else other
+                for other in measurement.figures
+            )
+            lost = dataclasses.replace(lost, figures=again)
+            alone = decide(gates, lost, comparisons=comparisons, explain=False)[index]
         checked[-1] = dataclasses.replace(
-            result, positive_control=verdict == "fail", positive_control_drop=measured.true_change(drop)
+            result,
+            positive_control=alone.verdict == "fail",
+            positive_control_drop=measured.true_change(drop),
         )
     return tuple(checked)
+
+
+def _surely(alone: GateResult, gates: int, comparisons: int) -> bool:
+    """Return True if a gate that fails alone does so beside others: by ``never``, or by Bonferroni's p."""
+    if alone.p is None or alone.p_sidak is None or alone.p_sidak >= stats.FAMILY_LEVEL:
+        return True
+    return stats.sidak_p(min(gates * alone.p, 1.0), comparisons) < stats.FAMILY_LEVEL
 
 
 def _lost_in(measured: Measured) -> set[tuple[int, str]]:
