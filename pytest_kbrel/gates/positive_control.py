@@ -127,8 +127,8 @@ def _lost_values(figure: Figure, before: Sequence[Table]) -> _Lost | None:
     ``None`` where a figure has no worst values and facts that several cases share.
     """
     members = sorted({member for member, _ in figure.columns})
-    one = [Member(facts=("fact",), columns=table.columns) for table in before]
-    if (worst := extreme(figure, one, worst=True)) is not None:
+    columns = [Member(facts=(), columns=table.columns) for table in before]
+    if (worst := extreme(figure, columns, worst=True)) is not None:
         return dict.fromkeys(members, worst)
     sample = figure.sample(before)
     if not sample.is_disjoint or any(len(facts) < 2 for facts in sample.facts):

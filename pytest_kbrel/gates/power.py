@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import TypeVar
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.figures import Figure
-from pytest_kbrel.gates.measurement import measure_figures, pair
+from pytest_kbrel.gates.measurement import Pairing, measure_figures
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.records import Gate, Outcome, Rule, Table, record
 
@@ -83,6 +84,25 @@ class Member:
     wordings: int = 1
 
 
+class _Blessed:
+    """A figure in the blessed run, whatever is told of it computed once."""
+
+    def __init__(self, figure: Figure, tables: tuple[Table, ...]) -> None:
+        self.figure = figure
+        self.tables = tables
+        self.lacking = bool(figure.lacking(tables))
+
+    @functools.cached_property
+    def value(self) -> float | None:
+        """The value of the figure."""
+        return self.figure.value(self.tables)
+
+    @functools.cached_property
+    def estimate(self) -> stats.Estimate:
+        """The figure with its standard error."""
+        return stats.jackknife([(1.0, self.figure.sample(self.tables))], self.figure.statistic)
+
+
 def gate_powers(
     case: str,
     gates: Sequence[Gate],
@@ -133,13 +153,11 @@ def _relative(
 ) -> GatePower:
     alpha = stats.sidak(comparisons)
     facts = {fact for member in _used(figure, members) for fact in member.facts}
-    before = _before(members)
+    before = _before(figure, members)
     if before is not None:
-        facts &= {row.fact_id for table in before for row in table.rows}
+        facts &= {row.fact_id for table in before.tables for row in table.rows}
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    mde, note = (
-        _mde(figure, members, before, alpha, _as_drop(gate, beyond, figure, before)) if paired else (None, "")
-    )
+    mde, note = _mde(figure, members, before, alpha, _as_drop(gate, beyond, before)) if paired else (None, "")
     never = start.never or _tolerance(gate, figure, before)
     if paired and not never:
         never = _power(gate, figure, members, facts, before, comparisons)
@@ -172,9 +190,9 @@ def _variance_left(figure: Figure, members: Sequence[Member]) -> float:
     return WORDING_CORRELATION + (1 - WORDING_CORRELATION) / _wordings(figure, members)
 
 
-def _before(members: Sequence[Member]) -> tuple[Table, ...] | None:
+def _before(figure: Figure, members: Sequence[Member]) -> _Blessed | None:
     tables = tuple(member.before for member in members if member.before is not None and member.before.rows)
-    return tables if len(tables) == len(members) else None
+    return _Blessed(figure, tables) if len(tables) == len(members) else None
 
 
 def _absolute(gate: Gate, figure: Figure) -> str:
@@ -183,9 +201,9 @@ def _absolute(gate: Gate, figure: Figure) -> str:
     return why and f"{gate.metric} {why}"
 
 
-def _tolerance(gate: Gate, figure: Figure, before: Sequence[Table] | None) -> str:
+def _tolerance(gate: Gate, figure: Figure, before: _Blessed | None) -> str:
     """Return why the largest drop there can be is allowed."""
-    value = None if before is None or figure.lacking(before) else figure.value(before)
+    value = None if before is None or before.lacking else before.value
     return MET[gate.rule](gate.bound, figure, value)
 
 
@@ -216,11 +234,11 @@ MET: Mapping[Rule, Callable[[float, Figure, float | None], str]] = {
 }
 
 
-def _as_drop(gate: Gate, beyond: float, figure: Figure, before: Sequence[Table] | None) -> float:
+def _as_drop(gate: Gate, beyond: float, before: _Blessed | None) -> float:
     """Return the drop that a gate tolerates before it may fail, of a share that of the baseline's value."""
     if GATE_RULES[gate.rule].allows_more > 0:
         return beyond
-    value = None if before is None or figure.lacking(before) else figure.value(before)
+    value = None if before is None or before.lacking else before.value
     return (1 - beyond) * abs(value) if value is not None else 0.0
 
 
@@ -229,11 +247,11 @@ def _power(
     figure: Figure,
     members: Sequence[Member],
     facts: Collection[str],
-    before: Sequence[Table] | None,
+    before: _Blessed | None,
     comparisons: int,
 ) -> str:
     """Return why not even the worst outcome there can be is significant."""
-    if before is not None and figure.lacking(before):
+    if before is not None and before.lacking:
         return ""
     if len(facts) < 2:
         return "nothing can be concluded from one fact"
@@ -241,15 +259,17 @@ def _power(
     if worst is None or (before is None and best is None):
         return ""
     alpha = stats.sidak(comparisons)
-    was = list(before) if before is not None else [_filled(member, best or {}) for member in members]
+    was = list(before.tables) if before is not None else [_filled(member, best or {}) for member in members]
     # A gate may be red by ``never`` without a significant drop.
     fewest = stats.fewest_flips(alpha) if gate.never is None else 1
     for lost in _losses(facts, fewest):
         now = [_lost(table, worst, lost) for table in was]
-        measurement = measure_figures(
-            [figure], now, [pair(a, b) for a, b in zip(now, was, strict=True)], alpha=alpha
-        )
-        (result,) = decide([gate], measurement, comparisons=comparisons)
+        pairings = [
+            Pairing(candidate=a, baseline=b, differing=(), added=(), unasked=())
+            for a, b in zip(now, was, strict=True)
+        ]
+        measurement = measure_figures([figure], now, pairings, alpha=alpha)
+        (result,) = decide([gate], measurement, comparisons=comparisons, explain=False)
         if result.verdict == "fail":
             return ""
     return f"not even the loss of all {len(facts)} facts would be significant (p < {alpha:.2g} is needed)"
@@ -274,8 +294,10 @@ def extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[s
     ``None`` where no values of 0 and 1 are seen to do that.
     """
     end = figure.bounds[0 if (figure.better == "higher") == worst else 1]
+    # Where all facts are alike, one tells what many would.
+    ones = [dataclasses.replace(member, facts=("",)) for member in members]
     for values in _combinations(figure):
-        tables = [_filled(member, values) for member in members]
+        tables = [_filled(member, values) for member in ones]
         if not figure.lacking(tables) and figure.value(tables) == end:
             return values
     return None
@@ -298,11 +320,14 @@ def _filled(member: Member, values: dict[str, float]) -> Table:
 
 
 def _lost(table: Table, values: dict[str, float], lost: Collection[str]) -> Table:
+    at = [(index, values[name]) for index, name in enumerate(table.columns) if name in values]
     rows = []
     for row in table.rows:
         if row.fact_id in lost:
-            changed = zip(table.columns, row.values, strict=True)
-            rows.append(_row(row.fact_id, tuple(values.get(name, value) for name, value in changed), row))
+            changed = list(row.values)
+            for index, value in at:
+                changed[index] = value
+            rows.append(_row(row.fact_id, tuple(changed), row))
         else:
             rows.append(row)
     return Table(columns=table.columns, rows=tuple(rows))
@@ -323,15 +348,15 @@ def _row(fact: str, values: tuple[float, ...], like: Outcome | None = None) -> O
 def _mde(
     figure: Figure,
     members: Sequence[Member],
-    before: Sequence[Table] | None,
+    before: _Blessed | None,
     alpha: float,
     beyond: float,
 ) -> tuple[float | None, str]:
-    if before is not None and figure.lacking(before):
+    if before is not None and before.lacking:
         return None, "the baseline has not measured it"
     ids = [fact for member in _used(figure, members) for fact in member.facts]
     if figure.rate and len(set(ids)) == len(ids):
-        n = len(ids) if before is None else figure.count(before)
+        n = len(ids) if before is None else figure.count(before.tables)
         se = math.sqrt(DISCORDANT * _variance_left(figure, members) / max(n, 1))
         if _wordings(figure, members) == 1:
             drop = stats.rate_mde(n, DISCORDANT * n, alpha, beyond) if n else None
@@ -342,11 +367,10 @@ def _mde(
         return (drop, "") if drop is not None and drop <= 1 else (None, _TOO_FEW)
     if before is None:
         return None, "its spread is known with a baseline only"
-    estimate = stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
-    mde = stats.planned_mde(estimate, alpha, CORRELATION)
+    mde = stats.planned_mde(before.estimate, alpha, CORRELATION)
     if mde is None:
-        return None, estimate.note
-    least = _least_found(figure, members, before, alpha)
+        return None, before.estimate.note
+    least = _least_found(before, members, alpha)
     drop = mde + beyond if least is None else max(mde + beyond, least)
     low, high = figure.bounds
     if drop > high - low:
@@ -382,20 +406,20 @@ def _clusters(figure: Figure, members: Sequence[Member]) -> tuple[float, float |
 
 
 def _unchanged(
-    gate: Gate, figure: Figure, members: Sequence[Member], before: Sequence[Table] | None
+    gate: Gate, figure: Figure, members: Sequence[Member], before: _Blessed | None
 ) -> tuple[tuple[int | None, ...], float | None]:
     """Return how many facts let an unchanged model pass, and how often it is red by ``never``.
 
     Facts are taken to change independently; those in clusters are judged by these as well.
     """
-    if before is not None and figure.lacking(before):
+    if before is not None and before.lacking:
         return (), None
-    within = _as_drop(gate, gate.bound, figure, before)
-    never = None if gate.never is None else _as_drop(gate, gate.never, figure, before)
+    within = _as_drop(gate, gate.bound, before)
+    never = None if gate.never is None else _as_drop(gate, gate.never, before)
     ids = [fact for member in _used(figure, members) for fact in member.facts]
     once = figure.rate and len(set(ids)) == len(ids)
     is_rate = once and _wordings(figure, members) == 1
-    n = len(set(ids)) if before is None else figure.count(before)
+    n = len(set(ids)) if before is None else figure.count(before.tables)
     if not n or within <= 0:
         return (), None
     spreads: list[tuple[float, float]] = []
@@ -404,9 +428,7 @@ def _unchanged(
         if not is_rate:
             spreads.append((se, max(n - 1, 1)))
     else:
-        estimate = (
-            None if before is None else stats.jackknife([(1.0, figure.sample(before))], figure.statistic)
-        )
+        estimate = None if before is None else before.estimate
         if estimate is None or not estimate.se or estimate.n < 2:
             return (), None
         n, se = estimate.n, estimate.se * math.sqrt(2 * (1 - UNCHANGED_CORRELATION))
@@ -430,26 +452,20 @@ def _unchanged(
     return tuple(needs), max(reds, default=None)
 
 
-def _least_found(
-    figure: Figure, members: Sequence[Member], before: Sequence[Table], alpha: float
-) -> float | None:
+def _least_found(before: _Blessed, members: Sequence[Member], alpha: float) -> float | None:
     """Return the drop when so many facts are lost as the sign-flip test needs at least to call it one.
 
     However even a spread looks, fewer changed facts are never significant. ``None`` where no values of 0
     and 1 are seen to be the worst.
     """
+    figure, was = before.figure, before.value
     worst = extreme(figure, members, worst=True)
-    was = figure.value(before)
     if worst is None or was is None:
         return None
-    moved = {
-        row.fact_id
-        for table in _used(figure, before)
-        for row, after in zip(
-            table.rows, _lost(table, worst, {row.fact_id for row in table.rows}).rows, strict=True
-        )
-        if row.values != after.values
-    }
+    moved = set[str]()
+    for table in _used(figure, before.tables):
+        at = [(table.columns.index(name), value) for name, value in worst.items() if name in table.columns]
+        moved |= {row.fact_id for row in table.rows if any(row.values[i] != value for i, value in at)}
     lost = set(sorted(moved)[: stats.fewest_flips(alpha)])
-    now = figure.value([_lost(table, worst, lost) for table in before])
+    now = figure.value([_lost(table, worst, lost) for table in before.tables])
     return None if now is None else abs(was - now)
