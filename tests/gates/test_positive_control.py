@@ -82,6 +82,17 @@ def test_clusters_weaken_the_control_as_they_do_the_gate() -> None:
     assert fails == [True, False]
 
 
+def test_of_two_clusters_it_is_said_that_no_drop_would_be_found() -> None:
+    after, before = answers("-" * 6 + "+" * 114), answers("+" * 120)
+    bare = gate("accuracy", "max_drop", 0.08, beyond=0.02)
+    few, many = (
+        decided(case(bare), in_objects(after, objects), before, comparisons=20) for objects in (2, 120)
+    )
+    assert "; no drop would be found with 80 % power" in few.gates[0].reason
+    assert "; a drop of 0.1" in many.gates[0].reason
+    assert next(value for value in few.metrics if value.name == "accuracy").mde is None
+
+
 def test_lost_facts_are_spread_over_the_clusters_as_all_facts_are() -> None:
     table = in_objects(answers("+" * 120), 12)
     figures = {of.name: of for of in figures_of(metrics_for("head_to_tail", "a", HEAD_TO_TAIL))}

@@ -91,6 +91,13 @@ def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
     assert not is_decided(broken)
 
 
+def test_a_positive_control_is_tried_where_a_case_ends_only() -> None:
+    controls = [
+        at_look(number, n, 4).gates[0].positive_control for number, n in ((4, 200), (4, 400), (10, 200))
+    ]
+    assert [control is None for control in controls] == [True, False, False]
+
+
 def test_a_stopped_case_says_after_how_many_facts() -> None:
     told = with_looks_told(at_look(4, 400, 4)).gates[0].reason
     assert told.endswith("; decided after 400 of 1000 facts, at look 4 of 10, whose intervals are of 99.92 %")

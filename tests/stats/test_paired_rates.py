@@ -216,6 +216,7 @@ def test_the_detectable_drop_has_80_percent_power(n: int, changed: int, alpha: f
 
 def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
     assert stats.rate_mde(5, 0, 0.0025) is None
+    assert stats.detectable(compared(flips(0, 0, 5, 0)), 0.0, 0.0025) == math.inf
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 80, 20), (1, 1, 78, 20), (3, 2, 150, 45)])
