@@ -16,7 +16,6 @@ from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures
 from pytest_kbrel.gates.noise import with_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
-from pytest_kbrel.gates.sequential import all_decided
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
@@ -194,7 +193,8 @@ def compare_case(
         ),
         comparisons=comparisons,
     )
-    if looks is None or not looks.early or all_decided(results):
+    # What a case that stopped early would have shown of a loss is known of its later looks only.
+    if looks is None or not looks.early:
         results = with_positive_controls(results, gates, measurement, comparisons)
     # A recorded run says itself who was asked in vain.
     in_vain = set(result.unmatched.unanswered if asked is None else (fact.id for fact in asked.facts))

@@ -85,13 +85,16 @@ def clustered_mean(
     weights = np.full(n, 1 / n) if weights is None else weights
     value = float(weights @ values)
     deviations = values - value
-    deviations[np.abs(deviations) <= ROUNDING * float(np.abs(values).max())] = 0.0
+    least = ROUNDING * float(np.abs(values).max())
+    deviations[np.abs(deviations) <= least] = 0.0
     by_cluster = _cr2(deviations, clusters, weights)
     shares = np.bincount(clusters, weights)
     effective = 1 / float(np.square(shares).sum())
     if by_cluster is None:
         return ClusteredMean(value=value, se=None, df=0.0, effective=effective)
     variance, df = by_cluster
+    # Where all clusters changed alike, their deviations add up to 0 but for rounding.
+    variance = variance if variance > least**2 else 0.0
     independent = _cr2(deviations, np.arange(n), weights)
     return ClusteredMean(
         value=value,

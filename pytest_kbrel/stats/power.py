@@ -27,20 +27,24 @@ def facts_needed(distance: float, se: float, n: int, alpha: float) -> int | None
 def detectable(difference: Difference, allowed: float, alpha: float) -> float | None:
     """Return the drop that would be found to exceed ``allowed`` at level ``alpha`` with 80 % power.
 
-    As many facts change as have now, in clusters as they have. ``None`` where nothing is known of the spread;
-    infinite where not even the loss of all facts would be found.
+    As many facts change as have now, in clusters as they have; independently, where these tell no spread.
+    ``None`` where nothing is known of any spread; infinite where not even the loss of all facts would be
+    found.
     """
     flips, clustered = difference.flips, difference.clustered
     if flips is not None:
         drop = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
-        drop = math.inf if drop is None else drop
+        if drop is None:
+            return math.inf
+        se = math.sqrt(max((flips.down + flips.up) / flips.n, drop) / flips.n)
     elif difference.spread is not None:
+        se = difference.spread[0]
         drop = allowed + mde(*difference.spread, alpha)
     else:
         return None
-    if clustered is None or not clustered.se:
+    if clustered is None or clustered.se is None:
         return drop
-    return max(drop, allowed + mde(clustered.se, clustered.df, alpha))
+    return max(drop, allowed + mde(clustered.se or se, clustered.df, alpha))
 
 
 def null_end(difference: Difference, comparisons: int) -> float | None:

@@ -91,11 +91,9 @@ def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
     assert not is_decided(broken)
 
 
-def test_a_positive_control_is_tried_where_a_case_ends_only() -> None:
-    controls = [
-        at_look(number, n, 4).gates[0].positive_control for number, n in ((4, 200), (4, 400), (10, 200))
-    ]
-    assert [control is None for control in controls] == [True, False, False]
+def test_a_positive_control_is_tried_at_the_last_look_only() -> None:
+    controls = [at_look(number, 400, 4).gates[0].positive_control for number in (4, 10)]
+    assert controls == [None, True]
 
 
 def test_a_stopped_case_says_after_how_many_facts() -> None:
