@@ -68,7 +68,8 @@ class Turns:
 
     def decide(self, case: Case) -> CaseResult:
         """Return the result of a case, if need be of a part of it; raise the ``KbrelError`` that ended it."""
-        own, items = self._turn_of(case), self._followers(case)
+        own = self._turn_of(case)
+        items = self._followers(case) if own.looks > 1 else []
         others = [self._turn_of(other) for item in items if (other := _unmarked(item)) is not None]
         while not own.ended:
             waiting = [turn for turn in (own, *others) if not turn.ended]
