@@ -18,6 +18,7 @@ import argparse
 import dataclasses
 import functools
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from pytest_kbrel.suites import load_suite
 Asked = tuple[Looks, tuple[GateResult, ...]]
 DRAWN = Gate(metric="accuracy", rule="max_drop", bound=0.08, beyond=0.02, never=0.15)
 FACTS, SLICES = 400, 20
+RED = ("red", "but for never")
 COLUMNS = ("correct", "missing", "f1", "rouge_l")
 
 
@@ -56,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     base = outcomes_of(given.baseline)
     recorded = [["candidate", "facts asked", "same verdict", "first failure in turn", "one by one"]]
-    nulls = [["null sessions of", "facts asked", "red", "red, all asked"]]
+    nulls = [
+        ["null sessions of", "facts asked", *(f"{name}{how}" for how in ("", ", all asked") for name in RED)]
+    ]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
@@ -125,17 +129,24 @@ class LookedAt:
 
     def null_sessions(self, rng: np.random.Generator, sessions: int) -> list[str]:
         """Return the share of facts asked in sessions without a difference, and how many were red."""
-        asked = red = red_in_full = 0
+        asked = 0
+        reds = Counter[str]()
+        family = self.recorded.family
         for _ in range(sessions):
             tails = (rng.random(len(self.recorded.clusters)) < 0.5).tolist()
-            taken = [list(self.looks(case, of, tails)) for case, of in self.slices]
-            asked += sum(looks[-1][0].asked for looks in taken) + self.uncompared
-            red += any(failed(looks[-1][1]) for looks in taken)
-            red_in_full += any(
-                failed(gates) for case, gates, _ in self.recorded.judged(tails) if not case.result.aggregate
-            )
-        shares = asked / self.facts, red, red_in_full
-        return [f"{share / sessions:.1%}" for share in shares]
+            taken = [list(self.looks(case, of, tails))[-1] for case, of in self.slices]
+            asked += sum(look.asked for look, _ in taken) + self.uncompared
+            in_full = [
+                judged(case.gates, case.figures, case.members[0].tossed(tails), None, family)
+                for case, _ in self.slices
+            ]
+            for how, slices in (("", [gates for _, gates in taken]), (", all asked", in_full)):
+                failing = [gate for gates in slices for gate in gates if gate.verdict == "fail"]
+                never = ["red by never" in gate.reason for gate in failing]
+                reds[f"red{how}"] += bool(failing)
+                reds[f"but for never{how}"] += not all(never)
+        shares = [reds[f"{name}{how}"] / sessions for how in ("", ", all asked") for name in RED]
+        return [f"{share:.1%}" for share in (asked / self.facts / sessions, *shares)]
 
 
 def in_turn(taken: Sequence[Sequence[Asked]]) -> int | None:
@@ -187,9 +198,9 @@ def part_of(pairing: Pairing, facts: frozenset[str]) -> Pairing:
 
 
 def judged(
-    gates: Sequence[Gate], figures: Sequence[Figure], pairing: Pairing, look: Looks, family: int
+    gates: Sequence[Gate], figures: Sequence[Figure], pairing: Pairing, look: Looks | None, family: int
 ) -> tuple[GateResult, ...]:
-    """Judge gates that compare, at a look."""
+    """Judge gates that compare, at a look or at once."""
     names = {gate.metric for gate in gates}
     gated = [figure for figure in figures if figure.name in names]
     measurement = measure_figures(

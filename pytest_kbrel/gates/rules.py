@@ -281,7 +281,8 @@ def _compared(
         and rule.allows_more * (change.worst - gate.never) > _SLACK
     ):
         verdict = "fail"
-        reason += f"; red by never: the interval reaches up to {number(change.worst)}"
+        of = "interval" if measured.looks is None else "95 % interval"
+        reason += f"; red by never: the {of} reaches up to {number(change.worst)}"
     elif alarm and noise is not None:
         reason += (
             "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
@@ -319,7 +320,7 @@ def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: 
     return _Change(
         observed=drop,
         ends=ends,
-        worst=ends[1],
+        worst=ends[1] if gate.never is None else _worst_drop(measured, measurement),
         p=measured.difference.p_of(measured.most_seen(beyond)),
         passes=_nothing_lost(measured, measurement) or (surest is not None and surest <= gate.bound + _SLACK),
         reason=f"{moved(measured)}{left_out(measured, measurement)}{by_judge(measured, drop, ends)}; "
@@ -358,6 +359,9 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
     # From 0, or to it, every share or none is as likely.
     shown_ends = over and under and (explain or gate.never is not None)
     low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
+    worst = low
+    if shown_ends and gate.never is not None and measured.looks is not None:
+        worst, _ = recovered(measurement, dataclasses.replace(measured, looks=None), share)
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
@@ -377,7 +381,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        worst=low,
+        worst=worst,
         p=measurement.contrast(measured, beyond).p_of(measured.judge_adds(beyond)),
         passes=is_recovered or _nothing_lost(measured, measurement) or (surest is not None and surest <= 0),
         reason=f"{reason}{left_out(measured, measurement)}{by_judge(measured)}; {allowed}"
@@ -437,6 +441,18 @@ def _clearance(gate: Gate, measured: Measured) -> float:
         return gate.bound - _drop(measured)
     apart, unsure = gate.bound * index.value - _drop(measured), gate.bound * (index.value - index.low)
     return apart if apart <= 0 else math.sqrt(max(apart**2 - unsure**2, 0.0))
+
+
+def _worst_drop(measured: Measured, measurement: Measurement) -> float | None:
+    """Return the worse end of the 95 % interval, which ``never`` is about: it is looked at once only."""
+    if measured.looks is None:
+        return _drop_ends(measured)[1]
+    at_once = dataclasses.replace(measured, looks=None)
+    estimate = measurement.contrast(at_once, 1.0).estimate
+    low, high = estimate.low, estimate.high
+    if measured.value.better == "lower":
+        low, high = None if high is None else -high, None if low is None else -low
+    return _of_drop(measured, *at_once.true_ends(low, high))[1]
 
 
 def _nothing_lost(measured: Measured, measurement: Measurement) -> bool:

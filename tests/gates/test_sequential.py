@@ -57,6 +57,16 @@ def test_never_is_red_at_the_last_look_only() -> None:
     assert "red by never" in last.reason
 
 
+@pytest.mark.parametrize(("lost", "verdict"), [(12, "inconclusive"), (13, "fail")])
+def test_never_is_about_the_interval_that_there_is_without_looks(lost: int, verdict: str) -> None:
+    """Of 12 lost and 3 gained it ends at .1460, and at .1511 with the 96.26 % of the last of ten looks."""
+    (at_last,) = at_look(10, 120, lost, 3).gates
+    assert at_last.high is not None
+    assert at_last.high > 0.15
+    assert at_last.verdict == verdict
+    assert ("; red by never: the 95 % interval reaches up to 0.15" in at_last.reason) is (verdict == "fail")
+
+
 def test_an_early_pass_lies_within_the_interval_of_its_look() -> None:
     # At look 4 of 10 each end holds at z = 3.367: 200 facts of which 1 was lost are not within 0.08.
     few, many = at_look(4, 200, 4).gates[0], at_look(4, 400, 4).gates[0]
