@@ -16,6 +16,7 @@ from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.records import Outcome
 
 ROOT = Path(__file__).parent.parent
 # Changes of facts in the order of their clusters: how much worse each became, and the number of its cluster.
@@ -30,6 +31,11 @@ def outcomes_of(path: Path) -> RecordedOutcomes:
     return side
 
 
+def name_of(row: Outcome) -> str:
+    """Return the cluster of a row, or the fact where it is alone."""
+    return row.cluster or row.fact_id
+
+
 def changes_of(side: RecordedOutcomes, base: RecordedOutcomes) -> Iterator[tuple[str, Changes]]:
     """The changes in each gated figure of each slice of MONITOR, none of which is a rate; their mean is 0.
 
@@ -41,7 +47,7 @@ def changes_of(side: RecordedOutcomes, base: RecordedOutcomes) -> Iterator[tuple
             continue
         pairing = pair(case.table, before.table)
         names = {gate.metric for gate in case.gates if GATE_RULES[gate.rule].relative}
-        clusters = [row.cluster or row.fact_id for row in pairing.candidate.rows]
+        clusters = list(map(name_of, pairing.candidate.rows))
         numbers = np.unique(clusters, return_inverse=True)[1]
         for figure in figures_of(metrics_for(case.probe, case.slice, case.table.columns)):
             if figure.name not in names:

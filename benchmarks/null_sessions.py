@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from gate_power_coverage import table
 from gate_power_draws import measured_for
-from gate_power_recorded import outcomes_of
+from gate_power_recorded import name_of, outcomes_of
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -166,7 +166,7 @@ class Recorded:
             Table(columns=table.columns, rows=rows)
             for table, rows in zip((new, old), zip(*exchanged, strict=True), strict=True)
         )
-        names = [row.cluster or row.fact_id for row in new.rows]
+        names = list(map(name_of, new.rows))
         return Pairs(
             kept,
             dataclasses.replace(kept, candidate=ours, baseline=theirs),

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from gate_power_coverage import SLICES, Array, Rng, percent, table
-from gate_power_draws import changes
-from null_sessions import name_of, outcomes_of
+from gate_power_draws import WHOLE, changes
+from gate_power_recorded import name_of, outcomes_of
 from other_gates_verdicts import RED, UNDECIDED, OtherGate, Slice, check, gates
 
 from pytest_kbrel.records import CaseResult
@@ -47,7 +47,7 @@ def drawn(
     slices: list[Slice] = []
     for drop in drops:
         flip = max(flips, drop)
-        x = changes(rng, sessions, sizes, flip, drop, icc or 0.0, True)
+        x = changes(rng, sessions, sizes, flip, drop, icc or 0.0, WHOLE)
         changed = (x != 0).sum(1)
         also = rng.binomial(n - changed, (ACCURACY - (flip + drop) / 2) / (1 - flip))
         slices.append(Slice(x=x, right=(x > 0).sum(1) + also, sizes=None if icc is None else sizes))
