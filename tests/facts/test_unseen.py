@@ -137,6 +137,7 @@ def test_impossible_orders_are_refused(count, expires):
         make_unseen(FACTS, count=count, seed=0, as_of=TODAY, expires=expires)
 
 
+@pytest.mark.slow
 def test_more_questions_than_there_are_names_is_an_error_and_no_endless_loop():
     with pytest.raises(ValueError, match="different questions"):
         make_unseen((), count=60_000, seed=0, as_of=TODAY, expires=EXPIRES)

@@ -45,6 +45,7 @@ def _as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_as_a_worker")
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_draws_damaged_input_and_nothing_is_wrong_with_a_little_of_it(name: str) -> None:

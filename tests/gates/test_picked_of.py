@@ -44,6 +44,7 @@ def passes_alone(n: int, lost: int, gained: int, picked_of: int) -> bool:
     return decide([FIVE], measured, explain=False)[0].verdict == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("models", "told", "passes"), [(8, 8, (0.0, 0.025)), (8, 1, (0.08, 0.2))])
 def test_the_best_of_several_that_lost_the_tolerance_passes_as_rarely_as_a_single_one(
     models: int, told: int, passes: tuple[float, float]

@@ -51,6 +51,7 @@ def test_workers_use_the_cache_of_a_serial_run(pytester, mini_suite, report):
     assert requests == reused
 
 
+@pytest.mark.slow
 def test_the_same_contents_under_another_path_are_known_and_others_under_the_same_are_not(
     pytester, mini_suite, report
 ):
@@ -71,6 +72,7 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
     assert counts(report) == (requests, 0)
 
 
+@pytest.mark.slow
 def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
     mini_suite(ONE)
     gate = ("--kb-model=reference", "suites")

@@ -63,6 +63,7 @@ def gates(cases):
     }
 
 
+@pytest.mark.slow
 def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report):
     run("a", "scripted/knows.jsonl", "--kb-baseline-update=blessed")
     run("b", "scripted/overconfident.jsonl", "--kb-baseline=blessed")

@@ -113,6 +113,7 @@ def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, p
     assert {after[name] for name in changed} == {"fail"}
 
 
+@pytest.mark.slow
 def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, again):
     mini_suite(ALL)
     gate("--kb-baseline-update=good")
@@ -389,6 +390,7 @@ def test_an_encoder_is_not_needed_for_what_it_chose(pytester, mini_suite, report
     assert len(openai_server.calls) == calls
 
 
+@pytest.mark.slow
 def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again):
     mini_suite(ALL)
     gate("--kb-baseline-model=scripted/overconfident.jsonl", model="scripted/int4.jsonl")

@@ -118,6 +118,7 @@ def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
     assert comparable(report()) == serial
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_leaves_no_older_runs_report_behind(pytester, mini_suite, report):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "P36")

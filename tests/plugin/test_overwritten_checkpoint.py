@@ -162,17 +162,17 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
 
 
 def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
-    from pytest_kbrel.plugin import worker
+    from pytest_kbrel.plugin.turns import Turns
 
     mini_suite(SUITE)
-    real = worker.CaseRunner._decided
+    real = Turns.decide
 
     def then_overwritten(self, case):
         decided = real(self, case)
         overwrite(checkpoint)
         return decided
 
-    monkeypatch.setattr(worker.CaseRunner, "_decided", then_overwritten)
+    monkeypatch.setattr(Turns, "decide", then_overwritten)
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
     ((error,),) = errors(report).values()
     assert error.startswith(f"model.safetensors {CHANGED}")

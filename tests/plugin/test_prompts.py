@@ -67,6 +67,7 @@ def test_a_failure_shows_the_prompt_on_one_line(pytester, mini_suite):
     result.stdout.fnmatch_lines([f"  first prompt  {shown[:200]}*"])
 
 
+@pytest.mark.slow
 def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(pytester, mini_suite, report):
     """All answers kept from before, and a recorded run decided again."""
     mini_suite(PROMPTS.replace("1.1", "1.0"))

@@ -309,6 +309,7 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
     assert actual["verdict"] == "invalid"
 
 
+@pytest.mark.slow
 def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
     mini_suite(FAILING)
     pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")

@@ -295,6 +295,7 @@ reliability:
 """
 
 
+@pytest.mark.slow
 def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any, distribution_args: list[str]
 ) -> None:

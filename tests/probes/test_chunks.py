@@ -101,6 +101,7 @@ def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
     assert [asked for _, asked in counts] == [0, 44, 88]
 
 
+@pytest.mark.slow
 def test_no_round_of_a_very_large_case_is_large():
     oracle = Oracle(believe=believed)
     result = run_case(make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep)

@@ -70,6 +70,7 @@ def agree(checkpoint: Path, facts: Told, folder: Path) -> Script:
     return script
 
 
+@pytest.mark.slow
 def test_the_published_variant_has_the_scripts_figures(trained, tmp_path):
     script = agree(trained("gpt2", "stopped"), taught()[3:6], tmp_path)
     # An object with a full stop is never the answer.
@@ -192,6 +193,7 @@ def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
     return total / 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public files are not here")
 @pytest.mark.parametrize("variant", ["definition", "published"])
 @pytest.mark.parametrize(("name", "frames"), [("P264", 6), ("P1412", 7)])

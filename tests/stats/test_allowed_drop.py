@@ -103,7 +103,7 @@ def test_a_rejected_drop_is_outside_the_interval(n: int, lost: int, gained: int,
 
 @pytest.mark.parametrize("allowed", [0.0, 0.01, 0.025, 0.05])
 @pytest.mark.parametrize(
-    ("n", "gain"), [*product((50, 120, 400), (0.0, 0.001, 0.05, 0.2)), *product((1000,), (0.0, 0.001, 0.01))]
+    ("n", "gain"), [*product((50, 120, 400), (0.0, 0.001, 0.05, 0.2)), *product((1000,), (0.0, 0.001))]
 )
 def test_slices_that_lose_what_is_allowed_are_red_in_at_most_five_percent(
     n: int, gain: float, allowed: float

@@ -109,6 +109,7 @@ def test_the_interval_holds_what_the_test_does_not_reject() -> None:
     assert by_object.p(high) == pytest.approx(0.975)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.1, 0.5])
 def test_coverage_holds_where_facts_of_an_object_change_together(correlation: float) -> None:
     """The rate of false alarms at 2.5 % for thirty objects of unequal sizes, in simulated null runs."""

@@ -41,6 +41,7 @@ def fill(folder: Path) -> Path:
     return folder / FILE
 
 
+@pytest.mark.slow
 def test_garbage_in_any_page_is_never_served(tmp_path):
     """Each page of the file in turn, and some of them together, hold random bytes or another page's."""
     whole = fill(tmp_path).read_bytes()

@@ -319,6 +319,7 @@ def test_a_beginning_is_not_fed_for_every_beam(model_of):
     assert tokens == [40, 3 * 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2", "llama", "opt"])
 @pytest.mark.parametrize("mode", ["packed", "prefix"])
 def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monkeypatch, kind, mode):
