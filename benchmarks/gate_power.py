@@ -255,6 +255,15 @@ def world_tables(sessions: int, draws: int, goals: list[Goal]) -> Iterator[str]:
     yield from table(["lost", *(f"flips {flips}" for flips in CHURN)], rows, 0)
 
 
+def command(given: argparse.Namespace) -> Iterator[str]:
+    """How to repeat a run."""
+    recorded = " --recorded kbrel-report kbrel-report-*/" if given.recorded else ""
+    if recorded:
+        yield "    make demo demo-candidates"
+    yield f"    OMP_NUM_THREADS=1 python benchmarks/gate_power.py{recorded} \\"
+    yield f"        --sessions {given.sessions} --draws {given.draws}\n"
+
+
 def main() -> None:
     """Compute and draw everything, and write the tables and the plot."""
     parser = argparse.ArgumentParser()
@@ -287,9 +296,9 @@ def main() -> None:
     outside = sum("**" in line for line in covered)
     lines = [
         "# What a gate finds, and what it makes up\n",
-        "    OMP_NUM_THREADS=1 python benchmarks/gate_power.py\n",
-        f"Made with `--sessions {given.sessions} --draws {given.draws}`. What is said to be drawn is drawn",
-        "with fixed seeds (in the scripts); all else is enumerated: all numbers of lost and gained facts.\n",
+        *command(given),
+        "What is said to be drawn is drawn with fixed seeds (in the scripts); all else is enumerated: all",
+        "numbers of lost and gained facts.\n",
         "![Red slices by true drop, and sessions red at an allowed drop](gate_power.svg)\n",
         "## Goals\n",
         *table(
