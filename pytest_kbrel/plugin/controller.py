@@ -302,7 +302,7 @@ class Recorder:
         """Print the table of cases."""
         if self._run is None:
             return
-        terminalreporter.section("knowledge reliability")
+        terminalreporter.write_sep("=", "knowledge reliability")
         where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
         lines = terminal_lines(
             self._run,

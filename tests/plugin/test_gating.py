@@ -59,6 +59,14 @@ def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, rep
     assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
 
 
+def test_the_summary_follows_the_progress_without_an_empty_line_inside(pytester, mini_suite):
+    mini_suite()
+    lines = [line.strip("=") for line in pytester.runpytest(*GATE).outlines]
+    first = lines.index(" knowledge reliability ")
+    assert lines[first - 1] == ""
+    assert lines[first + 1].startswith("scripted/")
+
+
 def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
     mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
     result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
