@@ -83,6 +83,7 @@ _TEXTS = st.one_of(st.text(max_size=60), st.lists(_WORDS, max_size=12).map(" ".j
 _GOLDS = st.lists(_TEXTS, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(answer=_TEXTS, golds=_GOLDS, question=_TEXTS)
 @example(answer="8" * 1900, golds=["8" * 1899], question="How many?")

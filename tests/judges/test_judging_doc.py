@@ -41,6 +41,7 @@ def test_every_rule_of_the_cases_has_an_example():
     assert {rule for *_, rule in (*RIGHT, *WRONG, *UNINFORMATIVE)} == {rule.strip() for rule, *_ in EXAMPLES}
 
 
+@pytest.mark.slow
 def test_the_table_against_a_human_is_printed_by_the_command_it_names(tmp_path):
     rows = [
         {

@@ -175,6 +175,7 @@ def test_gates_are_told_with_what_they_could_find(pytester, mini_suite):
     )
 
 
+@pytest.mark.slow
 def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     suites, baseline = (str(ROOT / name) for name in ("suites", "baselines/reference"))
     chosen = ["-k", "reliability", "--kb-limit=3", "--kb-use-cache=off"]

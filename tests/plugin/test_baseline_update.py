@@ -245,6 +245,7 @@ def test_the_noise_floor_needs_a_blessing(pytester, mini_suite):
     result.stderr.fnmatch_lines(["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"])
 
 
+@pytest.mark.slow
 def test_blessing_without_a_noise_floor_reports_that_the_old_one_is_dropped(pytester, mini_suite, meta):
     mini_suite(RELATIVE)
     assert pytester.runpytest(*BLESS, "--kb-noise-floor").ret == 0

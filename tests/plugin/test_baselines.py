@@ -159,6 +159,7 @@ def test_a_model_against_itself_loses_nothing(pytester, mini_suite, report):
     assert report()["summary"]["facts_lost"] == report()["summary"]["facts_gained"] == 0
 
 
+@pytest.mark.slow
 def test_a_baseline_model_with_other_prompts_is_not_comparable(pytester, mini_suite, report):
     mini_suite(RELATIVE)
     result = pytester.runpytest(

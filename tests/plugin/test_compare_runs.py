@@ -119,6 +119,7 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert "3 against 1, paired fact by fact: a/report.json" in printed.out
 
 
+@pytest.mark.slow
 def test_cases_with_other_prompts_are_reported_and_not_compared(run, compare, pytester, capsys):
     run("a", "scripted/knows.jsonl")
     run("b", "scripted/knows.jsonl", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))

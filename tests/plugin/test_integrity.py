@@ -234,6 +234,7 @@ def test_a_model_that_never_answers_fails_and_the_report_says_why(
     )
 
 
+@pytest.mark.slow
 def test_a_model_that_repeats_the_question_fails(world: Suite) -> None:
     actual = gated(world, question)
     assert verdicts_of(actual) <= {"fail", "invalid"}
@@ -241,6 +242,7 @@ def test_a_model_that_repeats_the_question_fails(world: Suite) -> None:
     assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
 
 
+@pytest.mark.slow
 def test_a_model_that_invents_answers_passes_no_probe(world: Suite) -> None:
     """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
     actual = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)

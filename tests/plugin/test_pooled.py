@@ -64,6 +64,7 @@ def test_the_pooled_case_is_not_decided_when_a_slice_was_left_out(pytester, mini
     assert {case["probe"] for case in report()["cases"]} == {"head_to_tail", "reliability"}
 
 
+@pytest.mark.slow
 def test_the_pooled_case_passes_against_itself_and_lists_facts_lost_against_another(
     pytester, blessed, report, pooled, plugin_args
 ):

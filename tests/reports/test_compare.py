@@ -290,6 +290,7 @@ def test_runs_without_outcomes_are_said_to_be_unpaired(
     assert "there is no outcomes.jsonl.xz beside its report" in stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     """As in ``kbrel compare ... | head -1``: the pipe is closed before all is written."""
     command = [sys.executable, "-m", "pytest_kbrel.cli", "compare", "published/monitor"]

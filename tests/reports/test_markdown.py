@@ -67,6 +67,7 @@ def test_at_most_ten_facts_a_case_are_listed(big_run: Run) -> None:
     assert text.count("| Africa |") == 100 * 11
 
 
+@pytest.mark.slow
 def test_the_summary_stays_within_what_a_ci_page_takes(hostile_run: Run) -> None:
     many = tuple(replace(case, id=f"{case.id}{at}") for at in range(80) for case in hostile_run.cases)
     text = summary_markdown(replace(hostile_run, cases=many))

@@ -165,6 +165,7 @@ def test_prompts_of_all_lengths_share_a_batch_and_leave_it_when_they_end(model_o
     assert len({answer.text for answer in together}) == len(together)
 
 
+@pytest.mark.slow
 def test_what_has_ended_makes_room_for_what_waits(checkpoint_of):
     model = load(parse_spec(str(checkpoint_of("llama")), "", device="cpu", batch_size="60"))
     requests = [
