@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
