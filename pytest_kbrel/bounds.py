@@ -92,6 +92,7 @@ BATCH = Bounds(1, 1_000_000_000)
 FACTS = Bounds(0, 1_000_000)
 CANDIDATES = Bounds(1, 1_000_000)
 TOP_K = Bounds(0, 64)
+SHARDS = Bounds(1, 10_000)
 PRICE = Bounds(0, 1_000_000, whole=False)
 
 # Labelled answers of either kind, by which a judge's error is measured: with 20, the interval of a share

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import Judgement, is_published
+from pytest_kbrel.records import Judgement, Shard, is_published
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Spec
@@ -75,6 +75,8 @@ class Settings:
     recorded_labels: str = ""
     # How many of the most probable tokens are recorded at the positions of answers.
     top_k: int = 0
+    # The share that is asked, where it is not all.
+    shard: Shard | None = None
     today: datetime.date | None = None
     run: str = ""
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.

@@ -31,6 +31,7 @@ VERDICTS: Mapping[Judgement, VerdictKind] = {
         VerdictKind(name="not comparable", fails="always", markup={"yellow": True, "bold": True}),
         VerdictKind(name="no baseline", fails="compared", markup={"yellow": True}),
         VerdictKind(name="inconclusive", fails="strict", markup={"yellow": True}),
+        VerdictKind(name="part", fails="never", markup={"yellow": True}),
         VerdictKind(name="pass", fails="never", markup={"green": True}),
     )
 }

@@ -1,7 +1,7 @@
 """Outcomes to measurement to verdict: the only room that asks :mod:`pytest_kbrel.stats`."""
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
-from pytest_kbrel.gates.cases import compare_case, decide_case, verdict_of
+from pytest_kbrel.gates.cases import compare_case, decide_case, part_result, verdict_of
 from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
@@ -22,6 +22,7 @@ __all__ = [
     "has_failed",
     "is_decided",
     "measure",
+    "part_result",
     "planned_looks",
     "silent_suites",
     "verdict_of",

@@ -124,6 +124,32 @@ def decide_case(
     return under_waivers(result, case.waivers)
 
 
+def part_result(
+    case: Case, facts: int, errors: Sequence[str], *, judge_error: JudgeError | None = None
+) -> CaseResult:
+    """Return what one shard has of a case: nothing is measured, and its gates are not judged.
+
+    ``facts`` of the case are in the shard; ``errors`` are the responses that could not be used. It is
+    ``invalid`` where these alone are more than the suite lets the whole case have.
+    """
+    broken = len(errors) > case.integrity.errored * len(case.facts)
+    return CaseResult(
+        id=case.id,
+        suite=case.suite,
+        probe=case.probe,
+        slice=case.slice,
+        verdict="invalid" if broken else "part",
+        n=facts,
+        duration=0.0,
+        metrics=(),
+        gates=(),
+        errors=tuple(errors),
+        settings=settings_of(case),
+        notes=(f"{facts} of {count(len(case.facts), 'fact')} asked here", *case.notes),
+        judge_error=judge_error,
+    )
+
+
 def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}

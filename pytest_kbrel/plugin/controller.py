@@ -48,11 +48,12 @@ from pytest_kbrel.plugin.run_builder import (
     build_run,
     decide_aggregates,
     join_responses,
+    sharded_run,
     without_figures,
     write_reports,
 )
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, Suite
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.json_report import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
@@ -73,6 +74,7 @@ class Recorder:
         self._baseline = baseline
         self._results = SessionResults()
         self._suites: list[Suite] = []
+        self._shard: ShardedRun | None = None
         self._model: Fingerprint | None = None
         self._base: Fingerprint | None = None
         self._mixed = False
@@ -124,6 +126,7 @@ class Recorder:
             self._suites = worker.suites_of(self._config, list(self._results.expected), self._settings)
         except KbrelError as error:
             self._problems[str(error)] = None
+        self._shard = sharded_run(self._settings, self._suites, self._config.rootpath)
         self._check_cases()
         self._unused = unused_flags(self._config, self._settings, self._suites, self._results.expected)
         self._results.notes |= dict.fromkeys(self._unused)
@@ -143,6 +146,10 @@ class Recorder:
         what = "baseline model" if self._settings.baseline_model else "baseline"
         against = f", {what} {self._settings.compared_with}" if self._settings.compared_with else ""
         who = f"model {self._settings.model}{judge}{against}"
+        if (shard := self._settings.shard) is not None:
+            who += (
+                f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"
+            )
         if self._settings.from_run is None:
             return who
         here = self._config.invocation_params.dir
@@ -369,6 +376,8 @@ class Recorder:
             raise pytest.UsageError(str(error)) from None
 
     def _decide_aggregates(self, session: pytest.Session) -> None:
+        if self._settings.shard is not None:
+            return
         for aggregate, result in decide_aggregates(
             self._suites,
             self._results,
@@ -404,6 +413,7 @@ class Recorder:
             run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
         return replace(
             run,
+            shard=self._shard,
             problems=tuple(self._problems),
             complete=run.complete and not self._problems,
             exit_status=int(session.exitstatus),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.base import Model
     from pytest_kbrel.plugin.worker import CaseRunner
-    from pytest_kbrel.records import Case, CaseResult, Fact
+    from pytest_kbrel.records import Case, CaseResult, Fact, Shard
     from pytest_kbrel.settings import Settings
 
 T = TypeVar("T")
@@ -52,6 +52,15 @@ def kb_model(_kb_runner: CaseRunner) -> Model:
 def kb_baseline(_kb_runner: CaseRunner) -> Baseline | None:
     """The blessed run given by --kb-baseline, None without one."""
     return _or_fail(_kb_runner.baseline)
+
+
+@pytest.fixture(scope="session")
+def kb_shard(request: pytest.FixtureRequest) -> Shard:
+    """The share of the facts that --kb-shard has this session ask, without it all of them: 1/1."""
+    from pytest_kbrel.plugin.settings import read_settings
+    from pytest_kbrel.records import Shard
+
+    return read_settings(request.config).shard or Shard(index=1, count=1)
 
 
 @pytest.fixture

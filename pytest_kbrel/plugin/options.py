@@ -293,6 +293,18 @@ FLAGS = (
     ),
     Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
     Flag(
+        name="shard",
+        metavar="I/N|auto",
+        help="Ask only part I of N of the facts, dealt out by their ids, and decide nothing: kbrel merge or "
+        "--kb-from-run joins the parts; auto: as the variables of SLURM arrays, Kubernetes and GitLab say",
+    ),
+    Flag(
+        name="shard_by",
+        metavar="fact|case",
+        default="fact",
+        help="Whether --kb-shard deals out facts or whole cases",
+    ),
+    Flag(
         name="until_decided",
         metavar="BUDGET",
         bare=NO_BUDGET,

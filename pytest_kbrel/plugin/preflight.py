@@ -43,6 +43,8 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     if settings.baseline_model:
         _check_baseline_model(settings)
     _check_ineffective(config, settings)
+    if settings.shard is not None:
+        _check_shard(config, settings)
     check_judge(settings)
     if settings.judge_labels is not None:
         _check_labels(config, settings, settings.judge_labels)
@@ -85,6 +87,20 @@ def _check_top_k(settings: Settings) -> None:
             raise pytest.UsageError(
                 f"--kb-top-k: found {settings.top_k} with {spec.text}, which does not give the most probable "
                 f"tokens of what it writes; allowed: models that do ({forms}), or 0"
+            )
+
+
+def _check_shard(config: pytest.Config, settings: Settings) -> None:
+    for name, given, why in (
+        ("baseline_update", settings.baseline_update, "a blessed run is a complete one"),
+        ("until_decided", settings.until_decided, "a shard decides nothing, so that it cannot end early"),
+        ("attribute", settings.attribute, "the worst facts of a case are known when its shards are joined"),
+        ("plan", settings.plan, "the plan is that of all shards together"),
+    ):
+        if given:
+            raise pytest.UsageError(
+                f"{origin_of(config, 'shard')}: found with --kb-{name.replace('_', '-')}, and {why}; "
+                "allowed: one of the two"
             )
 
 
@@ -133,6 +149,7 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
     for name, present, needed, why in (
         ("prices", settings.plan, "--kb-plan", "prices are what a plan reckons with"),
         ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
+        ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
     ):
         if not present and is_on_command_line(config, name):
             flag = "--kb-" + name.replace("_", "-")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel import __version__
-from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, session_baseline
+from pytest_kbrel.baselines import Baseline, another_tokenizer, commit_of, incomparable, session_baseline
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.models.cache.store import identity
@@ -29,6 +30,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
     Run,
+    ShardedRun,
     Suite,
 )
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
@@ -36,6 +38,7 @@ from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
+from pytest_kbrel.serialization import dumps_compact
 from pytest_kbrel.settings import Settings
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
@@ -243,7 +246,9 @@ def build_run(
     for nodeid in results.expected:
         if nodeid not in cases and not results.skipped(nodeid):
             cases[nodeid] = _undecided(nodeid, results.why_undecided(nodeid), begun=results.began(nodeid))
-    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if results.stopped):
+    # A shard has no aggregates that the session could stop before.
+    stopped = results.stopped and settings.shard is None
+    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if stopped):
         members = [f"{aggregate.suite}::{member}" for member in aggregate.members]
         nodeid = f"{aggregate.suite}::{aggregate.id}"
         if nodeid not in cases and results.took_part(members):
@@ -275,6 +280,23 @@ def build_run(
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=all_cases <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
+
+
+def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> ShardedRun | None:
+    """Return what a report says of its shard; ``None`` where everything is asked."""
+    if settings.shard is None:
+        return None
+    digests = tuple(sorted((suite.path, _digest(suite)) for suite in suites))
+    return ShardedRun(shard=settings.shard, suites=digests, commit=commit_of(root))
+
+
+def _digest(suite: Suite) -> str:
+    """Return a sha256 of all that a suite asks, and how it decides."""
+    digest = hashlib.sha256()
+    for case in (*suite.cases, *suite.aggregates):
+        # Whether a waiver has expired may change at midnight.
+        digest.update(dumps_compact(replace(case, waivers=())).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:

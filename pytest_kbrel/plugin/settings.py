@@ -27,7 +27,9 @@ from pytest_kbrel.plugin.options import (
     text_of,
     today,
 )
+from pytest_kbrel.plugin.shard import read_shard
 from pytest_kbrel.printing import printable
+from pytest_kbrel.records import Shard, ShardBy
 from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
 from pytest_kbrel.reports import PREVIOUS
 from pytest_kbrel.settings import RULES, Settings
@@ -75,6 +77,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         picked_of=_read(config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"),
         top_k=_read(config, "top_k", TOP_K.integer, f"{TOP_K}, of tokens"),
         limit=_limit(config),
+        shard=_shard(config),
         seed=_seed(config),
         **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
         output_path=config.invocation_params.dir / text_of(config, "output_path"),
@@ -152,6 +155,20 @@ def _batch_size(config: pytest.Config) -> str:
     return _read(config, "batch_size", read, f"auto or {BATCH}, of tokens", ["auto"])
 
 
+def _shard(config: pytest.Config) -> Shard | None:
+    ways: list[ShardBy] = ["fact", "case"]
+    by = _read(config, "shard_by", lambda text: ways[ways.index(text)], "fact or case", ways)
+    if not (text := text_of(config, "shard")):
+        return None
+    try:
+        shard = read_shard(text, by, os.environ)
+    except ValueError as error:
+        raise pytest.UsageError(f"{origin_of(config, 'shard')}: {error}") from None
+    # A worker on another machine has other variables.
+    config.option.kb_shard, config.option.kb_shard_by = str(shard), by
+    return shard
+
+
 def _limit(config: pytest.Config) -> int | float | None:
     allowed = f"{LIMIT}, of facts, or a fraction above 0 and up to 1"
     return _read(config, "limit", limit_value, allowed) if text_of(config, "limit") else None
@@ -207,6 +224,7 @@ _NEEDS_MODEL = {
     "noise_floor": "a model is asked twice",
     "top_k": "a model is asked",
     "plan": "a run is planned",
+    "shard": "a model is asked",
 }
 
 
@@ -238,6 +256,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         apply_chat_template=run.setting("apply_chat_template") == "true",
         attribute=0,
         noise_floor=False,
+        shard=None,
         baseline_model=_base(config, settings, run),
         plan=False,
         output_path=_output(config, settings.output_path, settings.from_run),

@@ -85,8 +85,8 @@ class CaseRunner:
         return self._turns.unreported(result)
 
     def _asked(self, case: Case) -> Asking:
-        from pytest_kbrel.gates import decide_case, is_decided, with_looks_told
-        from pytest_kbrel.probes import merge_chunks, parts_of, run_case
+        from pytest_kbrel.gates import decide_case, is_decided, part_result, with_looks_told
+        from pytest_kbrel.probes import merge_chunks, part_of, parts_of, run_case
 
         count, prompt = 0, ""
 
@@ -107,6 +107,21 @@ class CaseRunner:
         case = self._retrieval.with_distractors(case)
         case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
         judge_error = self._judge_error(case)
+        if self.settings.shard is not None:
+            # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
+            self._incomparable(case, None)
+            part = part_of(case, self.settings.shard.facts_of(case))
+            errors: tuple[str, ...] = ()
+            if part.facts:
+                errors += run_case(part, functools.partial(self.pool.ask, case=nodeid), keep).errors
+                if self.settings.baseline_model:
+                    errors += ask_baseline_model(part, self.pool, self._spool).errors
+            return dataclasses.replace(
+                part_result(case, len(part.facts), errors, judge_error=judge_error),
+                requests=count,
+                prompt=prompt,
+                duration=time.perf_counter() - started,
+            )
         looks = self._looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
         results, bases = [], []

@@ -87,6 +87,18 @@ def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
     """
     if len(facts) < 2:
         return (case,)
+    return _leveled(case, facts)
+
+
+def part_of(case: Case, facts: Sequence[Fact]) -> Case:
+    """Return the case with these of its facts, which are asked as in the whole case, whichever they are.
+
+    Raises ``SuiteError`` as :func:`chunks_of` does.
+    """
+    return _leveled(case, [facts])[0]
+
+
+def _leveled(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
     level = {fact.id: fact for fact in IMPLEMENTATIONS[case.probe].level(case).facts}
     return tuple(dataclasses.replace(case, facts=tuple(level[fact.id] for fact in part)) for part in facts)
 

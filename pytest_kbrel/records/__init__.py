@@ -43,6 +43,7 @@ from pytest_kbrel.records.results import (
     short_digest,
     unsupported_languages,
 )
+from pytest_kbrel.records.shards import Shard, ShardBy, ShardedRun
 from pytest_kbrel.records.suite import (
     ANSWER_CUE,
     ANSWER_TYPES,
@@ -93,7 +94,8 @@ __all__ = [
     "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult", "GenerateRequest", "Generated",
     "HeadToTailSettings", "Integrity", "JudgeError", "Judgement", "Label", "Looks", "MetricValue",
     "MonitorSettings", "Outcome", "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply",
-    "Request", "Response", "Rule", "Run", "ScoreRequest", "Scored", "Share", "Shot", "Step", "Suite", "Table",
-    "TopTokens", "Unmatched", "Waiver", "base_language", "changed_digest", "is_published", "read_digest",
-    "record", "settings_of", "short_digest", "sparse", "template_error", "unsupported_languages",
+    "Request", "Response", "Rule", "Run", "ScoreRequest", "Scored", "Shard", "ShardBy", "ShardedRun",
+    "Share", "Shot", "Step", "Suite", "Table", "TopTokens", "Unmatched", "Waiver", "base_language",
+    "changed_digest", "is_published", "read_digest", "record", "settings_of", "short_digest", "sparse",
+    "template_error", "unsupported_languages",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pytest_kbrel.records.changes import Change, Churn
 from pytest_kbrel.records.exchange import JudgeError, TopTokens, record, sparse
+from pytest_kbrel.records.shards import ShardedRun
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
@@ -332,7 +333,8 @@ class Run:
     differs between the two and may, in words. ``recorded`` is the folder of the run that was decided again.
     ``comparisons`` is m, how many comparisons with a baseline the run was to make: what ``p_sidak`` counts.
     Those that could not be made have no p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are
-    the sha256 of the files that belong to the report, by name.
+    the sha256 of the files that belong to the report, by name. ``shard`` is the share that was asked,
+    where the run is one; its cases are then not decided.
     """
 
     kbrel_version: str
@@ -352,6 +354,7 @@ class Run:
     recorded: str = ""
     comparisons: int = 0
     files: tuple[tuple[str, str], ...] = ()
+    shard: ShardedRun | None = None
 
     @property
     def judge_error(self) -> JudgeError | None:

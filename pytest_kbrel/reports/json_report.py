@@ -66,6 +66,15 @@ def report_dict(run: Run) -> dict[str, Any]:
         "problems": sorted(run.problems),
         "files": dict(sorted(run.files)),
     }
+    if run.shard is not None:
+        of = run.shard.shard
+        report["shard"] = {
+            "index": of.index,
+            "count": of.count,
+            "by": of.by,
+            "commit": run.shard.commit,
+            "suites": dict(run.shard.suites),
+        }
     if run.judge_error is not None:
         report["judge_error"] = run.judge_error
     wired: dict[str, Any] = to_wire(report)
@@ -269,6 +278,8 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
     if stopped := view.verdict_counts(run)["not run"]:
         # pytest writes no testcase for these.
         properties.append(("kb_not_run", str(stopped)))
+    if run.shard is not None:
+        properties.append(("kb_shard", str(run.shard.shard)))
     if run.recorded:
         properties.append(("kb_recorded", xml_text(run.recorded)))
     return properties

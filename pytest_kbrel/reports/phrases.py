@@ -244,7 +244,7 @@ def unmatched(facts: Unmatched) -> str:
 
 def partial_note(run: Run) -> str:
     """Return a note that the run is partial; empty where it is not, or a problem says so already."""
-    if run.complete or STOPPED in run.problems:
+    if run.complete or run.shard is not None or STOPPED in run.problems:
         return ""
     return "partial run: not every case of its suites was selected and soundly decided"
 
@@ -270,6 +270,8 @@ def unmeasured_note(case: CaseResult) -> str:
         return ""
     if case.verdict == "not run":
         return "the session stopped before it"
+    if case.verdict == "part":
+        return case.notes[0]
     return one_line(case.errors[0], 300) if case.errors else "nothing was measured"
 
 
@@ -292,6 +294,12 @@ def prompt_form(model: Fingerprint) -> str:
 
 def run_notes(run: Run) -> Iterator[str]:
     """Yield the notes on a run and its comparison as a whole, a sentence each."""
+    if run.shard is not None:
+        of = run.shard.shard
+        yield (
+            f"part {of.index} of {of.count}, dealt out by {of.by}: no gate is decided before kbrel merge or "
+            "--kb-from-run joins all parts"
+        )
     yield from _environment_notes(dict(run.environment))
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"

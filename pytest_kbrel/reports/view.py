@@ -153,8 +153,9 @@ def worst(run: Run) -> CaseResult | None:
 
 
 def verdict_counts(run: Run) -> dict[str, int]:
-    """Return how many cases have each verdict, all verdicts named."""
-    return {word: sum(case.verdict == word for case in run.cases) for word in JUDGEMENTS}
+    """Return how many cases have each verdict, all verdicts named, ``part`` only of a shard."""
+    words = [word for word in JUDGEMENTS if word != "part" or run.shard is not None]
+    return {word: sum(case.verdict == word for case in run.cases) for word in words}
 
 
 def is_blessed(run: Run) -> bool:
@@ -210,7 +211,7 @@ def headline(run: Run) -> str:
     parts = [
         f"{counts[word]} {word}" + (f" ({waived[word]} waived)" if waived[word] else "")
         for word in verdicts.SEVERITY
-        if counts[word]
+        if counts.get(word)
     ]
     return ", ".join(parts) or "no case was decided"
 

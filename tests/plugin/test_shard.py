@@ -1,0 +1,98 @@
+"""--kb-shard: a session that asks a part of the facts, says so everywhere and decides nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.plugin.conftest import GATE, ONE, RELATIVE, SUITE, one_line
+
+PYTHON = """\
+def test_part(kb_shard, kb_facts):
+    mine = [fact.id for fact in kb_facts("facts.jsonl") if kb_shard.has(fact.id)]
+    assert (kb_shard.index, kb_shard.count) == (2, 3)
+    assert 0 < len(mine) < 12
+    assert kb_shard.part(mine) == tuple(mine)
+"""
+
+
+def asked(folder):
+    lines = [json.loads(line) for line in (folder / "responses.jsonl").read_text().splitlines()]
+    return {(line["case"], line["fact"]) for line in lines}
+
+
+def test_a_shard_is_a_part_and_says_so_everywhere(pytester, mini_suite, report):
+    mini_suite(SUITE)
+    result = pytester.runpytest(*GATE, "--kb-shard=2/3", "--junitxml=out.xml")
+    assert result.ret == 0
+    text = one_line(result)
+    assert "shard 2/3 by fact: it decides nothing" in text
+    assert "part 2 of 3, dealt out by fact: no gate is decided before" in text
+    assert "partial run" not in text
+    actual = report()
+    assert {key: actual["shard"][key] for key in ("index", "count", "by")} == {
+        "index": 2,
+        "count": 3,
+        "by": "fact",
+    }
+    assert list(actual["shard"]["suites"]) == ["suites/mini.kb.yaml"]
+    assert (actual["complete"], actual["summary"]["verdict"]) == (False, "part")
+    assert {case["verdict"] for case in actual["cases"]} == {"part"}
+    assert not any(case["gates"] or case["metrics"] or case["aggregate"] for case in actual["cases"])
+    assert "part 2 of 3" in (pytester.path / "kbrel-report" / "summary.md").read_text()
+    assert 'name="kb_shard" value="2/3"' in (pytester.path / "out.xml").read_text()
+
+
+@pytest.mark.parametrize("by", ["fact", "case"])
+def test_the_shards_of_a_limited_run_ask_together_what_it_asks(pytester, mini_suite, by):
+    mini_suite(SUITE)
+    flags = (*GATE, "--kb-limit=5")
+    pytester.runpytest(*flags, "--kb-output-path=all")
+    parts = []
+    for index in "123":
+        pytester.runpytest(
+            *flags, f"--kb-shard={index}/3", f"--kb-shard-by={by}", f"--kb-output-path={index}"
+        )
+        parts.append(asked(pytester.path / index))
+    assert set.union(*parts) == asked(pytester.path / "all")
+    assert sum(map(len, parts)) == len(set.union(*parts))
+
+
+def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
+    mini_suite(ONE)
+    (pytester.path / "knows.jsonl").write_text('{"default": {"error": "no"}}\n')
+    result = pytester.runpytest(*GATE, "--kb-shard=1/2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--kb-baseline-update=new"], "--kb-shard: found with --kb-baseline-update, and a blessed run"),
+        (["--kb-plan"], "--kb-shard: found with --kb-plan"),
+        (["--kb-attribute=2"], "--kb-shard: found with --kb-attribute"),
+        (["--kb-until-decided"], "--kb-shard: found with --kb-until-decided"),
+    ],
+)
+def test_what_a_shard_cannot_do_is_refused(pytester, mini_suite, flags, words):
+    mini_suite(RELATIVE)
+    result = pytester.runpytest(*GATE, "--kb-shard=1/2", *flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert words in " ".join(result.stderr.str().split())
+
+
+def test_how_to_share_out_is_said_with_a_share_only(pytester, mini_suite):
+    mini_suite(ONE)
+    result = pytester.runpytest(*GATE, "--kb-shard-by=case")
+    result.stderr.fnmatch_lines(["*--kb-shard-by: found without --kb-shard*"])
+
+
+def test_a_test_in_python_is_told_the_share(pytester, mini_suite, monkeypatch):
+    mini_suite(ONE)
+    Path(pytester.path, "suites", "test_mine.py").write_text(PYTHON)
+    monkeypatch.setenv("KB_SHARD", "2/3")
+    pytester.runpytest(*GATE).assert_outcomes(passed=4)
