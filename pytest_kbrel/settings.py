@@ -59,6 +59,8 @@ class Settings:
     # None keeps nothing.
     use_cache: Path | None
     from_run: Path | None = None
+    # Recorded runs that are joined with it, since each is a shard.
+    joined: tuple[Path, ...] = ()
     plan: bool = False
     prices: tuple[float, float] | None = None
     noise_floor: bool = False
@@ -88,6 +90,11 @@ class Settings:
     def compared_with(self) -> str:
         """The baseline or the model that the run is compared with, as the user named it, or ``""``."""
         return self.baseline or self.baseline_model
+
+    @property
+    def recorded(self) -> tuple[Path, ...]:
+        """The folders of the recorded runs that are decided again, empty where a model answers."""
+        return () if self.from_run is None else (self.from_run, *self.joined)
 
     @property
     def failing(self) -> set[Judgement]:

@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register marker and fixtures; check the settings and start if a model or a recorded run is given."""
     config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
+    options.take_further_runs(config)
     if hasattr(config, "workerinput"):
         return
     if options.is_active(config) or config.option.collectonly:

@@ -54,6 +54,7 @@ from pytest_kbrel.plugin.run_builder import (
 )
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
+from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.json_report import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
@@ -153,9 +154,8 @@ class Recorder:
         if self._settings.from_run is None:
             return who
         here = self._config.invocation_params.dir
-        record, output = (
-            os.path.relpath(folder, here) for folder in (self._settings.from_run, self._settings.output_path)
-        )
+        record = names_of(self._settings.recorded, here)
+        output = os.path.relpath(self._settings.output_path, here)
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -21,6 +21,9 @@ run_key = pytest.StashKey[str]()
 # Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id.
 TODAY = "kbrel_today"
 RUN = "kbrel_run"
+# The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
+FURTHER_RUNS = "kb_further_runs"
+_REPORT = "report.json"
 
 
 _SHOWING = (
@@ -112,6 +115,21 @@ def run_id(config: pytest.Config) -> str:
     return config.stash[run_key]
 
 
+def take_further_runs(config: pytest.Config) -> None:
+    """Take the recorded runs among pytest's arguments for further ones of --kb-from-run DIR DIR ...
+
+    A flag of pytest takes one value, or all that follow it up to the next flag, the suites too.
+    """
+    here = config.invocation_params.dir
+    if not is_explicit(config, "from_run"):
+        return
+    runs = [text for text in config.args if (here / text / _REPORT).is_file()]
+    if runs:
+        setattr(config.option, FURTHER_RUNS, runs)
+        rest = [text for text in config.args if text not in runs]
+        config.args[:] = rest or config.getini("testpaths") or [str(here)]
+
+
 def _flag(name: str) -> Flag:
     return next(flag for flag in FLAGS if flag.name == name)
 
@@ -123,7 +141,11 @@ def text_of(config: pytest.Config, name: str) -> str:
     if given is None:
         given = os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
     text = str(given)
-    if flag.names_file and max(map(len, text.encode("utf-8", "replace").split(b"/"))) > _LONGEST_NAME:
+    if (
+        flag.names_file
+        and max(map(len, text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/")))
+        > _LONGEST_NAME
+    ):
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; "
             f"allowed: at most {_LONGEST_NAME} bytes between slashes"
@@ -259,8 +281,9 @@ FLAGS = (
     Flag(
         name="from_run",
         names_file=True,
-        metavar="DIR",
-        help="Decide again over the recorded responses of an earlier run; no model is loaded",
+        metavar="DIR [DIR ...]",
+        help="Decide again over the recorded responses of an earlier run, or of all shards of one; no model "
+        "is loaded",
     ),
     Flag(
         name="plan",

@@ -27,7 +27,7 @@ from pytest_kbrel.models.registry import (
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.records import Case, Suite
-from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
 
@@ -225,7 +225,7 @@ def is_recorded(settings: Settings, text: str) -> bool:
     """Return True if the recorded run of a replay has replies of the helper model ``text``."""
     if settings.from_run is None:
         return False
-    return read_run(settings.from_run).helper(text) is not None
+    return read_runs(settings.recorded).helper(text) is not None
 
 
 def check_judge(settings: Settings) -> None:

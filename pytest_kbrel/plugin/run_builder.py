@@ -33,6 +33,7 @@ from pytest_kbrel.records import (
     ShardedRun,
     Suite,
 )
+from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
 from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import write_json
@@ -355,10 +356,8 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
 
 
 def _recorded(config: pytest.Config, settings: Settings) -> str:
-    """Return the folder of the run that is decided again, relative to where pytest was called."""
-    if settings.from_run is None:
-        return ""
-    return os.path.relpath(settings.from_run, config.invocation_params.dir)
+    """Return the folders of the run that is decided again, relative to where pytest was called."""
+    return names_of(settings.recorded, config.invocation_params.dir)
 
 
 def _last_line(text: str) -> str:

@@ -17,6 +17,7 @@ from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
     ASK_ALL,
     FLAGS,
+    FURTHER_RUNS,
     NO_BUDGET,
     NO_CACHE,
     SUITE_SUFFIX,
@@ -30,7 +31,8 @@ from pytest_kbrel.plugin.options import (
 from pytest_kbrel.plugin.shard import read_shard
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Shard, ShardBy
-from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
+from pytest_kbrel.replay.joined import read_runs
+from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import PREVIOUS
 from pytest_kbrel.settings import RULES, Settings
 
@@ -82,7 +84,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
         output_path=config.invocation_params.dir / text_of(config, "output_path"),
         use_cache=_cache(config),
-        from_run=_from_run(config),
+        **_from_run(config),
         plan=is_on(config, "plan"),
         prices=_prices(config),
         noise_floor=is_on(config, "noise_floor"),
@@ -116,12 +118,19 @@ def _check_no_key(flag: str, text: str) -> None:
         )
 
 
-def _from_run(config: pytest.Config) -> Path | None:
+def _from_run(config: pytest.Config) -> dict[str, Any]:
+    """Return the settings ``from_run`` and ``joined``."""
     text = text_of(config, "from_run")
     # A model on the command line wins over a recorded run that only ini file or environment name.
     if not text or (is_explicit(config, "model") and not is_explicit(config, "from_run")):
-        return None
-    return config.invocation_params.dir / Path(text).expanduser()
+        return {"from_run": None}
+    here = config.invocation_params.dir
+    texts = (
+        [text] if (here / Path(text).expanduser()).exists() else list(filter(None, text.split(os.pathsep)))
+    )
+    texts += getattr(config.option, FURTHER_RUNS, ())
+    first, *others = (here / Path(text).expanduser() for text in texts or [text])
+    return {"from_run": first, "joined": tuple(others)}
 
 
 def _judge_labels(config: pytest.Config) -> Path | None:
@@ -243,7 +252,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
                 "again over what was recorded; allowed: one of the two"
             )
     try:
-        run = read_run(settings.from_run)
+        run = read_runs(settings.recorded)
     except KbrelError as error:
         raise pytest.UsageError(f"--kb-from-run: {error}") from None
     settings = replace(
@@ -259,7 +268,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         shard=None,
         baseline_model=_base(config, settings, run),
         plan=False,
-        output_path=_output(config, settings.output_path, settings.from_run),
+        output_path=_output(config, settings.output_path, settings.recorded),
     )
     if not is_explicit(config, "judge"):
         settings = replace(settings, judge=run.setting("judge") or RULES)
@@ -301,7 +310,15 @@ def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     return recorded
 
 
-def _output(config: pytest.Config, output: Path, record: Path) -> Path:
+def _output(config: pytest.Config, output: Path, records: Sequence[Path]) -> Path:
+    """Return the folder of the reports, which must not be one of the recorded runs."""
+    for record in records:
+        if (other := _output_beside(config, output, record)) != output:
+            return other
+    return output
+
+
+def _output_beside(config: pytest.Config, output: Path, record: Path) -> Path:
     is_same, is_previous = (folder.resolve() == record.resolve() for folder in (output, output / PREVIOUS))
     default = record / REPLAY_FOLDER
     if not is_explicit(config, "output_path"):

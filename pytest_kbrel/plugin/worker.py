@@ -282,4 +282,4 @@ def _worker_id(config: pytest.Config) -> str:
 
 def pool_for(settings: Settings) -> ModelPool:
     """Return the model pool for these settings: real models, or a recorded run."""
-    return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.from_run)
+    return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.recorded)

@@ -13,20 +13,32 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
-from pytest_kbrel.records import Fingerprint, GenerateRequest, JudgeError, Request, Response, ScoreRequest
+from pytest_kbrel.records import (
+    Fingerprint,
+    GenerateRequest,
+    JudgeError,
+    Request,
+    Response,
+    ScoreRequest,
+    Shard,
+    ShardedRun,
+)
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
 from pytest_kbrel.reports.responses import from_line, numbered, parse_line
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
 ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
+# Reports that are read once in a process, as many as a run may well have shards.
+SHARDS_READ = 256
 _KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
 
 
@@ -37,6 +49,8 @@ class RecordedRun:
     ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
     cases, ``prompts`` the rendered prompt that the report shows of each, ``looks`` how many it took at those
     that might have stopped early. ``notes`` are remarks on its models, ``judge_error`` is that of its judge.
+    ``shard`` is its share of a run, ``stopped`` whether its session ended before all its cases were begun;
+    ``parts`` are the shards that it is joined from.
     """
 
     folder: Path
@@ -50,6 +64,14 @@ class RecordedRun:
     looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     judge_error: JudgeError | None = None
+    shard: ShardedRun | None = None
+    stopped: bool = False
+    parts: tuple[RecordedRun, ...] = ()
+
+    @property
+    def sources(self) -> tuple[RecordedRun, ...]:
+        """The runs that were recorded: this one, or the shards it is joined from."""
+        return self.parts or (self,)
 
     def setting(self, name: str) -> str:
         """Return a setting as text, empty where the report does not have it."""
@@ -72,7 +94,7 @@ def read_run(folder: Path) -> RecordedRun:
     return _read_run(folder, stamp)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
 
@@ -106,12 +128,14 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             },
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
             judge_error=read_judge_error(report),
+            shard=_shard(report.get("shard")),
+            stopped=any(case.get("verdict") == "not run" for case in report["cases"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
             f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
-    _check_end(folder / RESPONSES)
+    _check_end(folder / RESPONSES, may_be_empty=run.shard is not None)
     if not isinstance(files := report.get("files"), dict) or RESPONSES not in files:
         raise KbrelError(
             f"{folder / REPORT}: names no digest of {RESPONSES}, so that nothing shows that both are of "
@@ -122,10 +146,22 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
     return run
 
 
-def _check_end(path: Path) -> None:
+def _shard(wire: Any) -> ShardedRun | None:
+    """Return the shard that a report names; raises ``ValueError`` for one that is none."""
+    if wire is None:
+        return None
+    shard = from_wire(Shard, {key: wire[key] for key in ("index", "count", "by")})
+    suites = tuple((str(path), str(digest)) for path, digest in wire["suites"].items())
+    return ShardedRun(shard=shard, suites=suites, commit=str(wire["commit"]))
+
+
+def _check_end(path: Path, *, may_be_empty: bool) -> None:
     try:
         with path.open("rb") as stream:
             if stream.seek(0, os.SEEK_END) == 0:
+                # A shard may have no fact.
+                if may_be_empty:
+                    return
                 raise KbrelError(f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}")
             stream.seek(-1, os.SEEK_END)
             last = stream.read(1)
@@ -136,10 +172,10 @@ def _check_end(path: Path) -> None:
 
 
 class RecordedResponses:
-    """Responses of a recorded run by request; their file is read at the first call."""
+    """Responses of a recorded run by request; its files, one a shard, are read at the first call."""
 
     def __init__(self, run: RecordedRun) -> None:
-        self._path = run.folder / RESPONSES
+        self._paths = [source.folder / RESPONSES for source in run.sources]
         self._index: sqlite3.Connection | None = None
         self._broken = False
 
@@ -151,22 +187,40 @@ class RecordedResponses:
         is broken; only the first error explains why.
         """
         index = self._opened()
-        try:
-            with self._path.open("rb") as stream:
-                return [self._response(stream, index, case, to, request) for request in requests]
-        except OSError as error:
-            raise ResponseError(f"{self._path}: cannot be read: {error.strerror}") from None
+        with ExitStack() as stack:
+            streams: dict[int, BinaryIO] = {}
+            return [self._response(stack, streams, index, case, to, request) for request in requests]
 
     def requests(self, case: str, role: str) -> dict[str, Request]:
         """Return the requests of a case to the model under test in this role, by fact id.
 
         Raises :class:`ResponseError` as :meth:`find` does.
         """
-        row = self._opened().execute("SELECT at FROM places WHERE key = ?", (_start(case),)).fetchone()
+        requests: dict[str, Request] = {}
+        for file, path in enumerate(self._paths):
+            requests |= self._requests_in(file, path, case, role)
+        return requests
+
+    def source_of(self, case: str, request: Request) -> int:
+        """Return the number of the shard in which a case asked this request first; 0 where none did."""
+        index = self._opened()
+        for file, path in enumerate(self._paths):
+            row = index.execute("SELECT at FROM places WHERE key = ?", (_start(file, case),)).fetchone()
+            if row is None:
+                continue
+            with path.open("rb") as stream:
+                stream.seek(row[0])
+                if from_line(short(stream.readline(LINE + 1))).ask.request == request:
+                    return file
+        return 0
+
+    def _requests_in(self, file: int, path: Path, case: str, role: str) -> dict[str, Request]:
+        index = self._opened()
+        row = index.execute("SELECT at FROM places WHERE key = ?", (_start(file, case),)).fetchone()
         requests: dict[str, Request] = {}
         if row is None:
             return requests
-        with self._path.open("rb") as stream:
+        with path.open("rb") as stream:
             stream.seek(row[0])
             # A case's lines stand together, and all were parsed for the index.
             for data in map(parse_line, stream):
@@ -177,7 +231,7 @@ class RecordedResponses:
                     try:
                         requests[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
                     except ValueError as error:
-                        raise ResponseError(f"{self._path}: a request is broken: {error}") from None
+                        raise ResponseError(f"{path}: a request is broken: {error}") from None
         return requests
 
     def close(self) -> None:
@@ -187,17 +241,20 @@ class RecordedResponses:
 
     def _opened(self) -> sqlite3.Connection:
         if self._broken:
-            raise ResponseError(f"{self._path} cannot be read; the first failure says why")
+            names = ", ".join(map(str, self._paths))
+            raise ResponseError(f"{names} cannot be read; the first failure says why")
         if self._index is None:
             # No name: a temporary file that SQLite removes itself.
             index = sqlite3.connect("", isolation_level=None)
             index.execute(
-                "CREATE TABLE places (key BLOB PRIMARY KEY, line INTEGER, at INTEGER) WITHOUT ROWID"
+                "CREATE TABLE places (key BLOB PRIMARY KEY, file INTEGER, line INTEGER, at INTEGER) "
+                "WITHOUT ROWID"
             )
             try:
                 index.execute("BEGIN")
-                for word, rows in _index_rows(self._path):
-                    index.executemany(f"INSERT OR {word} INTO places VALUES (?, ?, ?)", rows)
+                for file, path in enumerate(self._paths):
+                    for word, rows in _index_rows(file, path):
+                        index.executemany(f"INSERT OR {word} INTO places VALUES (?, ?, ?, ?)", rows)
                 index.execute("COMMIT")
             except BaseException:
                 self._broken = True
@@ -207,23 +264,34 @@ class RecordedResponses:
         return self._index
 
     def _response(
-        self, stream: BinaryIO, index: sqlite3.Connection, case: str, to: str, request: Request
+        self,
+        stack: ExitStack,
+        streams: dict[int, BinaryIO],
+        index: sqlite3.Connection,
+        case: str,
+        to: str,
+        request: Request,
     ) -> Response | None:
         kind = next(name for name, of in _KINDS.items() if isinstance(request, of))
-        for key in _keys(case, to, kind, values_of(request)):
-            row = index.execute("SELECT line, at FROM places WHERE key = ?", (key,)).fetchone()
-            if row is None:
-                continue
-            stream.seek(row[1])
-            try:
-                response = from_line(short(stream.readline(LINE + 1))).response
-                return check_size(request, check_probabilities(response))
-            except ValueError as error:
-                raise ResponseError(_broken(self._path, row[0], error)) from None
-        return None
+        select = "SELECT file, line, at FROM places WHERE key = ?"
+        rows = (index.execute(select, (key,)).fetchone() for key in _keys(case, to, kind, values_of(request)))
+        if (row := next(filter(None, rows), None)) is None:
+            return None
+        file, line, at = row
+        path = self._paths[file]
+        try:
+            if file not in streams:
+                streams[file] = stack.enter_context(path.open("rb"))
+            streams[file].seek(at)
+            response = from_line(short(streams[file].readline(LINE + 1))).response
+            return check_size(request, check_probabilities(response))
+        except OSError as error:
+            raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise ResponseError(_broken(path, line, error)) from None
 
 
-def _index_rows(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]]:
+def _index_rows(file: int, path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int, int]]]]:
     """Yield rows of the index with REPLACE or IGNORE: of equal keys a usable response precedes a failure."""
     try:
         with path.open("rb") as stream:
@@ -240,9 +308,9 @@ def _index_rows(path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int]]]
                 keys = _keys(data["case"], data.get("to", ""), request["kind"], values)
                 if data["case"] != last:
                     last = data["case"]
-                    yield "IGNORE", [(_start(last), number, at)]
+                    yield "IGNORE", [(_start(file, last), file, number, at)]
                 usable = data["response"]["kind"] != "failed"
-                yield "REPLACE" if usable else "IGNORE", [(key, number, at) for key in keys]
+                yield "REPLACE" if usable else "IGNORE", [(key, file, number, at) for key in keys]
                 at += len(line)
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
@@ -254,9 +322,9 @@ def _keys(case: str, to: str, kind: str, values: Iterable[object]) -> tuple[byte
     return _key(case.encode("utf-8", "surrogatepass") + b"\0" + request), _key(request)
 
 
-def _start(case: str) -> bytes:
-    """Return the key of a case's first line."""
-    return _key(b"case\0" + case.encode("utf-8", "surrogatepass"))
+def _start(file: int, case: str) -> bytes:
+    """Return the key of a case's first line in a file."""
+    return _key(b"case\0%d\0" % file + case.encode("utf-8", "surrogatepass"))
 
 
 def _key(data: bytes) -> bytes:

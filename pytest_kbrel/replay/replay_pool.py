@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, JudgeError, Request, Response
-from pytest_kbrel.replay.recorded_run import RecordedResponses, read_run
+from pytest_kbrel.replay.joined import names_of, read_runs
+from pytest_kbrel.replay.recorded_run import RecordedResponses
 from pytest_kbrel.settings import Settings
 
 
@@ -23,11 +23,11 @@ class ReplayPool(ModelPool):
     A helper model is opened only for requests whose responses are not recorded.
     """
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: Settings, folders: Sequence[Path]) -> None:
         super().__init__(settings)
-        self.run = read_run(folder)
+        self.run = read_runs(folders)
         self._responses = RecordedResponses(self.run)
-        self._folder = os.path.relpath(folder)
+        self._folder = names_of(folders)
         self._recorded_helpers: dict[str, Fingerprint] = {}
         # Recorded responses of helper models, and how many of them were reported.
         self._helper_responses = self._reported_responses = 0
@@ -64,7 +64,9 @@ class ReplayPool(ModelPool):
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return the prompt that the recorded report shows of a case, empty where it shows none."""
-        return self.run.prompts.get(case, "")
+        # Of a joined run it is that of the shard with the first fact.
+        source = self.run.sources[self._responses.source_of(case, request)]
+        return source.prompts.get(case, "")
 
     def unscorable(self) -> str:
         """Return ``""``: what could not be scored has its error among the recorded responses."""

@@ -56,7 +56,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             base=base,
             cases=frozenset(),
         )
-        monkeypatch.setattr("pytest_kbrel.plugin.settings.read_run", lambda folder: run)
+        monkeypatch.setattr("pytest_kbrel.plugin.settings.read_runs", lambda folder: run)
         options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
         config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
         return with_specs(as_recorded(config, replace(options, **{**(typed or {}), **settings})))

@@ -1,0 +1,149 @@
+"""Joining the recorded runs of all shards into one, where none is missing, doubled, mismatched or damaged."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.cache.store import identity
+from pytest_kbrel.records import Fingerprint
+from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
+from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES
+
+# Settings that all shards must share. Paths, devices and batch sizes are those of a machine.
+_SHARED = ("limit", "seed", "judge", "picked_of", "top_k", "apply_chat_template")
+_ALLOWED = "allowed: a folder for each shard of one run, by the same files, model and settings"
+_SUITE = ".kb.yaml::"
+
+
+def runs_in(folder: Path) -> tuple[Path, ...]:
+    """Return the runs below a folder that is no run itself, such as one of downloaded shards; else itself."""
+    if is_run(folder) or not folder.is_dir():
+        return (folder,)
+    runs = sorted(path for path in folder.iterdir() if path.name != PREVIOUS and is_run(path))
+    return tuple(runs) or (folder,)
+
+
+def is_run(folder: Path) -> bool:
+    """Return True if a folder has at least one of the two files of a recorded run."""
+    return (folder / REPORT).is_file() or (folder / RESPONSES).is_file()
+
+
+def read_runs(folders: Sequence[Path]) -> RecordedRun:
+    """Return the run recorded in a folder, or that whose shards are recorded in several.
+
+    Raises :class:`KbrelError` that names each shard that is missing, doubled, mismatched or damaged.
+    """
+    folders = [run for folder in folders for run in runs_in(folder)]
+    runs, problems = [], []
+    for folder in folders:
+        try:
+            runs.append(read_run(folder))
+        except KbrelError as error:
+            problems.append(str(error))
+    if len(folders) == 1 and not problems and runs[0].shard is None:
+        return runs[0]
+    if len(folders) > 1 or not problems:
+        problems += _problems(runs, damaged=bool(problems))
+    if problems:
+        raise KbrelError("\n".join(problems))
+    runs.sort(key=lambda run: run.shard.shard.index if run.shard else 0)
+    first = runs[0]
+    return dataclasses.replace(
+        first,
+        shard=None,
+        helpers=tuple({helper.spec: helper for run in runs for helper in run.helpers}.values()),
+        notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
+        judge_error=next((run.judge_error for run in runs if run.judge_error is not None), None),
+        parts=tuple(runs),
+    )
+
+
+def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
+    """Yield why these runs are not the shards of one run; ``damaged`` ones are not among them."""
+    sharded = [run for run in runs if run.shard is not None]
+    for run in runs:
+        if run.shard is None:
+            yield f"{_name(run)}: is no shard but a whole run; {_ALLOWED}"
+    if not sharded:
+        return
+    first, indices = sharded[0], dict[int, RecordedRun]()
+    assert first.shard is not None
+    count = first.shard.shard.count
+    for run in sharded:
+        assert run.shard is not None
+        shard = run.shard.shard
+        if (shard.count, shard.by) != (count, first.shard.shard.by):
+            yield (
+                f"{_name(run)}: is shard {shard} by {shard.by}, and {_name(first)} is shard "
+                f"{first.shard.shard} by {first.shard.shard.by}; {_ALLOWED}"
+            )
+            continue
+        if (other := indices.setdefault(shard.index, run)) is not run:
+            yield f"{_name(run)}: is shard {shard}, as {_name(other)} is; {_ALLOWED}"
+        if run.stopped:
+            yield f"{_name(run)}: shard {shard} stopped before all its cases were asked; run it again"
+        if differing := list(_differences(run, first)):
+            words = ", ".join(differing)
+            yield f"{_name(run)}: shard {shard} differs from {_name(first)} in {words}; {_ALLOWED}"
+    if missing := [str(index) for index in range(1, count + 1) if index not in indices]:
+        beside = ", unless one of those above is it" if damaged else ""
+        yield f"of {count} shards no {', '.join(missing)} is there{beside}; {_ALLOWED}"
+
+
+def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
+    """Yield in what a shard is of another run than the first one."""
+    assert run.shard is not None
+    assert first.shard is not None
+    suites, others = dict(run.shard.suites), dict(first.shard.suites)
+    for path in sorted(suites.keys() | others.keys()):
+        if suites.get(path) != others.get(path):
+            yield f"suite {path} (its file or its facts)"
+    if _suite_cases(run) != _suite_cases(first):
+        yield "the cases that were selected"
+    for name in _SHARED:
+        if run.setting(name) != first.setting(name):
+            yield f"--kb-{name.replace('_', '-')} ({run.setting(name)!r} and {first.setting(name)!r})"
+    yield from _model_differences("model", [run.model], [first.model])
+    yield from _model_differences("baseline model", _known(run.base), _known(first.base))
+    for helper in run.helpers:
+        yield from _model_differences(helper.spec, [helper], _known(first.helper(helper.spec)) or [helper])
+    if run.judge_error is not None and first.judge_error not in (None, run.judge_error):
+        yield "the measured error of the judge"
+    if run.shard.commit != first.shard.commit:
+        yield f"the commit ({run.shard.commit or 'none'} and {first.shard.commit or 'none'})"
+    if run.kbrel_version != first.kbrel_version:
+        yield f"the version of pytest-kbrel ({run.kbrel_version} and {first.kbrel_version})"
+
+
+def _model_differences(
+    name: str, models: Sequence[Fingerprint], others: Sequence[Fingerprint]
+) -> Iterator[str]:
+    if len(models) != len(others):
+        yield f"the {name}: only one of them has one"
+    for model, other in zip(models, others, strict=False):
+        now, first = identity(model), identity(other)
+        # Each machine may have a server of its own.
+        keys = [key for key in {**now, **first} if key != "server" and now.get(key) != first.get(key)]
+        if keys:
+            yield f"the {name} ({', '.join(keys)})"
+
+
+def _known(model: Fingerprint | None) -> list[Fingerprint]:
+    return [] if model is None else [model]
+
+
+def _suite_cases(run: RecordedRun) -> set[str]:
+    return {case for case in run.cases if _SUITE in case}
+
+
+def _name(run: RecordedRun) -> str:
+    return os.path.relpath(run.folder)
+
+
+def names_of(folders: Iterable[Path], start: Path | None = None) -> str:
+    """Return the names of the folders of a run, seen from ``start``, for people."""
+    return ", ".join(os.path.relpath(folder, start or Path.cwd()) for folder in folders)

@@ -1,0 +1,135 @@
+"""Shards joined again: the run without shards to the byte, and every shard that does not belong is named."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from pytest_kbrel.reports.json_report import comparable
+from tests.plugin.conftest import GATE, MODEL, ONE, OVERCONFIDENT, RELATIONS, RENAMED, facts_file, one_line
+
+# All that is asked of a fact with what other facts of its case hold: wrong answers, examples, controls.
+ALL = """\
+suite: mini
+facts: facts.jsonl
+monitor:
+  negatives: 2
+  gates: {accuracy_base: {min: 0.3, max_drop: 0.1}}
+head_to_tail:
+  prompt: in-domain
+  gates: {accuracy: {min: 0.3}}
+  overall: {gates: {gap: {max: 1.0}}}
+reliability:
+  slices: [seen-zero-shot, seen-four-shot-2, unseen-zero-shot]
+  controls: asked
+  choices: 3
+  distractors: 6
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {min: 0.3, max_drop: 0.1}}
+"""
+
+
+@pytest.fixture
+def shards(pytester):
+    """Record a run in ``count`` shards, in folders ``1``, ``2``, ...; return the folders."""
+
+    def record(count, *flags, model=MODEL):
+        folders = [str(index) for index in range(1, count + 1)]
+        for folder in folders:
+            pytester.runpytest(
+                model, "suites", f"--kb-shard={folder}/{count}", f"--kb-output-path={folder}", *flags
+            )
+        return folders
+
+    return record
+
+
+def contents(folder):
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    files = {name: (folder / name).read_bytes() for name in ("responses.jsonl", "outcomes.jsonl.xz")}
+    return comparable(report), files
+
+
+def made_facts(seed):
+    """Return a file of made facts, of two relations and with few objects, that share wrong answers."""
+    draw = random.Random(seed)
+    lines = []
+    for number in range(draw.randint(12, 30)):
+        relation = draw.choice(["P36", "P30"])
+        lines.append(
+            {
+                "relation": relation,
+                "subject": f"Land {number}",
+                "object": f"{relation} {draw.choice('ABCDEFGHIJK')}",
+                "popularity": draw.randint(1, 99),
+            }
+        )
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize(("count", "by"), [(3, "fact"), (2, "case")])
+def test_merged_shards_are_the_run_without_shards(pytester, mini_suite, shards, count, by):
+    mini_suite(ALL, facts_file(RENAMED))
+    pytester.runpytest(*GATE, "--kb-baseline-update=old")
+    mini_suite(ALL)
+    baseline = "--kb-baseline=old"
+    whole = pytester.runpytest(OVERCONFIDENT, "suites", baseline, "--kb-output-path=whole")
+    folders = shards(count, f"--kb-shard-by={by}", model=OVERCONFIDENT)
+    shutil.rmtree(pytester.path / ".kbrel-cache", ignore_errors=True)
+    merged = pytester.runpytest("suites", baseline, "--kb-output-path=merged", "--kb-from-run", *folders)
+    assert merged.ret == whole.ret
+    assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
+    assert "shard" not in contents(pytester.path / "merged")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", range(1, 8))
+@pytest.mark.parametrize("seed", range(6))
+def test_merged_shards_of_made_facts_are_the_run_without_shards(pytester, mini_suite, shards, seed, count):
+    continents = RELATIONS.replace("P36", "P30").replace("capital", "continent")
+    mini_suite(ALL, made_facts(seed))
+    (pytester.path / "suites" / "relations.yaml").write_text(RELATIONS + continents, encoding="utf-8")
+    limit = f"--kb-limit={[5, 0.7, 1.0][seed % 3]}"
+    pytester.runpytest(*GATE, limit, "--kb-output-path=whole")
+    folders = shards(count, limit)
+    pytester.runpytest("suites", "--kb-output-path=merged", "--kb-from-run", *folders)
+    assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
+
+
+def test_a_folder_of_shards_stands_for_them(pytester, mini_suite, shards, report):
+    mini_suite(ONE)
+    (pytester.path / "all").mkdir()
+    for folder in shards(3):
+        (pytester.path / folder).rename(pytester.path / "all" / folder)
+    pytester.runpytest("suites", "--kb-from-run=all").assert_outcomes(passed=5)
+    assert report()["recorded"] == "all"
+
+
+def edit(path, folder, **changes):
+    file = path / folder / "report.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes), encoding="utf-8")
+
+
+def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
+    mini_suite(ONE)
+    shards(2)
+    result = pytester.runpytest("suites", "--kb-from-run=1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "of 2 shards no 2 is there" in result.stderr.str()
+
+
+def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(pytester, mini_suite, shards, report):
+    mini_suite(ONE)
+    shards(2)
+    shutil.rmtree(pytester.path / "2")
+    (pytester.path / "knows.jsonl").write_text('{"default": {"error": "out of reach"}}\n')
+    pytester.runpytest(*GATE, "--kb-shard=2/2", "--kb-output-path=2", "--kb-use-cache=off")
+    # The script is another model: the same one may fail on one machine.
+    edit(pytester.path, "2", model=json.loads((pytester.path / "1" / "report.json").read_text())["model"])
+    result = pytester.runpytest("suites", "--kb-from-run", "1", "2")
+    assert "out of reach" in one_line(result)
+    assert "invalid" in {case["verdict"] for case in report()["cases"]}

@@ -1,0 +1,123 @@
+"""Recorded shards that are not those of one run are named, each, and never joined in silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.replay.joined import read_runs
+from pytest_kbrel.reports import sha256_of
+from pytest_kbrel.serialization import to_wire
+from tests.made_cases import RECORDED_MODEL
+from tests.replay.test_replay_pool import CASE, exchange, recorded
+
+COUNT = 4
+JUDGE = replace(RECORDED_MODEL, spec="openai/j", weights_digest="")
+
+
+def shard(index: int, count: int = COUNT, by: str = "fact", **more: Any) -> dict[str, Any]:
+    return {"index": index, "count": count, "by": by, "commit": "", "suites": {"mini.kb.yaml": "d"}} | more
+
+
+@pytest.fixture
+def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Record a run in four shards, ``1`` to ``4`` in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    for index in range(1, COUNT + 1):
+        recorded(tmp_path / str(index), exchange(index), shard=shard(index))
+    return tmp_path
+
+
+def problems(folder: Path, *names: str) -> list[str]:
+    with pytest.raises(KbrelError) as refused:
+        read_runs([folder / name for name in names or "1234"])
+    return str(refused.value).splitlines()
+
+
+def test_all_shards_in_any_order_are_one_run(shards: Path) -> None:
+    run = read_runs([shards / name for name in "3142"])
+    assert [part.folder.name for part in run.parts] == ["1", "2", "3", "4"]
+    assert run.shard is None
+    assert read_runs([shards]) == run
+
+
+def test_a_whole_run_is_itself(tmp_path: Path) -> None:
+    run = read_runs([recorded(tmp_path / "run")])
+    assert (run.parts, run.sources) == ((), (run,))
+
+
+def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
+    assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == ["of 4 shards no 2, 4 is there"]
+    assert problems(shards, "2")[0].startswith("of 4 shards no 1, 3, 4 is there")
+    shutil.copytree(shards / "2", shards / "copy")
+    assert problems(shards, *"1234", "copy")[0].startswith("copy: is shard 2/4, as 2 is")
+
+
+def test_each_damaged_shard_is_named(shards: Path) -> None:
+    for name in "23":
+        with (shards / name / "responses.jsonl").open("ab") as stream:
+            stream.write(b"{}\n")
+    first, second, missing = problems(shards)
+    assert "2/responses.jsonl: is not the file" in first
+    assert "3/responses.jsonl: is not the file" in second
+    assert missing.startswith("of 4 shards no 2, 3 is there, unless one of those above is it")
+
+
+def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
+    for index in (1, 2):
+        recorded(tmp_path / str(index), shard=shard(index, 2))
+    responses = tmp_path / "2" / "responses.jsonl"
+    responses.write_bytes(b"")
+    report = tmp_path / "2" / "report.json"
+    content = json.loads(report.read_text(encoding="utf-8"))
+    report.write_text(
+        json.dumps(content | {"files": {responses.name: sha256_of(responses)}}), encoding="utf-8"
+    )
+    assert len(read_runs([tmp_path]).parts) == 2
+
+
+def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
+    recorded(shards / "1")
+    assert problems(shards)[0].startswith("1: is no shard but a whole run")
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"shard": shard(3, 5)}, "3: is shard 3/5 by fact, and 1 is shard 1/4 by fact"),
+        ({"shard": shard(3, by="case")}, "3: is shard 3/4 by case, and 1 is shard 1/4 by fact"),
+        ({"shard": shard(3, suites={"mini.kb.yaml": "e"})}, "in suite mini.kb.yaml (its file or its facts)"),
+        ({"shard": shard(3, commit="abc")}, "in the commit (abc and none)"),
+        ({"settings": {"seed": "7"}}, "in --kb-seed ('7' and '')"),
+        ({"settings": {"limit": "9"}}, "in --kb-limit ('9' and '')"),
+        ({"kbrel_version": "99"}, "in the version of pytest-kbrel (99 and"),
+        ({"model": to_wire(replace(RECORDED_MODEL, weights_digest="x"))}, "in the model (weights)"),
+        ({"model": to_wire(replace(RECORDED_MODEL, dtype="int4"))}, "in the model (dtype)"),
+        ({"base": to_wire(RECORDED_MODEL)}, "in the baseline model: only one of them has one"),
+        ({"cases": []}, "in the cases that were selected"),
+        ({"cases": [{"id": CASE, "verdict": "not run"}]}, "3: shard 3/4 stopped before all its cases"),
+    ],
+)
+def test_a_shard_of_another_run_is_named_with_what_differs(
+    shards: Path, report: dict[str, Any], words: str
+) -> None:
+    recorded(shards / "3", exchange(3), **({"shard": shard(3)} | report))
+    assert words in problems(shards)[0]
+
+
+def test_each_machine_may_have_a_device_a_path_and_a_server_of_its_own(shards: Path) -> None:
+    other = replace(RECORDED_MODEL, spec="/data/theirs", device="cuda:0")
+    recorded(
+        shards / "3", exchange(3), shard=shard(3), model=to_wire(other), settings={"model": "/data/theirs"}
+    )
+    assert len(read_runs([shards]).parts) == COUNT
+    for name in "1234":
+        served = replace(JUDGE, device=f"http://node{name}:8000")
+        recorded(shards / name, exchange(int(name)), shard=shard(int(name)), helpers=[to_wire(served)])
+    assert [helper.spec for helper in read_runs([shards]).helpers] == ["openai/j"]
