@@ -58,13 +58,13 @@ def made_facts(seed):
     """Return a file of made facts, of two relations and with few objects, that share wrong answers."""
     draw = random.Random(seed)
     lines = []
-    for number in range(draw.randint(12, 30)):
+    for number in range(draw.randint(24, 40)):
         relation = draw.choice(["P36", "P30"])
         lines.append(
             {
                 "relation": relation,
                 "subject": f"Land {number}",
-                "object": f"{relation} {draw.choice('ABCDEFGHIJK')}",
+                "object": f"{relation} {draw.choice('ABCDEFGHIJKLMNOPQ')}",
                 "popularity": draw.randint(1, 99),
             }
         )
