@@ -170,6 +170,9 @@ ROOMS: dict[str, Room] = {
     "bounds": Room(
         "the least and the most of every number that a user states in a file, a flag or an argument",
     ),
+    "words": Room(
+        "words of flags and node ids that the plugin reads in every run of pytest, and others too",
+    ),
     "printing": Room(
         "text of others as it may be printed: without keys, log commands and control characters",
     ),
@@ -268,10 +271,15 @@ ROOMS: dict[str, Room] = {
         "a recorded run in place of models",
         "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
     ),
+    "session": Room(
+        "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
+        "__init__ baselines catalogue errors evaluation facts gates metrics models probes records replay "
+        "reports serialization settings words",
+    ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
-        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models "
-        "planning printing probes records replay reports serialization settings suites",
+        "baselines bounds catalogue errors evaluation facts gates models "
+        "planning printing probes records replay reports serialization session settings suites words",
         "pytest",
     ),
 }

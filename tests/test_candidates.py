@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin.run_builder import write_reports
 from pytest_kbrel.records import Run
+from pytest_kbrel.session.run_builder import write_reports
 from tests.reports.conftest import case, fingerprint, metric, small
 
 PATH = Path(__file__).parent.parent / "benchmarks" / "candidates.py"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
-from pytest_kbrel.records import Gate, Rule, record
+from pytest_kbrel.records import Gate, Rule, Suite, record
 
 # The keys of a two-sided tolerance, as suite files write it.
 THRESHOLDS = ("within", "beyond", "never")
@@ -168,3 +168,13 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
     )
 }
+
+
+def family_size(suite: Suite) -> int:
+    """Return the number of cases of a suite that compare with a baseline: m, the size of its family of tests.
+
+    All cases of the file count, slices and those over several, whatever is selected: a verdict depends on
+    nothing else that ran.
+    """
+    gates = [case.gates for case in suite.cases] + [aggregate.gates for aggregate in suite.aggregates]
+    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_kbrel.plugin import fixtures, options
 from pytest_kbrel.plugin.options import FLAGS
+from pytest_kbrel.words import SUITE_SUFFIX, in_suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
@@ -52,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     """Collect suites if a model or a recorded run is given, or with --collect-only."""
-    if not file_path.name.endswith(options.SUITE_SUFFIX):
+    if not file_path.name.endswith(SUITE_SUFFIX):
         return None
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
         return None
@@ -106,7 +107,7 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Make the errors of a suite printable, whatever the file contains."""
     report = yield
-    if report.failed and collector.path.name.endswith(options.SUITE_SUFFIX):
+    if report.failed and collector.path.name.endswith(SUITE_SUFFIX):
         fixtures.make_printable(report)
     return report
 
@@ -120,7 +121,7 @@ def _refuse_suites_without_model(config: pytest.Config) -> None:
                 "--kb-model=SPEC or --kb-from-run=DIR"
             )
     for argument in config.args:
-        if options.in_suite(argument):
+        if in_suite(argument):
             raise pytest.UsageError(
                 f"{argument} is a knowledge suite and no model is given: "
                 "add --kb-model=SPEC, set KB_MODEL, or write kb_model in the ini file; "

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_kbrel.baselines import Baseline
+from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
 from pytest_kbrel.models.registry import gives_answer_probabilities, gpus_of
-from pytest_kbrel.plugin.collection import case_of, family_size
+from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.options import find_suites, in_suite, is_active, is_explicit
+from pytest_kbrel.plugin.options import find_suites, is_active, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check, check_args, check_cases
 from pytest_kbrel.plugin.settings import read_settings
@@ -22,6 +23,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.words import in_suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.gates.power import GatePower

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, ProbeName, Suite
@@ -138,13 +137,3 @@ def case_of(item: pytest.Item) -> Case | None:
     callspec = getattr(item, "callspec", None)
     case = callspec.params.get("kb_case") if callspec is not None else None
     return case if isinstance(case, Case) else None
-
-
-def family_size(suite: Suite) -> int:
-    """Return the number of cases of a suite that compare with a baseline: m, the size of its family of tests.
-
-    All cases of the file count, slices and those over several, whatever is selected: a verdict depends on
-    nothing else that ran.
-    """
-    gates = [case.gates for case in suite.cases] + [aggregate.gates for aggregate in suite.aggregates]
-    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)

@@ -39,10 +39,19 @@ from pytest_kbrel.plugin.fixtures import (
     uses_model,
     waiver_text,
 )
-from pytest_kbrel.plugin.options import find_suites, in_suite
+from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
-from pytest_kbrel.plugin.run_builder import (
+from pytest_kbrel.plugin.settings import invocation_of
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
+from pytest_kbrel.replay.joined import names_of
+from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.json_report import case_properties, suite_properties
+from pytest_kbrel.reports.phrases import STOPPED
+from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.session.run_builder import (
     SessionResults,
     baseline_of_session,
     build_run,
@@ -52,15 +61,8 @@ from pytest_kbrel.plugin.run_builder import (
     without_figures,
     write_reports,
 )
-from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
-from pytest_kbrel.replay.joined import names_of
-from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.json_report import case_properties, suite_properties
-from pytest_kbrel.reports.phrases import STOPPED
-from pytest_kbrel.reports.terminal import terminal_lines
-from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.words import in_suite
 
 TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
@@ -72,6 +74,7 @@ class Recorder:
     def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
         self._config = config
         self._settings = settings
+        self._invocation = invocation_of(config)
         self._baseline = baseline
         self._results = SessionResults()
         self._suites: list[Suite] = []
@@ -408,7 +411,7 @@ class Recorder:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
         model = None if self._mixed else self._model
-        run = build_run(self._config, self._settings, self._suites, self._results, model)
+        run = build_run(self._invocation, self._settings, self._suites, self._results, model)
         if (baseline := self._compared_with()) is not None:
             run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
         return replace(

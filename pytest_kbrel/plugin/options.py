@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.bounds import shown
+from pytest_kbrel.words import NO_BUDGET, SUITE_SUFFIX
 
-SUITE_SUFFIX = ".kb.yaml"
 today_key = pytest.StashKey[datetime.date]()
 run_key = pytest.StashKey[str]()
 # Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id.
@@ -78,11 +78,6 @@ def is_on_command_line(config: pytest.Config, name: str) -> bool:
 def is_listing_only(config: pytest.Config) -> bool:
     """Return True if this pytest run only lists things and runs no test, as with --collect-only."""
     return any(getattr(config.option, name, None) for name in _SHOWING)
-
-
-def in_suite(nodeid: str) -> bool:
-    """Return True if a node id is that of a suite or of an item in one."""
-    return nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)
 
 
 def find_suites(config: pytest.Config) -> list[str]:
@@ -171,10 +166,6 @@ def is_on(config: pytest.Config, name: str) -> bool:
 
 DEFAULT_OUTPUT = "kbrel-report"
 DEFAULT_CACHE = ".kbrel-cache"
-# The value of --kb-use-cache for no cache.
-NO_CACHE = "off"
-# The values of --kb-until-decided for no budget, and for asking everything.
-NO_BUDGET, ASK_ALL = "all", "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -15,12 +15,8 @@ from pytest_kbrel.bounds import BATCH, CANDIDATES, FACTS, FLAG_SEED, LIMIT, PRIC
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
-    ASK_ALL,
     FLAGS,
     FURTHER_RUNS,
-    NO_BUDGET,
-    NO_CACHE,
-    SUITE_SUFFIX,
     is_explicit,
     is_on,
     origin_of,
@@ -35,6 +31,10 @@ from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import PREVIOUS
 from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.words import ASK_ALL, NO_BUDGET, NO_CACHE, SUITE_SUFFIX
+
+if TYPE_CHECKING:
+    from pytest_kbrel.session.run_builder import Invocation
 
 T = TypeVar("T")
 settings_key = pytest.StashKey[Settings]()
@@ -53,6 +53,17 @@ def read_settings(config: pytest.Config) -> Settings:
             settings = as_recorded(config, settings)
         config.stash[settings_key] = with_specs(settings)
     return config.stash[settings_key]
+
+
+def invocation_of(config: pytest.Config) -> Invocation:
+    """Return how pytest was called, as far as a report says."""
+    from pytest_kbrel.session.run_builder import Invocation
+
+    return Invocation(
+        here=config.invocation_params.dir,
+        workers=str(config.getoption("numprocesses", None) or 0),
+        without_waivers=bool(config.getoption("runxfail", False)),
+    )
 
 
 def _read_settings(config: pytest.Config) -> Settings:

@@ -8,17 +8,15 @@ wherever it stands.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection
 
 import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.records import Case, CaseResult
+from pytest_kbrel.session.case_asker import Asking
 
-# A case asked look by look: the result at each look before the last is yielded, the last one returned. Sent
-# True, it takes no further look.
-Asking = Generator[CaseResult, bool, CaseResult]
 # Items with these marks may be skipped, or fail without ending the session.
 _MARKS = ("skip", "skipif", "xfail")
 

@@ -8,9 +8,10 @@ from typing import cast
 import pytest
 
 from pytest_kbrel import suites
-from pytest_kbrel.plugin.collection import case_of, family_size
-from pytest_kbrel.plugin.options import in_suite
+from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.records import AggregateCase, Gate
+from pytest_kbrel.words import in_suite
 from tests.made_cases import made_case, made_suite
 from tests.plugin.conftest import GATE, MODEL
 

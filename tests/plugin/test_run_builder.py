@@ -11,8 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.plugin import run_builder
-from pytest_kbrel.plugin.run_builder import SessionResults, build_run, join_responses, write_reports
+from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.records import (
     AggregateCase,
     Ask,
@@ -28,6 +27,8 @@ from pytest_kbrel.records import (
     Waiver,
 )
 from pytest_kbrel.reports.responses import append_exchanges, to_line
+from pytest_kbrel.session import run_builder
+from pytest_kbrel.session.run_builder import SessionResults, build_run, join_responses, write_reports
 from pytest_kbrel.settings import Settings
 from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
@@ -54,7 +55,7 @@ def built(
     folder: Path = Path("/work"),
 ) -> Run:
     config = cast(pytest.Config, StubConfig(folder, others=others))
-    return build_run(config, options, suites, results, JUDGE)
+    return build_run(invocation_of(config), options, suites, results, JUDGE)
 
 
 def verdicts(run: Run) -> dict[str, str]:

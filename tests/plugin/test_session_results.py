@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.plugin.run_builder import SessionResults
+from pytest_kbrel.session.run_builder import SessionResults
 from tests.made_cases import RECORDED_MODEL, made_report, made_result
 
 FILE = "mini.kb.yaml"

@@ -243,7 +243,7 @@ def test_over_cases_that_stopped_early_nothing_is_compared(
         id="head_to_tail[overall]", suite="mini.kb.yaml", probe="head_to_tail", slice="overall",
         members=tuple(case.id for case in cases), gates=gates,
     )  # fmt: skip
-    from pytest_kbrel.plugin.run_builder import SessionResults, baseline_of_session
+    from pytest_kbrel.session.run_builder import SessionResults, baseline_of_session
 
     session = SessionResults()
     for result in results:
@@ -279,6 +279,7 @@ def test_the_notes_of_a_run_count_the_facts_asked() -> None:
     other = Looks(taken=10, of=10, asked=100, facts=100)
     run = SimpleNamespace(
         environment=(), settings=(), recorded="", base=None, differences=(), baseline="", judge_error=None,
+        shard=None,
         cases=(made_result(looks=looks), made_result(looks=other), made_result()),
     )  # fmt: skip
     assert "asked until decided: 124 of 220 facts" in list(phrases.run_notes(cast(Any, run)))

@@ -12,7 +12,6 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import attribution, registry
 from pytest_kbrel.plugin import worker as module
-from pytest_kbrel.plugin.run_builder import SessionResults, baseline_of_session, decide_aggregates
 from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import (
     AggregateCase,
@@ -27,6 +26,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.reports.responses import read_responses
+from pytest_kbrel.session.run_builder import SessionResults, baseline_of_session, decide_aggregates
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
@@ -277,7 +277,7 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
             calls.append((given, how)) or made_result("mini.kb.yaml::head_to_tail[overall]")
         ),
     )
-    monkeypatch.setattr("pytest_kbrel.plugin.run_builder.incomparable", lambda *given, **how: how)
+    monkeypatch.setattr("pytest_kbrel.session.run_builder.incomparable", lambda *given, **how: how)
     suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
     ids = [f"mini.kb.yaml::{name}" for name in aggregate.members]
     results = SessionResults(expected=dict.fromkeys(ids[:1]))

@@ -14,7 +14,6 @@ from pytest_kbrel import SCORING_VERSION, __version__
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models import registry
-from pytest_kbrel.plugin.worker import pool_for
 from pytest_kbrel.records import (
     Ask,
     Exchange,
@@ -29,6 +28,7 @@ from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.serialization import to_wire
+from pytest_kbrel.session.case_asker import pool_for
 from tests.function_model import FunctionModel
 from tests.made_cases import RECORDED_MODEL, made_case, made_options
 

@@ -12,16 +12,14 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines import Baseline, another_tokenizer, commit_of, incomparable, session_baseline
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.models.cache.store import identity
-from pytest_kbrel.plugin.collection import family_size
-from pytest_kbrel.plugin.options import NO_BUDGET, NO_CACHE, in_suite
 from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
@@ -41,8 +39,21 @@ from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
 from pytest_kbrel.serialization import dumps_compact
 from pytest_kbrel.settings import Settings
+from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
+
+if TYPE_CHECKING:
+    import pytest
 
 _PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """How a session was called: where, with how many workers, and whether waivers have no effect."""
+
+    here: Path
+    workers: str = "0"
+    without_waivers: bool = False
 
 
 @dataclass
@@ -223,7 +234,7 @@ def baseline_of_session(base: Fingerprint, results: SessionResults, judge: str) 
 
 
 def build_run(
-    config: pytest.Config,
+    invocation: Invocation,
     settings: Settings,
     suites: Sequence[Suite],
     results: SessionResults,
@@ -240,7 +251,7 @@ def build_run(
     from pytest_kbrel.metrics.correlations import over_slices
 
     cases = dict(results.cases)
-    if config.getoption("runxfail", False):
+    if invocation.without_waivers:
         cases = {
             nodeid: replace(case, waiver=None) if case.waived else case for nodeid, case in cases.items()
         }
@@ -271,13 +282,13 @@ def build_run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=model,
-        environment=tuple(sorted(_environment(config, settings, results).items())),
+        environment=tuple(sorted(_environment(invocation, settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
         baseline=settings.compared_with,
         helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
-        recorded=_recorded(config, settings),
+        recorded=names_of(settings.recorded, invocation.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=all_cases <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
@@ -355,21 +366,16 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
     )
 
 
-def _recorded(config: pytest.Config, settings: Settings) -> str:
-    """Return the folders of the run that is decided again, relative to where pytest was called."""
-    return names_of(settings.recorded, config.invocation_params.dir)
-
-
 def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(config: pytest.Config, settings: Settings, results: SessionResults) -> dict[str, str]:
+def _environment(invocation: Invocation, settings: Settings, results: SessionResults) -> dict[str, str]:
     entries = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         **_versions(),
-        "workers": str(config.getoption("numprocesses", None) or 0),
+        "workers": invocation.workers,
     }
     # Of these only what has a value is recorded.
     optional = {"model_notes": "\n".join(results.notes)}
@@ -381,7 +387,7 @@ def _environment(config: pytest.Config, settings: Settings, results: SessionResu
         entries |= {"helpers_asked": str(requests), "helpers_reused": str(hits)}
     requests, hits = results.answer_counts
     if requests or results.resumed:
-        here = config.invocation_params.dir
+        here = invocation.here
         cache = NO_CACHE if settings.use_cache is None else os.path.relpath(settings.use_cache, here)
         entries |= {"answers_asked": str(requests), "answers_reused": str(hits), "answers_store": cache}
         optional |= {"answers_not_kept": results.cache_problem, "answers_resumed": results.resumed}

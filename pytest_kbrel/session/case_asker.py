@@ -1,0 +1,243 @@
+"""Asking the model about a case and deciding it: everything that is the same with pytest and without."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.evaluation.cases import Retrieval, ask_baseline_model, baseline_of, measure_noise
+from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
+from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
+from pytest_kbrel.facts.sampling import first_drawn
+from pytest_kbrel.records import (
+    Ask,
+    Attribution,
+    Case,
+    CaseResult,
+    Exchange,
+    Fact,
+    JudgeError,
+    Looks,
+    Suite,
+    Table,
+)
+from pytest_kbrel.replay.replay_pool import ReplayPool
+from pytest_kbrel.reports.responses import append_exchanges
+from pytest_kbrel.settings import RULES, Settings
+
+NO_TABLE = Table(columns=(), rows=())
+# A case asked look by look: the result at each look before the last is yielded, the last one returned. Sent
+# True, it takes no further look.
+Asking = Generator[CaseResult, bool, CaseResult]
+
+
+class CaseAsker:
+    """Asks the cases of one process. Everything heavy is made at first use."""
+
+    def __init__(
+        self, settings: Settings, *, root: Path, spool_path: Path, suites: Callable[[], Sequence[Suite]]
+    ) -> None:
+        """``root`` is the folder of the node ids, ``spool_path`` the file that the responses are added to.
+
+        ``suites`` returns all suites of the session.
+        """
+        self.settings = settings
+        self.pool = pool_for(settings)
+        self.spool_path = spool_path
+        self._root = root
+        self._retrieval = Retrieval(root, settings.judge_args)
+        self._baseline: Baseline | None = None
+        self._suites = functools.cache(suites)
+        self._measured_judge: JudgeError | None = None
+
+    def baseline(self) -> Baseline | None:
+        """Return the baseline, ``None`` without --kb-baseline."""
+        if self._baseline is None and self.settings.baseline:
+            self._baseline = read_baseline(self.settings.baseline, self._root)
+        return self._baseline
+
+    def asked(self, case: Case) -> Asking:
+        """Yield the result of a case at each look but the last, which is returned; see :data:`Asking`."""
+        from pytest_kbrel.gates import decide_case, is_decided, part_result, with_looks_told
+        from pytest_kbrel.probes import merge_chunks, part_of, parts_of, run_case
+
+        count, prompt = 0, ""
+
+        def keep(exchanges: Sequence[Exchange]) -> None:
+            nonlocal count, prompt
+            if not count:
+                prompt = self.pool.rendered(exchanges[0].ask.request, nodeid)
+            count += len(exchanges)
+            self._spool(exchanges)
+
+        if PROBES[case.probe].scored and (why := self.pool.unscorable()):
+            # The model reasons first, so its answers have no probabilities.
+            raise no_probabilities(case.probe, why)
+        # Between two looks other cases may be asked.
+        spent, started = 0.0, time.perf_counter()
+        nodeid = f"{case.suite}::{case.id}"
+        case = dataclasses.replace(case, top_k=self.settings.top_k)
+        case = self._retrieval.with_distractors(case)
+        case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
+        judge_error = self._judge_error(case)
+        if self.settings.shard is not None:
+            # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
+            self._incomparable(case, None)
+            part = part_of(case, self.settings.shard.facts_of(case))
+            errors: tuple[str, ...] = ()
+            if part.facts:
+                errors += run_case(part, functools.partial(self.pool.ask, case=nodeid), keep).errors
+                if self.settings.baseline_model:
+                    errors += ask_baseline_model(part, self.pool, self._spool).errors
+            return dataclasses.replace(
+                part_result(case, len(part.facts), errors, judge_error=judge_error),
+                requests=count,
+                prompt=prompt,
+                duration=time.perf_counter() - started,
+            )
+        looks = self.looks(case)
+        prefixes = [self._prefix(case, look) for look in looks]
+        results, bases = [], []
+        for look, asked, part in zip(looks, prefixes, parts_of(case, _news(prefixes)), strict=True):
+            results.append(run_case(part, functools.partial(self.pool.ask, case=nodeid), keep))
+            result = merge_chunks(results, asked.facts if look else ())
+            baseline, base = self.baseline(), NO_TABLE
+            if self.settings.baseline_model:
+                bases.append(ask_baseline_model(part, self.pool, self._spool))
+                answers = merge_chunks(bases, asked.facts if look else ())
+                base = answers.table
+                try:
+                    baseline = baseline_of(asked, answers, self.pool)
+                except ModelError:
+                    if look is looks[-1]:
+                        raise
+                    continue
+            decided = decide_case(
+                asked,
+                result.table,
+                result.errors,
+                baseline=baseline.case(case) if baseline is not None else None,
+                baseline_asked=baseline is not None,
+                comparisons=self._family(case.suite),
+                incomparable=self._incomparable(case, baseline),
+                another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
+                paper=baseline.paper if baseline is not None else "",
+                other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
+                picked_of=self.settings.picked_of,
+                judge_error=judge_error,
+                duration=spent + time.perf_counter() - started,
+                requests=count,
+                looks=look,
+            )
+            missing = self.pool.missing_responses(nodeid)
+            decided = dataclasses.replace(
+                with_looks_told(decided),
+                base=base,
+                prompt=prompt,
+                errors=(*decided.errors, *filter(None, [missing])),
+            )
+            if is_decided(decided) or look is looks[-1]:
+                break
+            spent += time.perf_counter() - started
+            if (yield decided):
+                break
+            started = time.perf_counter()
+        if decided.verdict == "invalid":
+            return decided
+        if self.settings.noise_floor:
+            decided = measure_noise(case, decided, self.pool)
+        return dataclasses.replace(decided, attributions=self._explained(result.explain))
+
+    def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
+        from pytest_kbrel.models.attribution import attribute
+
+        asks = [ask for pair in pairs[: self.settings.attribute] for ask in pair]
+        return tuple(attribute(self.pool.model(), ask) for ask in asks)
+
+    def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
+        from pytest_kbrel.probes.grading import is_judged
+
+        judged = is_judged(case)
+        # Also if it judged no answer of this case: a baseline names the judge of its run.
+        judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
+        writers = [self.pool.helper(text) for text in filter(None, [case.settings.writer])]
+        return incomparable(self.pool.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
+
+    def _judge_error(self, case: Case) -> JudgeError | None:
+        """Return the error of the judge of a case; ``None`` where rules judge, or no labels are given."""
+        from pytest_kbrel.facts.judge_labels import read_labels
+        from pytest_kbrel.probes.grading import is_judged
+
+        if case.judge == RULES or case.judge != self.settings.judge or not is_judged(case):
+            return None
+        if self.settings.judge_labels is None:
+            return self.pool.recorded_judge_error()
+        if self._measured_judge is None:
+            labelled = read_labels(self.settings.judge_labels)
+            ask = functools.partial(self.pool.ask, case=ASKED_FOR)
+            try:
+                self._measured_judge = measure_judge_error(labelled, case.judge, ask)
+            except ModelError as error:
+                # A recorded run has other cases that can be decided.
+                if self.settings.from_run is None:
+                    self.pool.unusable = self.pool.unusable or str(error)
+                raise
+        return self._measured_judge
+
+    def close(self) -> None:
+        """Free the models."""
+        self.pool.close()
+        self._retrieval.close()
+
+    def _family(self, suite: str) -> int:
+        """Return m of a suite; of a test in Python, which has none, that of all suites of the session."""
+        families = {of.path: family_size(of) for of in self._suites()}
+        return max(families.get(suite, sum(families.values())), 1)
+
+    def looks(self, case: Case) -> tuple[Looks | None, ...]:
+        """Return the looks at a case, ``None`` alone where it is asked at once; a replay has those recorded.
+
+        A budget is shared out beforehand, to all cases of the suites by their facts.
+        """
+        from pytest_kbrel.gates import planned_looks
+
+        if not self.settings.until_decided:
+            return (None,)
+        facts = len(case.facts)
+        if self.settings.budget is not None:
+            total = sum(len(of.facts) for suite in self._suites() for of in suite.cases)
+            facts = min(facts, max(facts * self.settings.budget // max(total, facts), 1))
+        looks = planned_looks(case, facts)
+        return looks[: self.pool.recorded_looks(f"{case.suite}::{case.id}") or len(looks)]
+
+    def _prefix(self, case: Case, look: Looks | None) -> Case:
+        if look is None or look.asked == len(case.facts):
+            return case
+        return dataclasses.replace(case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster))
+
+    def _spool(self, exchanges: Sequence[Exchange]) -> None:
+        try:
+            append_exchanges(self.spool_path, exchanges)
+        except OSError as error:
+            raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
+    """Return the facts that each of these growing parts of a case adds to the one before."""
+    news, asked = [], set[str]()
+    for prefix in prefixes:
+        news.append(tuple(fact for fact in prefix.facts if fact.id not in asked))
+        asked |= {fact.id for fact in prefix.facts}
+    return news
+
+
+def pool_for(settings: Settings) -> ModelPool:
+    """Return the model pool for these settings: real models, or a recorded run."""
+    return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.recorded)

@@ -1,0 +1,14 @@
+"""Words of flags and node ids that pytest's plugin reads in every run, and other rooms as well."""
+
+from __future__ import annotations
+
+SUITE_SUFFIX = ".kb.yaml"
+# The value of --kb-use-cache for no cache.
+NO_CACHE = "off"
+# The values of --kb-until-decided for no budget, and for asking everything.
+NO_BUDGET, ASK_ALL = "all", "off"
+
+
+def in_suite(nodeid: str) -> bool:
+    """Return True if a node id is that of a suite or of an item in one."""
+    return nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)
