@@ -253,11 +253,6 @@ ROOMS: dict[str, Room] = {
         "facts to questions, responses to outcomes, per probe",
         "catalogue errors judges metrics records",
     ),
-    "cli": Room(
-        "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts gates judges metrics models "
-        "printing records reports resources serialization stats suites",
-    ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
         "baselines catalogue errors facts gates metrics models probes records settings stats",
@@ -273,8 +268,14 @@ ROOMS: dict[str, Room] = {
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
-        "__init__ baselines catalogue errors evaluation facts gates metrics models probes records replay "
-        "reports serialization settings words",
+        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models probes records "
+        "replay reports serialization settings suites words",
+    ),
+    "cli": Room(
+        "the command kbrel, a module a subcommand",
+        "__init__ baselines bounds catalogue errors facts gates judges metrics models "
+        "printing records replay reports resources serialization session stats suites",
+        "junitparser",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

@@ -25,7 +25,6 @@ from pytest_kbrel.baselines import (
     baseline_directory,
     changed_labels,
     commit_of,
-    listed_differences,
     measured_floor,
     write_baseline,
 )
@@ -56,6 +55,7 @@ from pytest_kbrel.session.run_builder import (
     baseline_of_session,
     build_run,
     decide_aggregates,
+    finished,
     join_responses,
     sharded_run,
     without_figures,
@@ -412,15 +412,8 @@ class Recorder:
         # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
         model = None if self._mixed else self._model
         run = build_run(self._invocation, self._settings, self._suites, self._results, model)
-        if (baseline := self._compared_with()) is not None:
-            run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
-        return replace(
-            run,
-            shard=self._shard,
-            problems=tuple(self._problems),
-            complete=run.complete and not self._problems,
-            exit_status=int(session.exitstatus),
-        )
+        run = replace(run, shard=self._shard)
+        return finished(run, self._compared_with(), self._problems, exit_status=int(session.exitstatus))
 
 
 def blessed_lines(

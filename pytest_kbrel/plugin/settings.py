@@ -30,7 +30,8 @@ from pytest_kbrel.records import Shard, ShardBy
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import PREVIOUS
-from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.session.recorded_settings import recorded_values, until_decided
+from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import ASK_ALL, NO_BUDGET, NO_CACHE, SUITE_SUFFIX
 
 if TYPE_CHECKING:
@@ -196,10 +197,8 @@ def _limit(config: pytest.Config) -> int | float | None:
 
 def _until_decided(text: str, origin: str) -> dict[str, Any]:
     """Return the settings ``until_decided`` and ``budget``."""
-    if text in ("", ASK_ALL):
-        return {"until_decided": False, "budget": None}
     try:
-        return {"until_decided": True, "budget": None if text == NO_BUDGET else LIMIT.integer(text)}
+        return until_decided(text)
     except ValueError:
         raise pytest.UsageError(
             f"{origin}: found {shown(text)}; allowed: {LIMIT}, the most facts to ask, {NO_BUDGET} or "
@@ -266,14 +265,23 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         run = read_runs(settings.recorded)
     except KbrelError as error:
         raise pytest.UsageError(f"--kb-from-run: {error}") from None
-    settings = replace(
+    try:
+        values = recorded_values(run)
+    except ValueError as error:
+        what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
+        raise pytest.UsageError(printable(what)) from None
+    labels = values.pop("recorded_labels")
+    same = is_explicit(config, "judge") is False or settings.judge == values["judge"]
+    kept = {name for name in ("judge", "limit", "seed", "picked_of") if is_explicit(config, name)}
+    if is_explicit(config, "judge_args") or (not same and settings.judge_args):
+        kept.add("judge_args")
+    if is_explicit(config, "until_decided"):
+        kept |= {"until_decided", "budget"}
+    if not is_explicit(config, "judge_labels"):
+        values |= {"judge_labels": None, "recorded_labels": labels if same else ""}
+    return replace(
         settings,
-        model=run.setting("model") or run.model.spec,
-        model_args=run.setting("model_args"),
-        device=run.setting("device") or "auto",
-        dtype=run.setting("dtype") or "auto",
-        batch_size=run.setting("batch_size") or "auto",
-        apply_chat_template=run.setting("apply_chat_template") == "true",
+        **{name: value for name, value in values.items() if name not in kept},
         attribute=0,
         noise_floor=False,
         shard=None,
@@ -281,30 +289,6 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         plan=False,
         output_path=_output(config, settings.output_path, settings.recorded),
     )
-    if not is_explicit(config, "judge"):
-        settings = replace(settings, judge=run.setting("judge") or RULES)
-    same = settings.judge == run.setting("judge")
-    if not is_explicit(config, "judge_args") and (same or not settings.judge_args):
-        settings = replace(settings, judge_args=run.setting("judge_args"))
-    if not is_explicit(config, "judge_labels"):
-        labels = run.setting("judge_labels") if settings.judge == run.setting("judge") else ""
-        settings = replace(settings, judge_labels=None, recorded_labels=labels)
-    if not is_explicit(config, "until_decided"):
-        recorded = _until_decided(run.setting("until_decided"), f"--kb-from-run: {run.folder}")
-        settings = replace(settings, **recorded)
-    limit, seed, picked_of = (run.setting(name) for name in ("limit", "seed", "picked_of"))
-    try:
-        if picked_of and not is_explicit(config, "picked_of"):
-            settings = replace(settings, picked_of=CANDIDATES.integer(picked_of))
-        settings = replace(settings, top_k=TOP_K.integer(run.setting("top_k") or "0"))
-        if not is_explicit(config, "limit"):
-            settings = replace(settings, limit=limit_value(limit) if limit else None)
-        if not is_explicit(config, "seed"):
-            settings = replace(settings, seed=FLAG_SEED.integer(seed) if seed else None)
-        return settings
-    except ValueError as error:
-        what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
-        raise pytest.UsageError(printable(what)) from None
 
 
 def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:

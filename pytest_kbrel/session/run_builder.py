@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
-from pytest_kbrel.baselines import Baseline, another_tokenizer, commit_of, incomparable, session_baseline
+from pytest_kbrel.baselines import (
+    Baseline,
+    another_tokenizer,
+    commit_of,
+    incomparable,
+    listed_differences,
+    session_baseline,
+)
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
@@ -292,6 +299,15 @@ def build_run(
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=all_cases <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
+
+
+def finished(run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int) -> Run:
+    """Return a run with what it was compared with, its problems and pytest's exit status."""
+    problems = tuple(problems)
+    if baseline is not None:
+        run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
+    complete = run.complete and not problems
+    return replace(run, problems=problems, complete=complete, exit_status=exit_status)
 
 
 def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> ShardedRun | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from xml.etree import ElementTree
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
+from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import GATE, MODEL, ONE, OVERCONFIDENT, RELATIONS, RENAMED, facts_file, one_line
 
@@ -84,6 +86,35 @@ def test_merged_shards_are_the_run_without_shards(pytester, mini_suite, shards, 
     assert merged.ret == whole.ret
     assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
     assert "shard" not in contents(pytester.path / "merged")[0]
+
+
+def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, capsys):
+    mini_suite(ALL, facts_file(RENAMED))
+    pytester.runpytest(*GATE, "--kb-baseline-update=old")
+    mini_suite(ALL)
+    flags = (OVERCONFIDENT, "suites", "--kb-baseline=old", "--kb-output-path=whole", "--junitxml=whole.xml")
+    whole = pytester.runpytest(*flags)
+    folders = shards(2, model=OVERCONFIDENT)
+    capsys.readouterr()
+    output = ("--baseline=old", "--output=merged", "--junitxml=merged.xml")
+    assert main(["merge", *folders, *output]) == whole.ret
+    assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
+    assert "reports written to merged" in capsys.readouterr().out
+    assert junit_of("merged.xml") == junit_of("whole.xml")
+    assert main(["merge", *folders, *output]) == 2
+    assert "merged: holds a report" in capsys.readouterr().err
+    assert main(["merge", *folders, "--output=1", "--force"]) == 2
+
+
+def junit_of(path):
+    """Return the cases of a JUnit file: name and place, what became of each, and its properties."""
+    return {
+        (case.get("classname"), case.get("name")): (
+            [part.tag for part in case if part.tag != "properties"],
+            {of.get("name"): of.get("value") for of in case.iter("property")},
+        )
+        for case in ElementTree.parse(path).iter("testcase")
+    }
 
 
 @pytest.mark.slow

@@ -1,0 +1,166 @@
+"""Merging recorded shards without pytest: every case is decided on what they recorded, and reported."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_kbrel.baselines import Baseline, check_published
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.records import Case, CaseResult, Run, Suite
+from pytest_kbrel.replay.joined import read_runs, runs_in
+from pytest_kbrel.replay.recorded_run import RecordedRun
+from pytest_kbrel.session.case_asker import CaseAsker
+from pytest_kbrel.session.recorded_settings import recorded_values
+from pytest_kbrel.session.run_builder import (
+    Invocation,
+    SessionResults,
+    baseline_of_session,
+    build_run,
+    decide_aggregates,
+    finished,
+    join_responses,
+    write_reports,
+)
+from pytest_kbrel.settings import Settings
+from pytest_kbrel.words import in_suite
+
+
+def merge(
+    folders: Sequence[Path], output: Path, *, root: Path, baseline: str = "", strict: bool = False
+) -> tuple[Run, Settings]:
+    """Decide the run recorded in ``folders`` and write its reports to ``output``; return it and its settings.
+
+    ``root`` is the folder in which the paths of the suites begin, ``baseline`` what to compare with, in place
+    of the recorded baseline model. With ``strict``, inconclusive cases fail. Raises :class:`KbrelError` for
+    shards that are not one run, suites that are not there, and cases of tests in Python.
+    """
+    folders = tuple(run for folder in folders for run in runs_in(folder))
+    recorded = read_runs(folders)
+    settings = _settings(recorded, folders, output, baseline, strict=strict)
+    suites = _suites(recorded, root, settings)
+    results = SessionResults()
+    with tempfile.TemporaryDirectory(prefix="kbrel-") as parts:
+        spool = Path(parts) / "main.jsonl"
+        asker = CaseAsker(settings, root=root, spool_path=spool, suites=lambda: suites)
+        try:
+            compared = _decide(asker, suites, recorded, results)
+        finally:
+            asker.close()
+        return _reported(settings, suites, recorded, results, compared, Path(parts)), settings
+
+
+def _settings(
+    recorded: RecordedRun, folders: Sequence[Path], output: Path, baseline: str, *, strict: bool
+) -> Settings:
+    try:
+        values = recorded_values(recorded)
+    except ValueError as error:
+        raise KbrelError(f"{recorded.folder}: the recorded settings: {error}") from None
+    base = recorded.setting("baseline_model") if recorded.base is not None and not baseline else ""
+    return with_specs(
+        Settings(
+            **values,
+            attribute=0,
+            baseline=baseline,
+            baseline_update=None,
+            baseline_model=base,
+            inconclusive="fail" if strict else "warn",
+            output_path=output,
+            use_cache=None,
+            from_run=folders[0],
+            joined=tuple(folders[1:]),
+            today=datetime.date.today(),
+            run=os.urandom(8).hex(),
+        )
+    )
+
+
+def _suites(recorded: RecordedRun, root: Path, settings: Settings) -> list[Suite]:
+    from pytest_kbrel.suites import load_suite
+
+    if others := sorted(case for case in recorded.cases if not in_suite(case)):
+        raise KbrelError(
+            f"{recorded.folder}: {others[0]} is the case of a test in Python, which only pytest can run; "
+            "allowed: cases of suites, or pytest with --kb-from-run"
+        )
+    paths = sorted({case.partition("::")[0] for case in recorded.cases})
+    return [
+        load_suite(
+            root / path,
+            nodeid_path=path,
+            limit=settings.limit,
+            seed=settings.seed,
+            judge=settings.judge,
+            today=settings.today,
+        )
+        for path in paths
+    ]
+
+
+def _decide(
+    asker: CaseAsker, suites: Sequence[Suite], recorded: RecordedRun, results: SessionResults
+) -> Baseline | None:
+    """Decide all recorded cases and the aggregates over them; return what they are compared with."""
+    settings, baseline = asker.settings, asker.baseline()
+    cases = {f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases}
+    if baseline is not None and baseline.paper:
+        check_published(baseline, settings.baseline, [case.id for case in cases.values()])
+    over = {f"{suite.path}::{aggregate.id}" for suite in suites for aggregate in suite.aggregates}
+    for nodeid in sorted(recorded.cases - over):
+        results.expected[nodeid] = None
+        if nodeid not in cases:
+            results.failures[nodeid] = "the suite has no such case any more"
+            continue
+        try:
+            results.add(nodeid, _decided(asker, cases[nodeid]))
+        except KbrelError as error:
+            results.failures[nodeid] = str(error)
+    results.add_help(asker.pool.helpers(), *asker.pool.new_helper_counts())
+    results.notes |= dict.fromkeys(asker.pool.notes())
+    if (base := asker.pool.base()) is not None:
+        baseline = baseline_of_session(base, results, settings.judge)
+    for _, result in decide_aggregates(
+        suites,
+        results,
+        model=recorded.model,
+        baseline=baseline,
+        judge=settings.judge,
+        picked_of=settings.picked_of,
+    ):
+        results.add(result.nodeid, result)
+    return baseline
+
+
+def _decided(asker: CaseAsker, case: Case) -> CaseResult:
+    asking = asker.asked(case)
+    try:
+        while True:
+            next(asking)
+    except StopIteration as stop:
+        result: CaseResult = stop.value
+        return result
+
+
+def _reported(
+    settings: Settings,
+    suites: Sequence[Suite],
+    recorded: RecordedRun,
+    results: SessionResults,
+    compared: Baseline | None,
+    parts: Path,
+) -> Run:
+    from pytest_kbrel.gates import silent_suites
+
+    run = build_run(Invocation(here=Path.cwd()), settings, suites, results, recorded.model)
+    problems = (
+        *silent_suites(results.cases.values()),
+        *join_responses(run, parts, settings.output_path),
+    )
+    fails = any(case.verdict in settings.failing and not case.waived for case in run.cases)
+    run = finished(run, compared, problems, exit_status=int(fails or bool(problems)))
+    return write_reports(run, settings.output_path)

@@ -1,0 +1,41 @@
+"""Settings of a recorded run, as a run that decides it again takes them over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_kbrel.bounds import CANDIDATES, FLAG_SEED, LIMIT, TOP_K, limit_value
+from pytest_kbrel.replay.recorded_run import RecordedRun
+from pytest_kbrel.settings import RULES
+from pytest_kbrel.words import ASK_ALL, NO_BUDGET
+
+
+def recorded_values(run: RecordedRun) -> dict[str, Any]:
+    """Return the recorded settings by their names in ``Settings``; those that hold of a model's answers.
+
+    Raises ``ValueError`` where one of them is not allowed.
+    """
+    limit, seed, picked_of = (run.setting(name) for name in ("limit", "seed", "picked_of"))
+    return {
+        "model": run.setting("model") or run.model.spec,
+        "model_args": run.setting("model_args"),
+        "device": run.setting("device") or "auto",
+        "dtype": run.setting("dtype") or "auto",
+        "batch_size": run.setting("batch_size") or "auto",
+        "apply_chat_template": run.setting("apply_chat_template") == "true",
+        "judge": run.setting("judge") or RULES,
+        "judge_args": run.setting("judge_args"),
+        "recorded_labels": run.setting("judge_labels"),
+        "top_k": TOP_K.integer(run.setting("top_k") or "0"),
+        "limit": limit_value(limit) if limit else None,
+        "seed": FLAG_SEED.integer(seed) if seed else None,
+        **({"picked_of": CANDIDATES.integer(picked_of)} if picked_of else {}),
+        **until_decided(run.setting("until_decided")),
+    }
+
+
+def until_decided(text: str) -> dict[str, Any]:
+    """Return the settings ``until_decided`` and ``budget`` that --kb-until-decided states."""
+    if text in ("", ASK_ALL):
+        return {"until_decided": False, "budget": None}
+    return {"until_decided": True, "budget": None if text == NO_BUDGET else LIMIT.integer(text)}
