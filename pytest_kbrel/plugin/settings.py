@@ -177,8 +177,9 @@ def _batch_size(config: pytest.Config) -> str:
 
 
 def _shard(config: pytest.Config) -> Shard | None:
-    ways: list[ShardBy] = ["fact", "case"]
-    by = _read(config, "shard_by", lambda text: ways[ways.index(text)], "fact or case", ways)
+    words = ["fact", "case"]
+    word = _read(config, "shard_by", lambda text: words[words.index(text)], "fact or case", words)
+    by: ShardBy = "case" if word == "case" else "fact"
     if not (text := text_of(config, "shard")):
         return None
     try:
@@ -271,7 +272,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
         raise pytest.UsageError(printable(what)) from None
     labels = values.pop("recorded_labels")
-    same = is_explicit(config, "judge") is False or settings.judge == values["judge"]
+    same = not is_explicit(config, "judge") or settings.judge == values["judge"]
     kept = {name for name in ("judge", "limit", "seed", "picked_of") if is_explicit(config, name)}
     if is_explicit(config, "judge_args") or (not same and settings.judge_args):
         kept.add("judge_args")

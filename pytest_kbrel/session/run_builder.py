@@ -31,6 +31,7 @@ from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
     AggregateCase,
+    Case,
     CaseKind,
     CaseResult,
     Fingerprint,
@@ -321,7 +322,8 @@ def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> Shar
 def _digest(suite: Suite) -> str:
     """Return a sha256 of all that a suite asks, and how it decides."""
     digest = hashlib.sha256()
-    for case in (*suite.cases, *suite.aggregates):
+    cases: list[Case | AggregateCase] = [*suite.cases, *suite.aggregates]
+    for case in cases:
         # Whether a waiver has expired may change at midnight.
         digest.update(dumps_compact(replace(case, waivers=())).encode() + b"\n")
     return digest.hexdigest()
