@@ -12,7 +12,17 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import GATE, MODEL, ONE, OVERCONFIDENT, RELATIONS, RENAMED, facts_file, one_line
+from tests.plugin.conftest import (
+    GATE,
+    KNOWS,
+    MODEL,
+    ONE,
+    OVERCONFIDENT,
+    RELATIONS,
+    RENAMED,
+    facts_file,
+    one_line,
+)
 
 # All that is asked of a fact with what other facts of its case hold: wrong answers, examples, controls.
 ALL = """\
@@ -104,6 +114,22 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     assert main(["merge", *folders, *output]) == 2
     assert "merged: holds a report" in capsys.readouterr().err
     assert main(["merge", *folders, "--output=1", "--force"]) == 2
+
+
+def test_judge_and_baseline_model_are_asked_in_the_shards_only(
+    pytester, mini_suite, shards, openai_server, judge
+):
+    mini_suite(ALL, facts_file(RENAMED))
+    openai_server.say = lambda text: "incorrect" if "Tokyo" in text else "correct"
+    flags = (f"--kb-baseline-model={KNOWS}", *judge)
+    pytester.runpytest(OVERCONFIDENT, "suites", *flags, "--kb-output-path=whole")
+    folders = shards(3, *flags, model=OVERCONFIDENT)
+    asked = len(openai_server.calls)
+    pytester.runpytest("suites", "--kb-output-path=merged", "--kb-from-run", *folders)
+    assert main(["merge", *folders, "--output=command"]) in (0, 1)
+    assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
+    assert contents(pytester.path / "command") == contents(pytester.path / "whole")
+    assert len(openai_server.calls) == asked
 
 
 def junit_of(path):
