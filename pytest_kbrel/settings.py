@@ -62,6 +62,8 @@ class Settings:
     # Recorded runs that are joined with it, since each is a shard.
     joined: tuple[Path, ...] = ()
     plan: bool = False
+    # Where the requests are written that would be asked.
+    export_requests: Path | None = None
     prices: tuple[float, float] | None = None
     noise_floor: bool = False
     baseline_model: str = ""

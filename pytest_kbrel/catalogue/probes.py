@@ -286,7 +286,7 @@ RELIABILITY = Probe(
         "retrieval": Setting(
             help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
             plain=("tfidf",),
-            not_from=("scripted", "vllm"),
+            not_from=("answers", "scripted", "vllm"),
             default=ReliabilitySettings().retrieval,
         ),
         "example_style": _STYLE,

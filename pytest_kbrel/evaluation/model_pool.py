@@ -6,11 +6,13 @@ import dataclasses
 import functools
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import registry
+from pytest_kbrel.models.answers import ANSWERS, MISSING
 from pytest_kbrel.models.base import Model, Replanned, Spec
 from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel, new_counts
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
@@ -35,6 +37,9 @@ class ModelPool:
         self._helpers: dict[str, CachingModel] = {}
         self._failed: set[str] = set()
         self._load_seconds = 0.0
+        # Requests to the run's own models by case, and those that a file of answers does not answer.
+        self._requests: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._again: DeduplicatingModel | None = None
         self._cache = CacheSession(settings.use_cache, settings.run)
         # The error of a model that all cases need, which cannot be opened or asked.
@@ -49,7 +54,11 @@ class ModelPool:
             if to not in self._askers:
                 model = self._cache.wrap(self._opened(to)) if to in _OWN else self._helper(to)
                 self._askers[to] = DeduplicatingModel(model)
-            return self._askers[to].ask(requests)
+            responses = self._askers[to].ask(requests)
+            if to in _OWN:
+                self._requests[case] += len(responses)
+                self._missing[case] += responses.count(MISSING)
+            return responses
         except ModelError as error:
             if to in _OWN:
                 self._note_unusable(error)
@@ -216,8 +225,19 @@ class ModelPool:
         return None
 
     def missing_responses(self, case: str) -> str:
-        """Return which responses of a case a recorded run lacks, in words; empty with real models."""
-        return ""
+        """Return how many requests of a case a file of answers does not answer, in words; empty if all are.
+
+        Models that are asked answer all.
+        """
+        missing = self._missing[case]
+        if not missing:
+            return ""
+        return (
+            f"{missing} of {self._requests[case]} requests of this case have no answer in "
+            f"{self._settings.model.strip()}: type this command with --kb-export-requests=FILE to have them "
+            "written, and then give a folder with the answers of all rounds (--kb-model=answers/FOLDER); "
+            "allowed: the suites, facts and arguments with which the requests were written"
+        )
 
     def close(self) -> None:
         """Free the models and close the cache."""
@@ -272,6 +292,11 @@ def helper_spec(text: str, judge_args: str) -> Spec:
 
     Raises ``ModelError`` if it is wrong.
     """
+    if registry.backend_of(text) is ANSWERS:
+        raise ModelError(
+            f"found {text}, and what a helper model is asked is not written to a file; allowed: a model that "
+            "can be asked"
+        )
     return registry.read_spec(text, registry.args_for(text, judge_args))
 
 

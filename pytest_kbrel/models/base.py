@@ -41,7 +41,8 @@ class Model(Protocol):
     batches of responses with their requests' positions, in any order. ``rendered(request)`` returns the
     prompt as the model reads it, ``replanned()`` the same model with batches of another size. ``unscorable``
     says why it can score no answer, ``engine`` how it computes; ``notes`` are sentences for readers of its
-    figures, ``files`` is the record of the files that it was read from.
+    figures, ``files`` is the record of the files that it was read from. ``is_storable`` is False where its
+    responses are on this machine already, and are not put into a store.
     """
 
     def describe(self) -> Fingerprint:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.arguments import join_args, parse_args
 from pytest_kbrel.models.base import Backend, Model, Spec
 from pytest_kbrel.models.hf.backend import HF
@@ -18,7 +19,7 @@ from pytest_kbrel.models.vllm import VLLM
 if TYPE_CHECKING:
     from pytest_kbrel.models.token_counting import TokenCounter
 
-BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, SCRIPTED)}
+BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)}
 """All backends by name; importing them loads no model's package."""
 
 

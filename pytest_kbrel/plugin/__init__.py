@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # Without a model or a recorded run these have no effect, so they are an error on the command line.
 _NEED_A_MODEL = {
-    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
+    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices"),
+    "export_requests",
 }
 
 
@@ -39,7 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
         read_settings(config)
     if options.is_listing_only(config):
         return
-    if options.is_planning(config):
+    if options.is_exporting(config):
+        from pytest_kbrel.plugin.export import start_export
+
+        start_export(config)
+    elif options.is_planning(config):
         from pytest_kbrel.plugin.activation import start_plan
 
         start_plan(config)
@@ -68,7 +73,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Register the run in the cache if it uses models, before the controller takes the lock."""
-    if not (options.is_listing_only(session.config) or options.is_planning(session.config)):
+    config = session.config
+    if not (options.is_listing_only(config) or options.is_planning(config) or options.is_exporting(config)):
         fixtures.register_run(session)
 
 

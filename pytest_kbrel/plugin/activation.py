@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
+from pytest_kbrel.models.answers import AnswersSpec
 from pytest_kbrel.models.registry import gives_answer_probabilities, gpus_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
@@ -20,7 +22,7 @@ from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
 from pytest_kbrel.plugin.xdist import Distribution
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Case
+from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.words import in_suite
@@ -82,37 +84,37 @@ def start_plan(config: pytest.Config) -> None:
         baseline = check(config, settings)
     except KbrelError as error:
         raise pytest.UsageError(str(error)) from None
-    _stay_in_one_process(config)
+    if isinstance(settings.own_specs[0], AnswersSpec):
+        raise pytest.UsageError(
+            f"--kb-plan: nothing is asked of {settings.model}, so there is nothing to plan; allowed: the "
+            "model that is to answer, openai/NAME"
+        )
+    stay_in_one_process(config)
     let_threads_sleep()
     config.pluginmanager.register(Planner(config, settings, baseline), "kbrel-planner")
 
 
-def _stay_in_one_process(config: pytest.Config) -> None:
+def stay_in_one_process(config: pytest.Config) -> None:
     """Keep xdist, which is configured later, from starting workers."""
     for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
         if hasattr(config.option, name):
             setattr(config.option, name, value)
 
 
-class Planner:
-    """pytest plugin that plans the collected cases."""
+class DryPlugin(abc.ABC):
+    """pytest plugin that does something else with the collected cases than to run them."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._baseline = baseline
-        self._plan: Plan | None = None
 
-    def pytest_report_header(self) -> list[str]:
-        """Return the model of the plan, and remarks about model arguments without effect."""
-        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
-        notes = [one_line(note, 500) for note in spec_notes(self._settings)]
-        plan = f"plan for model {self._settings.model}{judge}; nothing is run"
-        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
+    @abc.abstractmethod
+    def use(self, cases: list[Case], suites: list[Suite]) -> None:
+        """Use the selected cases, at least one; raises ``KbrelError``."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Plan the selected cases; pytest itself reports suites that could not be collected."""
+        """Use the selected cases; pytest itself reports suites that could not be collected."""
         if session.testsfailed and not self._config.option.continue_on_collection_errors:
             return
         items = [item for item in session.items if in_suite(item.nodeid)]
@@ -120,7 +122,11 @@ class Planner:
         if not cases:
             return
         try:
-            self._plan = self._planned([item.nodeid for item in items], cases)
+            suites = suites_of(self._config, [item.nodeid for item in items], self._settings)
+            if is_explicit(self._config, "judge_args"):
+                check_args(self._settings, suites)
+            check_cases(self._settings, cases)
+            self.use(cases, suites)
         except KbrelError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -130,6 +136,22 @@ class Planner:
         if session.testsfailed and not self._config.option.continue_on_collection_errors:
             return None
         return True
+
+
+class Planner(DryPlugin):
+    """pytest plugin that plans the collected cases."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+        super().__init__(config, settings)
+        self._baseline = baseline
+        self._plan: Plan | None = None
+
+    def pytest_report_header(self) -> list[str]:
+        """Return the model of the plan, and remarks about model arguments without effect."""
+        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        notes = [one_line(note, 500) for note in spec_notes(self._settings)]
+        plan = f"plan for model {self._settings.model}{judge}; nothing is run"
+        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
@@ -141,15 +163,12 @@ class Planner:
         for line in plan_lines(self._plan):
             terminalreporter.write_line(printable(line))
 
-    def _planned(self, nodeids: list[str], cases: list[Case]) -> Plan:
+    def use(self, cases: list[Case], suites: list[Suite]) -> None:
+        """Plan the cases."""
         from pytest_kbrel.planning.gate_power import power_of_gates
         from pytest_kbrel.planning.plan import make_plan
 
         settings, baseline = self._settings, self._baseline
-        suites = suites_of(self._config, nodeids, settings)
-        if is_explicit(self._config, "judge_args"):
-            check_args(settings, suites)
-        check_cases(settings, cases)
         families = {suite.path: family_size(suite) for suite in suites}
 
         def powers_of(dry_run: DryRun) -> tuple[GatePower, ...]:
@@ -163,4 +182,4 @@ class Planner:
                 probabilities=gives_answer_probabilities(settings.own_specs[0]),
             )
 
-        return make_plan(cases, settings, baseline, powers_of, families)
+        self._plan = make_plan(cases, settings, baseline, powers_of, families)

@@ -63,6 +63,11 @@ def is_planning(config: pytest.Config) -> bool:
     return is_on(config, "plan")
 
 
+def is_exporting(config: pytest.Config) -> bool:
+    """Return True if the requests of the run are only written to a file (--kb-export-requests)."""
+    return bool(text_of(config, "export_requests"))
+
+
 def is_explicit(config: pytest.Config, name: str) -> bool:
     """Return True if a flag is given, on the command line or in ``addopts``."""
     return config.getoption(_flag(name).ini, None) is not None
@@ -204,7 +209,8 @@ FLAGS = (
         names_file=True,
         metavar="SPEC",
         help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
-        "one on a server, scripted/FILE for a script that plays one, "
+        "one on a server, answers/FILE for answers made elsewhere (see --kb-export-requests), "
+        "scripted/FILE for a script that plays one, "
         "'reference' for the embedded one, 'reference:NAME' for candidates "
         "(overconfident, gullible, int4, int3, pruned)",
     ),
@@ -280,6 +286,13 @@ FLAGS = (
         name="plan",
         switch=True,
         help="Say what would run (calls, tokens, time, cost, what each gate could find) and run nothing",
+    ),
+    Flag(
+        name="export_requests",
+        names_file=True,
+        metavar="FILE",
+        help="Write what would be asked of openai/NAME, or what answers/FILE leaves open, as the input file "
+        "of a batch (JSON Lines, for OpenAI's batch service or vllm run-batch), and stop",
     ),
     Flag(
         name="prices",

@@ -14,6 +14,7 @@ from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.judge_labels import read_labels
 from pytest_kbrel.models import attribution
+from pytest_kbrel.models.answers import AnswersSpec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.registry import (
@@ -143,6 +144,11 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(
             "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
             "with the baseline"
+        )
+    if settings.noise_floor and settings.model_spec and isinstance(settings.model_spec.spec, AnswersSpec):
+        raise pytest.UsageError(
+            f"--kb-noise-floor: found with {settings.model}, whose answers are the same however often they "
+            "are read; allowed: a model that can be asked twice"
         )
     if is_on_command_line(config, "from_run") and not settings.from_run and not is_explicit(config, "model"):
         raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")

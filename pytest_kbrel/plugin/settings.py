@@ -83,7 +83,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         apply_chat_template=is_on(config, "apply_chat_template"),
         judge=text_of(config, "judge"),
         judge_args=text_of(config, "judge_args"),
-        judge_labels=_judge_labels(config),
+        judge_labels=_path(config, "judge_labels"),
         attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=text_of(config, "baseline"),
         baseline_update=_update_name(config),
@@ -98,6 +98,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         use_cache=_cache(config),
         **_from_run(config),
         plan=is_on(config, "plan"),
+        export_requests=_path(config, "export_requests"),
         prices=_prices(config),
         noise_floor=is_on(config, "noise_floor"),
         baseline_model=text_of(config, "baseline_model"),
@@ -145,8 +146,8 @@ def _from_run(config: pytest.Config) -> dict[str, Any]:
     return {"from_run": first, "joined": tuple(others)}
 
 
-def _judge_labels(config: pytest.Config) -> Path | None:
-    text = text_of(config, "judge_labels")
+def _path(config: pytest.Config, name: str) -> Path | None:
+    text = text_of(config, name)
     return config.invocation_params.dir / Path(text).expanduser() if text else None
 
 
@@ -245,6 +246,7 @@ _NEEDS_MODEL = {
     "top_k": "a model is asked",
     "plan": "a run is planned",
     "shard": "a model is asked",
+    "export_requests": "requests are written",
 }
 
 
@@ -288,6 +290,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         shard=None,
         baseline_model=_base(config, settings, run),
         plan=False,
+        export_requests=None,
         output_path=_output(config, settings.output_path, settings.recorded),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,9 +30,6 @@ class ReplayPool(ModelPool):
         self._recorded_helpers: dict[str, Fingerprint] = {}
         # Recorded responses of helper models, and how many of them were reported.
         self._helper_responses = self._reported_responses = 0
-        # Requests to the run's own models by case, and those without a recorded response.
-        self._requests: Counter[str] = Counter()
-        self._missing: Counter[str] = Counter()
 
     def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
         """Return one response for each request, in order: a failure where the model's is not recorded.

@@ -37,7 +37,7 @@ class CacheSession:
         Raises :class:`ModelError` if a server gives no answer to what tells its model from another.
         """
         store, own_journal = None, None
-        if self._folder is not None:
+        if self._folder is not None and getattr(model, "is_storable", True):
             with contextlib.ExitStack() as stack:
                 try:
                     store = Store(self._folder)

@@ -6,9 +6,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any
+from typing import Any, Protocol
 
 import openai
 
@@ -16,7 +16,7 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.chat import ThoughtMarks, marks_in, marks_of, messages_of, text_of
 from pytest_kbrel.models.openai.client import Connection, Post, excerpt, refuses
-from pytest_kbrel.models.openai.http import limits_for
+from pytest_kbrel.models.openai.http import Limits, limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     Failed,
@@ -46,17 +46,36 @@ _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it 
 _TOKEN_BYTES = 4_000
 
 
+class Replies(Protocol):
+    """Source of replies; :class:`Connection` is the one that asks a server."""
+
+    repeats_key: bool
+
+    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
+        """Return the JSON of the reply to what ``call`` posts, as builtins, or why there is none."""
+        ...
+
+    def about(self) -> str:
+        """Return what is said of the model apart from its replies."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held."""
+        ...
+
+
 class OpenAIModel:
     """Model queried through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
     Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to continue. A model
     that thinks before it answers gets no stop strings and room for its thought, since a server has one limit
-    for both. ``served`` are the model names and system fingerprints of the replies so far.
+    for both. ``served`` are the model names and system fingerprints of the replies so far. ``replies`` takes
+    the place of the server.
     """
 
-    def __init__(self, spec: OpenAISpec) -> None:
+    def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self._connection = Connection(spec)
+        self._connection = replies or Connection(spec)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
         self._takes_stops = True

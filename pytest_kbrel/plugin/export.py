@@ -1,0 +1,176 @@
+"""Requests of a run written to the input file of a batch, with --kb-export-requests; nothing is decided."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.evaluation.cases import Retrieval
+from pytest_kbrel.evaluation.model_pool import ModelPool
+from pytest_kbrel.models.answers import PREFIX, to_export
+from pytest_kbrel.models.answers.files import request_line
+from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
+from pytest_kbrel.plugin.options import is_active
+from pytest_kbrel.plugin.preflight import check
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import Case, Suite
+from pytest_kbrel.settings import ParsedSpec, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.answers.model import AnswersModel
+
+
+def start_export(config: pytest.Config) -> None:
+    """Register the exporter; raises ``UsageError`` for settings with which nothing can be written."""
+    if not is_active(config):
+        raise pytest.UsageError(
+            "--kb-export-requests: no model is given, and a batch names one: add --kb-model=openai/NAME, set "
+            "KB_MODEL, or write kb_model in the ini file"
+        )
+    settings = read_settings(config)
+    for is_given, why in (
+        (settings.plan, "--kb-plan: found both, and each takes the place of a run"),
+        (settings.from_run is not None, "--kb-from-run: found both, and a recorded run asks nothing"),
+        (settings.until_decided, "--kb-until-decided: found both, and a file of requests has all of them"),
+    ):
+        if is_given:
+            raise pytest.UsageError(f"--kb-export-requests and {why}; allowed: one of the two")
+    try:
+        settings = _of_requests(settings)
+        check(config, settings)
+        _check_target(settings)
+    except KbrelError as error:
+        raise pytest.UsageError(f"--kb-export-requests: {error}") from None
+    stay_in_one_process(config)
+    config.pluginmanager.register(Exporter(config, settings), "kbrel-exporter")
+
+
+def _of_requests(settings: Settings) -> Settings:
+    """Return the settings with a model that asks nothing, and with nothing to compare or to bless."""
+    assert settings.model_spec is not None
+    spec = to_export(settings.model_spec.get())
+    return dataclasses.replace(
+        settings,
+        model_spec=ParsedSpec(spec=spec),
+        baseline="",
+        baseline_model="",
+        baseline_spec=None,
+        baseline_update=None,
+        baseline_reason="",
+        noise_floor=False,
+    )
+
+
+def _check_target(settings: Settings) -> None:
+    target = settings.export_requests
+    assert target is not None
+    if target.is_dir() or not target.parent.is_dir():
+        raise ModelError(
+            f"{target}: found no file that can be written; allowed: a file in an existing folder"
+        )
+    answers = Path(settings.model.strip().removeprefix(PREFIX)).expanduser()
+    if settings.model.strip().startswith(PREFIX) and answers.resolve() in (
+        target.resolve(),
+        *target.resolve().parents,
+    ):
+        raise ModelError(f"{target}: found where the answers are; allowed: a file beside {answers}")
+
+
+class Exporter(DryPlugin):
+    """pytest plugin that writes the requests of the collected cases.
+
+    Helper models are asked where answers lead to requests of theirs.
+    """
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        super().__init__(config, settings)
+        self._lines: list[str] = []
+
+    def pytest_report_header(self) -> str:
+        """Return what is written and where."""
+        target = self._settings.export_requests
+        return printable(
+            f"kbrel: requests to {self._settings.model} are written to {target}; nothing is decided"
+        )
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print what was written and what to do with it."""
+        if self._lines:
+            terminalreporter.section("requests, nothing was run")
+        for line in self._lines:
+            terminalreporter.write_line(printable(line))
+
+    def use(self, cases: list[Case], suites: list[Suite]) -> None:
+        """Write the requests of the cases."""
+        target = self._settings.export_requests
+        assert target is not None
+        pool = ModelPool(self._settings)
+        retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
+        try:
+            model: AnswersModel = pool.model()  # type: ignore[assignment]
+            part = target.with_name(f"{target.name}.part")
+            try:
+                with part.open("w", encoding="utf-8") as stream:
+                    names = self._written(cases, pool, retrieval, model, stream)
+                if names:
+                    part.replace(target)
+            finally:
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            raise KbrelError(f"{target}: requests cannot be written: {error}") from None
+        finally:
+            pool.close()
+            retrieval.close()
+        self._lines = list(self._summary(target, len(names), model))
+
+    def _written(
+        self, cases: list[Case], pool: ModelPool, retrieval: Retrieval, model: AnswersModel, stream: TextIO
+    ) -> set[str]:
+        """Write each request without an answer once; return their ids."""
+        from pytest_kbrel.probes import run_case
+
+        names: set[str] = set()
+
+        def write(name: str, path: str, body: Mapping[str, Any]) -> None:
+            if name not in names:
+                names.add(name)
+                stream.write(request_line(name, path, body))
+
+        model.listen(write)
+        for case in cases:
+            case = retrieval.with_examples(retrieval.with_distractors(case))
+            run_case(
+                case, functools.partial(pool.ask, case=f"{case.suite}::{case.id}"), lambda exchanges: None
+            )
+        return names
+
+    def _summary(self, target: Path, written: int, model: AnswersModel) -> Iterator[str]:
+        answers, given = model.answers, self._settings.model.strip()
+        if answers is not None:
+            yield f"{len(answers)} answers of {answers.name or 'a model without a name'} in {given}"
+            if others := answers.others(model.used):
+                yield (
+                    f"{len(others)} of them answer no request of these cases (first: {others[0]}): other "
+                    "suites, facts or arguments were asked then"
+                )
+        if not written:
+            yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
+            return
+        shown = os.path.relpath(target, self._config.invocation_params.dir)
+        yield f"{written} requests to {model.name} in {shown}, to be answered by a batch, for instance with"
+        yield f"    vllm run-batch --model {model.name} -i {shown} -o ANSWERS.jsonl"
+        if answers is None:
+            yield "then type this command without --kb-export-requests and with --kb-model=answers/ANSWERS.jsonl"
+        else:
+            yield (
+                "then put these answers into one folder with those before, and type this command without "
+                "--kb-export-requests and with --kb-model=answers/FOLDER"
+            )

@@ -1,0 +1,211 @@
+"""Requests out and answers in: rounds of batches decide as the same model behind a server does."""
+
+from __future__ import annotations
+
+import json
+
+import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
+import pytest
+
+from tests.batch import run_batch
+from tests.openai_server import Fault
+from tests.plugin.conftest import CAPITALS, GATED, HEADER, one_line
+
+SUITE = (
+    HEADER
+    + """\
+head_to_tail:
+  prompt: zero-shot
+  gates: {accuracy: {min: 0.3}}
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {min: 0.3}}
+"""
+)
+MONITOR = HEADER + "monitor: {negatives: 2}\n"
+NAMED = ("--kb-model=openai/judge", "suites")
+EXPORT = "--kb-export-requests=requests.txt"
+
+
+def knows(text):
+    """Answer questions about most capitals, and pick the options that are capitals."""
+    question = text.rstrip().removesuffix("Answer:")
+    for country, city, _ in CAPITALS[:9]:
+        if f"capital of {country}?" in question and "\n" not in question.strip():
+            return city
+        for line in question.splitlines():
+            if f"capital of {country}?" in question and line.endswith(city):
+                return line.split(".")[0].strip()
+    return "unsure"
+
+
+@pytest.fixture
+def server(openai_server):
+    openai_server.say = knows
+    return openai_server
+
+
+@pytest.fixture
+def answer(pytester, server):
+    """Answer the requests that were written, into a file of the folder ``answers``."""
+    (pytester.path / "answers").mkdir()
+
+    def answer(name):
+        return run_batch(server, pytester.path / "requests.txt", pytester.path / "answers" / f"{name}.jsonl")
+
+    return answer
+
+
+def texts_of(responses):
+    """Return what was answered to what, without what names the model."""
+    return sorted(
+        json.dumps([line["case"], line["fact"], line["role"], line["request"], line["response"]])
+        for line in responses
+        if "request" in line
+    )
+
+
+def test_rounds_of_batches_decide_as_the_model_asked_directly(
+    pytester, mini_suite, server, answer, cases, responses
+):
+    mini_suite(SUITE)
+    first = pytester.runpytest(*NAMED, EXPORT)
+    assert first.ret == pytest.ExitCode.OK
+    assert not (pytester.path / "kbrel-report").exists()
+    assert "requests to judge in requests.txt" in one_line(first)
+    assert "--kb-model=answers/ANSWERS.jsonl" in one_line(first)
+    asked = len(answer(1))
+    assert not server.calls_to("models")
+    given = ("--kb-model=answers/answers", "suites")
+    second = pytester.runpytest(*given, EXPORT)
+    assert second.ret == pytest.ExitCode.OK
+    assert f"{asked} answers of judge in answers/answers" in one_line(second)
+    choices = answer(2)
+    assert choices
+    assert "every request has an answer" in one_line(pytester.runpytest(*given, EXPORT))
+    decided = pytester.runpytest(*given, "--kb-output-path=batch")
+    direct = pytester.runpytest(*NAMED, f"--kb-model-args=base_url={server.base_url}", "--kb-output-path=direct")
+    assert decided.ret == direct.ret
+    assert decided.parseoutcomes() == direct.parseoutcomes()
+    assert texts_of(responses("batch")) == texts_of(responses("direct"))
+    both = cases("batch"), cases("direct")
+    assert both[0].keys() == both[1].keys()
+    for name, case in both[0].items():
+        assert case["verdict"] == both[1][name]["verdict"]
+        assert case["metrics"] == both[1][name]["metrics"]
+    assert any(case["metrics"]["cr"]["value"] > 0.5 for case in both[0].values() if "cr" in case["metrics"])
+
+
+def test_missing_answers_are_told_with_the_way_to_ask_for_them(pytester, mini_suite, answer, cases):
+    mini_suite(SUITE)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    result = pytester.runpytest("--kb-model=answers/answers/1.jsonl", "suites")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = [case for case in cases().values() if any("have no answer" in text for text in case["errors"])]
+    assert told
+    assert {case["verdict"] for case in told} == {"invalid"}
+    assert "requests of this case have no answer in answers/answers/1.jsonl" in one_line(result)
+    assert "--kb-export-requests=FILE" in one_line(result)
+    assert all(case["verdict"] == "pass" for name, case in cases().items() if name == "head_to_tail[places-head]")
+
+
+def test_an_error_of_a_batch_fails_its_fact_and_is_asked_again(pytester, mini_suite, server, answer, cases):
+    mini_suite(GATED)
+    pytester.runpytest(*NAMED, EXPORT)
+    server.inject(Fault(), Fault(status=500, message="overloaded"))
+    answer(1)
+    model = "--kb-model=answers/answers"
+    result = pytester.runpytest(model, "suites")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "1.jsonl:2: the batch has an error in place of an answer: 500: 'overloaded'" in one_line(result)
+    pytester.runpytest(model, "suites", EXPORT)
+    assert len(answer(2)) == 1
+    assert pytester.runpytest(model, "suites").ret == pytest.ExitCode.OK
+
+
+def test_answers_are_not_put_into_the_cache(pytester, mini_suite, answer, report):
+    mini_suite(GATED)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    assert pytester.runpytest("--kb-model=answers/answers", "suites").ret == pytest.ExitCode.OK
+    assert not (pytester.path / ".kbrel-cache" / "answers.sqlite").exists()
+    assert report()["model"]["architecture"] == "judge"
+
+
+def test_two_batches_are_compared(pytester, mini_suite, server, answer):
+    mini_suite(HEADER + "head_to_tail: {prompt: zero-shot, gates: {accuracy: {max_drop: 0.1}}}\n")
+    pytester.runpytest(*NAMED, EXPORT)
+    answer("old")
+    server.say = lambda text: "Nowhere"
+    answer("new")
+    result = pytester.runpytest(
+        "--kb-model=answers/answers/new.jsonl", "--kb-baseline-model=answers/answers/old.jsonl", "suites"
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    same = pytester.runpytest(
+        "--kb-model=answers/answers/old.jsonl", "--kb-baseline-model=answers/answers/old.jsonl", "suites"
+    )
+    assert same.ret == pytest.ExitCode.OK
+
+
+def test_other_answers_than_asked_for_are_counted(pytester, mini_suite, answer):
+    mini_suite(SUITE)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    result = pytester.runpytest("--kb-model=answers/answers", "suites", EXPORT, "-k", "head_to_tail")
+    assert "of them answer no request of these cases (first: answers/1.jsonl:" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--kb-model=scripted/knows.jsonl", "suites", EXPORT), "found scripted/knows.jsonl; allowed: openai/NAME"),
+        ((*NAMED, EXPORT, "--kb-plan"), "--kb-plan: found both"),
+        ((*NAMED, EXPORT, "--kb-until-decided", "--kb-baseline=x"), "--kb-until-decided: found both"),
+        ((*NAMED, "--kb-export-requests=suites"), "found no file that can be written"),
+        ((*NAMED, "--kb-export-requests=nowhere/x"), "found no file that can be written"),
+        (("suites", EXPORT), "--kb-export-requests: found no model"),
+        (("--kb-model=answers/nowhere.jsonl", "suites", EXPORT), "nowhere.jsonl: cannot be read"),
+        (("--kb-model=answers/nowhere.jsonl", "suites"), "nowhere.jsonl: cannot be read"),
+        ((*NAMED, EXPORT, "--kb-judge=answers/x.jsonl"), "what a helper model is asked is not written"),
+        ((*NAMED, "--kb-from-run=x", EXPORT), "requests are written, and --kb-from-run"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(pytester, mini_suite, args, said):
+    mini_suite(GATED)
+    result = pytester.runpytest(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in " ".join(result.stderr.str().split())
+    assert not (pytester.path / "requests.txt").exists()
+
+
+def test_monitor_is_refused_and_can_be_left_out(pytester, mini_suite):
+    mini_suite(SUITE.replace("reliability:", "monitor: {negatives: 2}\nreliability:"))
+    result = pytester.runpytest(*NAMED, EXPORT)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert 'leave these cases out with -k "not monitor"' in " ".join(result.stderr.str().split())
+    assert pytester.runpytest(*NAMED, EXPORT, "-k", "not monitor").ret == pytest.ExitCode.OK
+    assert (pytester.path / "requests.txt").exists()
+
+
+@pytest.mark.parametrize("flag", ["--kb-noise-floor", "--kb-plan"])
+def test_flags_that_ask_are_refused_with_answers(pytester, mini_suite, answer, flag):
+    mini_suite(GATED)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    result = pytester.runpytest("--kb-model=answers/answers", "suites", "--kb-baseline-update=x", flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert flag in result.stderr.str()
+
+
+def test_requests_do_not_replace_answers(pytester, mini_suite, answer):
+    mini_suite(GATED)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    for target in ("answers/1.jsonl", "answers/2.jsonl"):
+        result = pytester.runpytest("--kb-model=answers/answers", "suites", f"--kb-export-requests={target}")
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert "found where the answers are" in result.stderr.str()
