@@ -1,6 +1,6 @@
 """A program that answers a batch as OpenAI's service and ``vllm run-batch`` do, without a server.
 
-    run_batch(OpenAIServer(say=lambda text: "Paris", models=("judge",)), requests, answers)
+run_batch(OpenAIServer(say=lambda text: "Paris", models=("judge",)), requests, answers)
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 # Without a model or a recorded run these have no effect, so they are an error on the command line.
 _NEED_A_MODEL = {
-    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices"),
-    "export_requests",
+    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
 }
 
 

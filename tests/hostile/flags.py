@@ -31,6 +31,21 @@ def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
     return Row(what or typed, {}, exit, printed, args=(f"--kb-model={typed}", "suites"))
 
 
+def exported(path: str, printed: str) -> Row:
+    args = ("--kb-model=openai/judge", "suites", f"--kb-export-requests={path}")
+    return Row(f"--kb-export-requests={path}", {}, USAGE, printed, args=args)
+
+
+def answers(what: str, line: str, printed: str) -> Row:
+    return Row(what, {"bad.jsonl": line}, USAGE, printed, args=("--kb-model=answers/bad.jsonl", "suites"))
+
+
+BAD_ANSWERS = {
+    "a file of answers that is no JSON": "{",
+    "a file of answers of 100,000 levels": "[" * 100_000,
+    "a file of answers with a line of requests": '{"custom_id": "a", "method": "POST", "body": {}}\n',
+    "a file of answers of another program": '{"custom_id": "a", "response": {"body": {}}}\n',
+}
 NUMBERS = ("batch_size", "attribute", "limit", "seed")
 ROWS = [
     *(flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits") for name in NUMBERS),
@@ -126,6 +141,15 @@ ROWS = [
     model("scripted/suites", "suites"),
     model("scripted//dev/zero", "/dev/zero"),
     model("openai/", "openai/NAME"),
+    model("answers/", "answers/FILE"),
+    model("answers/nowhere.jsonl", "nowhere.jsonl"),
+    model("answers/suites", "suites/facts.jsonl:1"),
+    model("answers//dev/zero", "/dev/zero"),
+    flag("--kb-export-requests=requests.jsonl", "openai/NAME", what="requests to a script"),
+    exported("suites", "suites"),
+    exported("nowhere/requests.jsonl", "nowhere"),
+    exported("/dev/null/x", "/dev/null/x"),
+    *(answers(what, line, "bad.jsonl:1") for what, line in BAD_ANSWERS.items()),
     model("vllm/", "no checkpoint named"),
     model("a" * 5000, "", what="a model's name of 5,000 characters"),
     model("org/na me", "org/na me"),

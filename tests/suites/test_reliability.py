@@ -143,7 +143,7 @@ def test_slices_by_dataset(suite_file: Write) -> None:
                 f"{{retrieval: {spec}}}",
                 ("retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside", spec),
             )
-            for spec in ("vllm/org/name", "scripted/model.yaml", "' vllm/reference'")
+            for spec in ("vllm/org/name", "answers/x.jsonl", "scripted/model.yaml", "' vllm/reference'")
         ),
         ("{distractors_from: fact}", ("must be facts, openai/NAME", "did you mean 'facts'?")),
         ("{controls: all}", ("must be one of counted, asked",)),

@@ -69,7 +69,9 @@ def rounds(openai_server, tmp_path, monkeypatch):
     return lambda args="": Rounds(openai_server, tmp_path, args)
 
 
-@pytest.mark.parametrize("args", ["", "endpoint=completions,seed=7", "system_instruction=Be kind,logprobs=True"])
+@pytest.mark.parametrize(
+    "args", ["", "endpoint=completions,seed=7", "system_instruction=Be kind,logprobs=True"]
+)
 def test_answers_are_those_of_the_model_asked_directly(openai_server, model_at, rounds, args):
     openai_server.say = lambda text: f"In {text[:-1]} town\nand so on"
     batch = rounds(args)
