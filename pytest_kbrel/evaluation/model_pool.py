@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import registry
-from pytest_kbrel.models.answers import ANSWERS, MISSING
+from pytest_kbrel.models.answers import ANSWERS
+from pytest_kbrel.models.answers.spec import MISSING
 from pytest_kbrel.models.base import Model, Replanned, Spec
 from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel, new_counts
 from pytest_kbrel.models.cache.session import CacheSession, RunLock

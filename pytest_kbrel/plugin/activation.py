@@ -11,7 +11,7 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
-from pytest_kbrel.models.answers import AnswersSpec
+from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.registry import gives_answer_probabilities, gpus_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder

@@ -14,8 +14,8 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.evaluation.model_pool import ModelPool
-from pytest_kbrel.models.answers import PREFIX, to_export
 from pytest_kbrel.models.answers.files import request_line
+from pytest_kbrel.models.answers.spec import PREFIX, to_export
 from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
 from pytest_kbrel.plugin.options import is_active
 from pytest_kbrel.plugin.preflight import check

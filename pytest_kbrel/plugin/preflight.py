@@ -14,7 +14,7 @@ from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.judge_labels import read_labels
 from pytest_kbrel.models import attribution
-from pytest_kbrel.models.answers import AnswersSpec
+from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.registry import (

@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.answers import MISSING, AnswersSpec
 from pytest_kbrel.models.answers.files import PROBE, AnswerFiles, read_answers, request_id
+from pytest_kbrel.models.answers.spec import MISSING, AnswersSpec
 from pytest_kbrel.models.openai.client import Post
 from pytest_kbrel.models.openai.http import Limits
 from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
@@ -31,7 +31,7 @@ class _MissingError(ResponseError):
 class AnswersModel(OpenAIModel):
     """Model whose replies are read from files; what a reply means is decided as for a server.
 
-    A request without an answer gets :data:`~pytest_kbrel.models.answers.MISSING`. A reply may lead to another
+    A request without an answer gets :data:`~pytest_kbrel.models.answers.spec.MISSING`. A reply may lead to another
     request, as behind a server: with room for a thought, or without stop strings. ``used`` are the ids of all
     requests, ``wanted`` gets those without an answer.
     """

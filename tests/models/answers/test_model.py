@@ -8,9 +8,9 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.answers import MISSING, AnswersSpec, parse_answers, to_export
 from pytest_kbrel.models.answers.files import PROBE, request_line
 from pytest_kbrel.models.answers.model import AnswersModel
+from pytest_kbrel.models.answers.spec import MISSING, AnswersSpec, parse_answers, to_export
 from pytest_kbrel.models.registry import (
     args_for,
     gives_answer_probabilities,
