@@ -38,7 +38,7 @@ class ModelPool:
         self._helpers: dict[str, CachingModel] = {}
         self._failed: set[str] = set()
         self._load_seconds = 0.0
-        # Requests to the run's own models by case, and those that a file of answers does not answer.
+        # Requests to the model under test by case, and those that a file of answers does not answer.
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
         self._again: DeduplicatingModel | None = None
@@ -56,7 +56,7 @@ class ModelPool:
                 model = self._cache.wrap(self._opened(to)) if to in _OWN else self._helper(to)
                 self._askers[to] = DeduplicatingModel(model)
             responses = self._askers[to].ask(requests)
-            if to in _OWN:
+            if not to:
                 self._requests[case] += len(responses)
                 self._missing[case] += responses.count(MISSING)
             return responses

@@ -168,12 +168,8 @@ class Exporter(DryPlugin):
         yield f"{written} requests to {model.name} in {shown}, to be answered by a batch, for instance with"
         yield f"    vllm run-batch --model {model.name} -i {shown} -o ANSWERS.jsonl"
         if answers is None:
-            yield (
-                "then type this command without --kb-export-requests and with "
-                "--kb-model=answers/ANSWERS.jsonl"
-            )
+            yield "then type this command without --kb-export-requests and with"
+            yield "--kb-model=answers/ANSWERS.jsonl"
         else:
-            yield (
-                "then put these answers into one folder with those before, and type this command without "
-                "--kb-export-requests and with --kb-model=answers/FOLDER"
-            )
+            yield "then put these answers into one folder with those before, and type this command without"
+            yield "--kb-export-requests and with --kb-model=answers/FOLDER"

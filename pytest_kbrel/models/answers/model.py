@@ -31,9 +31,8 @@ class _MissingError(ResponseError):
 class AnswersModel(OpenAIModel):
     """Model whose replies are read from files; what a reply means is decided as for a server.
 
-    A request without an answer gets :data:`~pytest_kbrel.models.answers.spec.MISSING`. A reply may lead to another
-    request, as behind a server: with room for a thought, or without stop strings. ``used`` are the ids of all
-    requests, ``wanted`` gets those without an answer.
+    A request without an answer gets ``MISSING``. A reply may lead to another request as behind a server, with
+    room for a thought, or without stop strings. ``used`` are the ids of all requests.
     """
 
     is_storable = False

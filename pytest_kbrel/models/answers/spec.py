@@ -14,7 +14,7 @@ from pytest_kbrel.records import Failed, record
 
 PREFIX = "answers/"
 # The response to a request that the files do not answer.
-MISSING = Failed(error="it has no answer in the file of answers")
+MISSING = Failed(error="no answer in the file of answers (--kb-export-requests writes what has none)")
 
 
 @record

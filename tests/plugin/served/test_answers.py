@@ -9,7 +9,7 @@ import pytest
 
 from tests.batch import run_batch
 from tests.openai_server import Fault
-from tests.plugin.conftest import CAPITALS, GATED, HEADER, one_line
+from tests.plugin.conftest import CAPITALS, GATED, HEADER, RENAMED, facts_file, one_line
 
 SUITE = (
     HEADER
@@ -148,6 +148,38 @@ def test_two_batches_are_compared(pytester, mini_suite, server, answer, slices):
         deltas = [case["metrics"]["accuracy"]["delta"] for case in slices()]
         assert any(delta < 0 for delta in deltas) == dropped
         assert None not in deltas
+
+
+def test_a_judge_is_asked_once_there_are_answers(pytester, mini_suite, server, answer, judge, cases):
+    mini_suite(SUITE, facts_file(RENAMED))
+    server.say = lambda text: "correct" if "Compare an answer" in text else knows(text)
+    pytester.runpytest(*NAMED, *judge, EXPORT)
+    assert not server.calls
+    answer(1)
+    server.calls.clear()
+    pytester.runpytest("--kb-model=answers/answers", "suites", *judge, EXPORT)
+    asked = len(server.calls)
+    assert asked
+    answer(2)
+    server.calls.clear()
+    result = pytester.runpytest("--kb-model=answers/answers", "suites", *judge)
+    # The replies of the judge were kept.
+    assert not server.calls
+    assert "invalid" not in {case["verdict"] for case in cases().values()}, result.outlines
+
+
+def test_a_run_over_answers_is_decided_again_without_them(pytester, mini_suite, answer, cases):
+    mini_suite(GATED)
+    pytester.runpytest(*NAMED, EXPORT)
+    answer(1)
+    pytester.runpytest("--kb-model=answers/answers", "suites", "--kb-output-path=run")
+    (pytester.path / "answers" / "1.jsonl").unlink()
+    assert (
+        pytester.runpytest("--kb-from-run=run", "suites", "--kb-output-path=again").ret == pytest.ExitCode.OK
+    )
+    assert {name: case["verdict"] for name, case in cases("again").items()} == {
+        name: case["verdict"] for name, case in cases("run").items()
+    }
 
 
 def test_other_answers_than_asked_for_are_counted(pytester, mini_suite, answer):
