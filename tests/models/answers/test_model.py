@@ -204,3 +204,19 @@ def test_a_file_must_be_named(text):
 def test_requests_of_other_models_are_not_written():
     with pytest.raises(ModelError, match=r"found reference; allowed: openai/NAME"):
         to_export(read_spec("reference"))
+
+
+def test_an_answer_that_leads_to_a_request_is_missing_until_that_is_answered(openai_server, rounds, tmp_path):
+    openai_server.say = lambda text: "\nParis"
+    rounds().ask(ASKED)
+    (tmp_path / "2.jsonl").unlink()
+    assert AnswersModel(read_spec(f"answers/{tmp_path}")).generate(ASKED) == [MISSING] * 3
+
+
+def test_a_thought_without_beginning_and_end_is_no_answer(openai_server, rounds, tmp_path):
+    thought = "They ask for a city in that country."
+    openai_server.say = lambda text: f"{thought * 9}" if "What" in text else f"{thought}</think>Paris"
+    args = "max_thinking_tokens=4"
+    rounds(args).ask(ASKED)
+    (result,) = AnswersModel(read_spec(f"answers/{tmp_path}", args)).generate([ASKED[1]])
+    assert (result.text, result.finish) == ("", "length")
