@@ -89,7 +89,7 @@ class OpenAIServer:
 
     ``about`` is what it says of each of its ``models`` besides the usual; ``headers`` go with each reply.
     ``parses`` is the name under which it hands out what is written before ``</think>``, as servers with a
-    parser for thoughts do; they too cut first and part then.
+    parser for thoughts do; they too cut first and part then. ``routes`` are further paths, or replace one.
     """
 
     say: Callable[[str], str] = lambda text: "unsure"
@@ -99,6 +99,7 @@ class OpenAIServer:
     about: dict[str, Any] = field(default_factory=dict)
     parses: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    routes: dict[str, Callable[[Call], dict[str, Any]]] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     most_at_once: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
@@ -165,9 +166,10 @@ class OpenAIServer:
                 for name in self.models
             ]
             return 200, json.dumps({"object": "list", "data": data})
-        if call.body.get("model") not in self.models:
+        made = self.routes.get(call.path)
+        if made is None and call.body.get("model") not in self.models:
             return 404, _error(f"The model `{call.body.get('model')}` does not exist", 404)
-        made = {
+        made = made or {
             "chat/completions": self._chat,
             "completions": self._completion,
             "embeddings": self._embeddings,

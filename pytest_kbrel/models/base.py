@@ -100,8 +100,9 @@ class Backend:
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
     0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;
-    without one a spec names a sentence encoder on this machine. ``gives_probabilities``: of given texts;
-    ``answer_probabilities(spec)``: of the answers that the model writes.
+    without one a spec names a sentence encoder on this machine. ``unscorable(spec)`` is why a
+    model gives no probabilities of given texts, empty if it gives them, and may ask a server;
+    ``answer_probabilities(spec)``: whether it gives those of the answers that it writes.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Backend:
     gpus: Callable[[Any], int | None] = lambda spec: 0
     embedder: Callable[[Any], Embedder] | None = None
     is_served: bool = False
-    gives_probabilities: bool = True
+    unscorable: Callable[[Any], str] = lambda spec: ""
     answer_probabilities: Callable[[Any], bool] = lambda spec: True
     gives_gradients: bool = False
     gives_top_tokens: bool = False

@@ -84,9 +84,12 @@ def gpus_of(spec: Spec) -> int | None:
     return BACKENDS[spec.backend].gpus(spec)
 
 
-def gives_probabilities(spec: Spec) -> bool:
-    """Return True if a model gives probabilities of given texts, as MONITOR needs them."""
-    return BACKENDS[spec.backend].gives_probabilities
+def unscorable(spec: Spec) -> str:
+    """Return why a model gives no probabilities of given texts, as MONITOR needs them; empty if it does.
+
+    A server may be asked; raises :class:`~pytest_kbrel.errors.ModelError` where it cannot be.
+    """
+    return BACKENDS[spec.backend].unscorable(spec)
 
 
 def gives_top_tokens(spec: Spec) -> bool:

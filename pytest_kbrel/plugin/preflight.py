@@ -22,8 +22,8 @@ from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,
-    gives_probabilities,
     gives_top_tokens,
+    unscorable,
     unused_args,
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
@@ -254,14 +254,13 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     These are MONITOR with a model without probabilities, and a writer of distractors that cannot be opened.
     """
     cases = list(cases)
-    scoreless = next((spec.text for spec in settings.own_specs if not gives_probabilities(spec)), "")
-    for case in cases:
-        probe = PROBES[case.probe]
-        if probe.scored and scoreless:
+    scored = next((case for case in cases if PROBES[case.probe].scored), None)
+    for spec in settings.own_specs if scored else ():
+        if why := unscorable(spec):
+            probe = PROBES[scored.probe]
             raise KbrelError(
-                f"{case.suite}::{case.id}: {probe.title} needs token probabilities, and {scoreless} "
-                f'gives none, it only writes; leave these cases out with -k "not {probe.name}", or give a '
-                "checkpoint"
+                f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "
+                f'gives none: {why}; leave these cases out with -k "not {probe.name}", or give a checkpoint'
             )
     for suite, text in dict.fromkeys((case.suite, case.settings.writer) for case in cases):
         if text and not is_recorded(settings, text):

@@ -196,7 +196,8 @@ def test_a_string_for_lm_evals_servers():
     )
     spec = parse_openai("openai", args)
     assert (spec.text, spec.name, spec.endpoint) == ("openai/gpt-x", "gpt-x", "completions")
-    assert [note.split("=")[0] for note in spec.notes] == ["model-args: tokenizer", "model-args: max_length"]
+    assert spec.tokenizer == "org/name"
+    assert [note.split("=")[0] for note in spec.notes] == ["model-args: max_length"]
     assert parse_openai("openai/gpt-x", "pretrained=gpt-x").name == "gpt-x"
     with pytest.raises(ModelError, match="two models are named: gpt-x and gpt-y"):
         parse_openai("openai/gpt-x", "model=gpt-y")

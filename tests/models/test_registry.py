@@ -16,9 +16,9 @@ from pytest_kbrel.models.registry import (
     BACKENDS,
     backend_of,
     check_spec,
-    gives_probabilities,
     open_model,
     read_spec,
+    unscorable,
 )
 from pytest_kbrel.plugin.options import FLAGS
 
@@ -59,10 +59,10 @@ def test_a_misspelt_backend_is_named():
 def test_a_spec_goes_to_its_backend():
     served = read_spec("openai/x", "base_url=http://localhost:1/v1")
     assert isinstance(served, OpenAISpec)
-    assert not gives_probabilities(served)
+    assert "token ids" in unscorable(served)
     checkpoint = read_spec("hf/openai/x", "dtype=float32", device="cpu")
     assert checkpoint == ModelSpec(text="hf/openai/x", path="openai/x", dtype="float32", device="cpu")
-    assert gives_probabilities(checkpoint)
+    assert not unscorable(checkpoint)
 
 
 @pytest.mark.parametrize(

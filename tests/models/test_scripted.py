@@ -12,7 +12,7 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.registry import backend_of, check_spec, gives_probabilities, open_model, read_spec
+from pytest_kbrel.models.registry import backend_of, check_spec, open_model, read_spec, unscorable
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
@@ -294,7 +294,7 @@ def test_the_spec_names_a_file_and_nothing_else():
     spec = parse_scripted(" scripted/a/b.yaml ")
     assert spec == ScriptedSpec(text="scripted/a/b.yaml", path=Path("a/b.yaml"))
     assert read_spec("scripted/b.yaml").backend == backend_of("scripted").name == "scripted"
-    assert gives_probabilities(read_spec("scripted/b.yaml"))
+    assert not unscorable(read_spec("scripted/b.yaml"))
     assert [backend_of(text).name for text in ("hf/scripted/b.yaml", "scripted-b.yaml")] == ["hf", "hf"]
     for text in ("scripted", "scripted/"):
         with pytest.raises(ModelError, match="no script named; the form is scripted/FILE"):

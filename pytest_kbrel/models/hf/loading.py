@@ -112,7 +112,7 @@ def load_outline(spec: ModelSpec) -> CheckpointOutline:
     """Load config and tokenizer of a checkpoint, not its weights; raises as :func:`load_checkpoint`."""
     with quiet():
         config = _load_config(spec)
-        tokenizer = _load_tokenizer(spec)
+        tokenizer = load_tokenizer(spec)
         try:
             encoder = PromptEncoder(
                 tokenizer,
@@ -205,7 +205,8 @@ def _folder(spec: ModelSpec) -> Path:
     raise ModelError(f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only")
 
 
-def _load_tokenizer(spec: ModelSpec) -> Any:
+def load_tokenizer(spec: ModelSpec) -> Any:
+    """Return the tokenizer of a checkpoint; raises as :func:`load_checkpoint`."""
     options = {"trust_remote_code": False} if spec.tokenizer else _source(spec)
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False

@@ -15,6 +15,19 @@ def _open(spec: OpenAISpec, **_: object) -> Model:
     return OpenAIModel(spec)
 
 
+def _unscorable(spec: OpenAISpec) -> str:
+    from pytest_kbrel.models.openai.scoring import without_tokenizer
+
+    # Most servers need not be asked.
+    if why := without_tokenizer(spec):
+        return why
+    model = _open(spec)
+    try:
+        return str(getattr(model, "unscorable", ""))
+    finally:
+        model.close()
+
+
 def _embedder(spec: OpenAISpec) -> Embedder:
     check(spec)
     from pytest_kbrel.models.openai.client import OpenAIEmbedder
@@ -37,6 +50,6 @@ OPENAI = Backend(
     counter=_counter,
     embedder=_embedder,
     is_served=True,
-    gives_probabilities=False,
+    unscorable=_unscorable,
     answer_probabilities=lambda spec: bool(spec.logprobs),
 )

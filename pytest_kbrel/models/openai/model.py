@@ -1,4 +1,4 @@
-"""Model behind an OpenAI-compatible server, and its replies; it generates text and gives no probabilities."""
+"""Model behind an OpenAI-compatible server, and its replies."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import openai
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.models.base import in_order
+from pytest_kbrel.models.base import in_order, read_requests
 from pytest_kbrel.models.chat import ThoughtMarks, marks_in, marks_of, messages_of, text_of
 from pytest_kbrel.models.openai.client import Connection, Post, excerpt, refuses
 from pytest_kbrel.models.openai.http import Limits, limits_for
+from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     Failed,
@@ -30,7 +31,8 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.serialization import replace_surrogates
 
-NO_PROBABILITIES = "a server of this kind gives no probabilities of given tokens"
+A = TypeVar("A")
+NO_STEPS = "a server of this kind does not show the steps of what it writes"
 # The protocol's own limit; what it cannot be sent is cut off here.
 _MOST_STOPS = 4
 # A first answer of fewer words is no thought that was cut off: with the end of a sentence, and without.
@@ -86,6 +88,7 @@ class OpenAIModel:
         self._thinks = self._looked = spec.chat.thinks
         if spec.chat.enable_thinking is False:
             self._looked = True
+        self._scorer = ServerScorer(self._connection, self._pool, self._prompt_tokens)
         self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:
@@ -121,15 +124,36 @@ class OpenAIModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its figures should know, a sentence each."""
-        return self._spec.notes + (_REPEATS_KEY,) * self._connection.repeats_key
+        scoring = self._scorer.note
+        return (
+            *self._spec.notes,
+            *((_REPEATS_KEY,) * self._connection.repeats_key),
+            *((scoring,) if scoring else ()),
+        )
+
+    @property
+    def unscorable(self) -> str:
+        """Why the server can score no answer; empty if it can. The first look may ask it."""
+        return self._scorer.unscorable
 
     def about(self) -> str:
         """Return the server's entry for the model (``/v1/models``); empty if it has none."""
         return self._connection.about()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return a failure for each request, since the protocol has no such request."""
-        return [Failed(error=NO_PROBABILITIES) for _ in requests]
+        """Return the probabilities of the continuations' tokens, one response per request."""
+        return in_order(self.score_as_ready(requests))
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+        """Yield each response of :meth:`score` with its position; raises as :meth:`generate_as_ready`."""
+        scorer = self._scorer
+        if why := scorer.unscorable:
+            yield [(position, Failed(error=why)) for position in range(len(requests))]
+            return
+        pairs, refused = read_requests(scorer.encoder, requests, scorer.encoder.pair)
+        if refused:
+            yield [*refused]
+        yield from _as_ready({self._pool.submit(scorer.score, pair): position for position, pair in pairs})
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
@@ -150,20 +174,7 @@ class OpenAIModel:
             self._pool.submit(self._generate, request): position
             for position, request in enumerate(requests[first:], first)
         }
-        failure: BaseException | None = None
-        try:
-            for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                if (error := future.exception()) is None:
-                    yield [(futures[future], future.result())]
-                elif failure is None:
-                    failure = error
-                    _cancel(futures)
-        finally:
-            _cancel(futures)
-        if failure is not None:
-            raise failure
+        yield from _as_ready(futures)
 
     def close(self) -> None:
         """Cancel the requests under way and close the connections."""
@@ -190,12 +201,16 @@ class OpenAIModel:
                 return self._answer(request, reply, thinking=True)
         return self._behind_blanks(request, response)
 
+    def _prompt_tokens(self, request: GenerateRequest) -> int | Failed:
+        reply = self._reply(request, thinking=False)
+        return reply if isinstance(reply, Failed) else reply.prompt_tokens
+
     def _generate(self, request: GenerateRequest) -> Generated | Failed:
         return self._behind_blanks(request, self._once(request))
 
     def _once(self, request: GenerateRequest) -> Generated | Failed:
         if request.steps or request.watch:
-            return Failed(error=NO_PROBABILITIES)
+            return Failed(error=NO_STEPS)
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
         thinking = self._thinks
@@ -304,7 +319,24 @@ def _is_sentence(text: str) -> bool:
     return len(text.split()) >= (_SENTENCE if text.endswith(_ENDS) else _LONG)
 
 
-def _cancel(futures: Iterable[Future[Generated | Failed]]) -> None:
+def _as_ready(futures: Mapping[Future[A | Failed], int]) -> Iterator[list[tuple[int, A | Failed]]]:
+    failure: BaseException | None = None
+    try:
+        for future in as_completed(futures):
+            if future.cancelled():
+                continue
+            if (error := future.exception()) is None:
+                yield [(futures[future], future.result())]
+            elif failure is None:
+                failure = error
+                _cancel(futures)
+    finally:
+        _cancel(futures)
+    if failure is not None:
+        raise failure
+
+
+def _cancel(futures: Iterable[Future[A]]) -> None:
     for future in futures:
         future.cancel()
 

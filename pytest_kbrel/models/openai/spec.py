@@ -29,6 +29,7 @@ OPENAI_ARGS = (
     "max_retries",
     "seed",
     "logprobs",
+    "tokenizer",
     "model",
     "pretrained",
     *CHAT_ARGS,
@@ -51,7 +52,8 @@ class OpenAISpec:
 
     ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
     for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
-    the log-probabilities of what it writes. ``notes`` are sentences on arguments without effect.
+    the log-probabilities of what it writes. ``tokenizer`` is the folder or hub id of the checkpoint's
+    tokenizer, empty for the server's own. ``notes`` are sentences on arguments without effect.
     """
 
     text: str
@@ -65,6 +67,7 @@ class OpenAISpec:
     max_retries: int = 4
     seed: int | None = None
     logprobs: bool = False
+    tokenizer: str = ""
     chat: ChatArgs = ChatArgs()
     notes: tuple[str, ...] = ()
 
@@ -130,6 +133,7 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
         max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
         seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
         logprobs=bool(flag(args, "logprobs")),
+        tokenizer=args.get("tokenizer", ""),
         chat=chat,
         notes=tuple(notes),
     )

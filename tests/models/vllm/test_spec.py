@@ -9,9 +9,9 @@ from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,
-    gives_probabilities,
     gpus_of,
     read_spec,
+    unscorable,
 )
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
 
@@ -90,7 +90,7 @@ def test_a_spec_goes_to_its_backend():
     spec = read_spec("vllm/x/y", "dtype=half,tensor_parallel_size=4", batch_size="64")
     assert isinstance(spec, VllmSpec)
     assert (spec.backend, spec.checkpoint.dtype, spec.checkpoint.batch_size) == ("vllm", "float16", 64)
-    assert gives_probabilities(spec)
+    assert not unscorable(spec)
     assert (gpus_of(spec), gpus_of(read_spec("./here"))) == (4, 0)
     names = ("vllm/x/y", "vllm", "openai/x", "hf/vllm/x", "reference", "vllmx/y")
     assert [backend_of(name).name for name in names] == ["vllm", "vllm", "openai", "hf", "hf", "hf"]

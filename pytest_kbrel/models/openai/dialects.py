@@ -1,0 +1,160 @@
+"""Requests by which servers give the probabilities of given tokens, and the reading of their replies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from pytest_kbrel.models.openai.spec import OpenAISpec
+from pytest_kbrel.models.tokens import Ids, Pair
+from pytest_kbrel.records import record
+
+# Added to a token's logit, it makes a server write this token.
+_FORCED = 10_000.0
+# Log-probabilities may be above 0 by rounding.
+_ROUNDING = 1e-3
+
+
+@record
+class Question:
+    """POST of ``body`` to ``path``: the log-probabilities of ``targets``, the last tokens of ``ids``."""
+
+    path: str
+    body: dict[str, Any]
+    ids: Ids
+    targets: Ids
+
+
+@record
+class Dialect:
+    """One way of servers to give the probabilities of given tokens.
+
+    ``questions(spec, pair)`` are the requests that cover a pair's targets. ``read(reply, question)`` returns
+    the log-probabilities (nats) of a question's targets; a reply without them raises ``ValueError``
+    with what is wrong, or ``LookupError`` or ``TypeError``.
+    """
+
+    name: str
+    questions: Callable[[OpenAISpec, Pair], list[Question]]
+    read: Callable[[Any, Question], list[float]]
+
+
+def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], list[Question]]:
+    def questions(spec: OpenAISpec, pair: Pair) -> list[Question]:
+        ids = (*pair.context, *pair.targets)
+        prompt = {"model": spec.name, "prompt": list(ids), "max_tokens": 1, "temperature": 0}
+        return [Question(path=path, body=prompt | body, ids=ids, targets=pair.targets)]
+
+    return questions
+
+
+def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
+    entries = _length(reply["choices"][0].get("prompt_logprobs"), question, len(question.ids))
+    values = []
+    for token, entry in zip(question.targets, entries[-len(question.targets) :], strict=True):
+        if entry is not None and str(token) not in entry:
+            raise ValueError(f"token {token} was sent, and the reply is about {', '.join(list(entry)[:3])}")
+        values.append(_number(None if entry is None else entry[str(token)]["logprob"]))
+    return values
+
+
+def _read_echo(reply: Any, question: Question) -> list[float]:
+    # The server writes one token more, since some take a limit of 0 tokens for none.
+    logprobs = reply["choices"][0].get("logprobs") or {}
+    values = _length(logprobs.get("token_logprobs"), question, len(question.ids) + 1)
+    return [_number(value) for value in values[-1 - len(question.targets) : -1]]
+
+
+def _of_sglang(spec: OpenAISpec, pair: Pair) -> list[Question]:
+    ids = (*pair.context, *pair.targets)
+    body = {
+        "input_ids": list(ids),
+        "sampling_params": {"max_new_tokens": 1, "temperature": 0},
+        "return_logprob": True,
+        # Before it the server may read its prefix cache.
+        "logprob_start_len": len(pair.context) - 1,
+    }
+    return [Question(path=_outside(spec, "/generate"), body=body, ids=ids, targets=pair.targets)]
+
+
+def _read_sglang(reply: Any, question: Question) -> list[float]:
+    entries = reply["meta_info"]["input_token_logprobs"][-len(question.targets) :]
+    _same_tokens([entry[1] for entry in entries], question.targets)
+    return [_number(entry[0]) for entry in entries]
+
+
+def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
+    questions = []
+    for index, token in enumerate(pair.targets):
+        ids = (*pair.context, *pair.targets[:index])
+        body = {
+            "prompt": list(ids),
+            "n_predict": 1,
+            "n_probs": 1,
+            # Those before sampling are not changed by the bias that makes the server write the token.
+            "post_sampling_probs": False,
+            "logit_bias": [[token, _FORCED]],
+            "temperature": 0,
+            "cache_prompt": True,
+        }
+        path = _outside(spec, "/completion")
+        questions.append(Question(path=path, body=body, ids=(*ids, token), targets=(token,)))
+    return questions
+
+
+def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
+    (entry,) = reply["completion_probabilities"]
+    _same_tokens([entry["id"]], question.targets)
+    return [_number(entry["logprob"])]
+
+
+DIALECTS = (
+    # Its replies name tokens by id, so it is tried before the echo.
+    Dialect(
+        name="prompt_logprobs of vLLM",
+        questions=_whole("/completions", prompt_logprobs=0),
+        read=_read_prompt_logprobs,
+    ),
+    Dialect(
+        name="completions with echo and logprobs",
+        questions=_whole("/completions", echo=True, logprobs=1),
+        read=_read_echo,
+    ),
+    Dialect(name="/completion of llama.cpp", questions=_of_llama_cpp, read=_read_llama_cpp),
+    Dialect(name="/generate of SGLang", questions=_of_sglang, read=_read_sglang),
+)
+"""All dialects, in the order in which they are tried."""
+
+
+def tokenization(spec: OpenAISpec, text: str, special: bool) -> tuple[str, dict[str, Any]]:
+    """Return path and body of the request for a text's token ids, as all servers that have one take it."""
+    body = {"model": spec.name, "prompt": text, "add_special_tokens": special}
+    return _outside(spec, "/tokenize"), body | {"content": text, "add_special": special}
+
+
+def _outside(spec: OpenAISpec, path: str) -> str:
+    return spec.base_url.removesuffix("/v1") + path
+
+
+def _length(values: Any, question: Question, expected: int) -> list[Any]:
+    if not isinstance(values, list):
+        raise ValueError("the reply holds no log-probabilities of the prompt")
+    if len(values) != expected:
+        raise ValueError(
+            f"{len(values)} log-probabilities, where a prompt of {len(question.ids)} tokens has {expected}"
+        )
+    return values
+
+
+def _same_tokens(found: list[Any], sent: Ids) -> None:
+    if tuple(found) != sent:
+        raise ValueError(f"the tokens {list(sent)[:5]} were sent, and the reply is about {found[:5]}")
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        raise ValueError("no log-probability of a token that was sent: a prefix cache may have left it out")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value <= _ROUNDING:
+        raise ValueError(f"not a log-probability: {str(value)[:40]}")
+    return float(value)

@@ -1,0 +1,219 @@
+"""Scorer of given tokens by a server; a probe finds out which dialect the server has and if it is right."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.base import scored
+from pytest_kbrel.models.openai.client import Connection, excerpt
+from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
+from pytest_kbrel.models.openai.http import limits_for
+from pytest_kbrel.models.openai.spec import OpenAISpec
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest, record
+
+# Servers tell a token's text, its bytes and its alternatives beside its probability.
+_TOKEN_BYTES = 4_000
+# Vocabularies that differ split it into different numbers of tokens.
+_PROMPT = "In 1889, São Tomé's naïve cartographer re-labelled 12,345 Großmütterchen; the capital of France is"
+_CONTINUATION = " Paris, and Tokyo is that of Japan"
+# bfloat16 moves log-probabilities by 0.03 nats.
+_SAME = 0.1
+
+
+@record
+class Way:
+    """How a server gives probabilities: its ``dialect``, and the ``encoder`` of prompts into its tokens."""
+
+    dialect: Dialect
+    encoder: PromptEncoder
+
+
+class ServerScorer:
+    """Scorer of continuations by the server of ``connection``; ``pool`` runs its requests.
+
+    ``count`` returns how many tokens a prompt has by the server's own account, 0 where it does not say.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        pool: ThreadPoolExecutor,
+        count: Callable[[GenerateRequest], int | Failed],
+    ) -> None:
+        self._connection, self._spec, self._pool, self._count = connection, connection.spec, pool, count
+
+    @property
+    def unscorable(self) -> str:
+        """Why the server can score nothing; empty if it can. Asks it where that is not clear without."""
+        return without_tokenizer(self._spec) or (self.way if isinstance(self.way, str) else "")
+
+    @property
+    def note(self) -> str:
+        """How the server was found to give probabilities, as a sentence; empty where nobody tried."""
+        way = self.__dict__.get("way", "")
+        if isinstance(way, str):
+            return ""
+        tokens = f"the tokenizer {self._spec.tokenizer}" if self._spec.tokenizer else "the server's /tokenize"
+        return f"the server gives probabilities by {way.dialect.name}; token ids are those of {tokens}"
+
+    @cached_property
+    def way(self) -> Way | str:
+        """How the server gives probabilities, or why it does not; found out by a few tiny requests.
+
+        Raises :class:`ModelError` where the server cannot be asked at all.
+        """
+        request = GenerateRequest(prompt=_PROMPT, max_new_tokens=1, stop=())
+        # A server that is not there, or knows no such model, says so here.
+        counted = self._count(request)
+        try:
+            encoder = self._encoder()
+            prompt = encoder.prompt(request)
+            pair = encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION))
+        except (ValueError, ModelError) as error:
+            return str(error)
+        if encoder.unscorable:
+            return encoder.unscorable
+        if counted != len(prompt):
+            found = counted.error if isinstance(counted, Failed) else counted or "no number"
+            return (
+                f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and the "
+                f"server's usage.prompt_tokens is: {found}; allowed is tokenizer=FOLDER with the tokenizer that "
+                "it uses"
+            )
+        tried = []
+        for dialect in DIALECTS:
+            if not (wrong := self._wrong(dialect, pair)):
+                return Way(dialect=dialect, encoder=encoder)
+            tried.append(f"{dialect.name} ({wrong})")
+        return f"tried were {'; '.join(tried)}"
+
+    @property
+    def encoder(self) -> PromptEncoder:
+        """The encoder of prompts; :attr:`unscorable` must be empty."""
+        assert isinstance(self.way, Way)
+        return self.way.encoder
+
+    def score(self, pair: Pair) -> Scored | Failed:
+        """Return the response to one pair; :attr:`way` must be one. Raises as :meth:`Connection.ask`."""
+        assert isinstance(self.way, Way)
+        values = self._values(self.way.dialect, pair)
+        if not isinstance(values, Failed):
+            values = tuple(map(math.exp, values))
+        return scored(self.way.encoder, pair, values)
+
+    def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
+        values: list[float] = []
+        for question in dialect.questions(self._spec, pair):
+            reply = self._post(question.path, question.body, len(question.ids))
+            if isinstance(reply, Failed):
+                return reply
+            try:
+                values += dialect.read(reply, question)
+            except ValueError as error:
+                return Failed(error=str(error))
+            except (LookupError, TypeError, AttributeError):
+                return Failed(error=f"no log-probabilities in the reply: {excerpt(reply)}")
+        return tuple(values)
+
+    def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
+        limits = limits_for(self._spec.timeout, tokens, _TOKEN_BYTES, "token")
+        return self._connection.ask(lambda post: post(path, body), limits)
+
+    def _wrong(self, dialect: Dialect, pair: Pair) -> str:
+        """Return what is wrong with a dialect of this server; empty if nothing is.
+
+        The second pair has another last token, so that a prefix cache serves the rest of it.
+        """
+        other = next(token for token in reversed(pair.context) if token != pair.targets[-1])
+        try:
+            first = self._values(dialect, pair)
+            second = self._values(dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other)))
+        except ModelError as error:
+            # No such path, or a refused one: the server itself has answered before.
+            return str(error)
+        for values in (first, second):
+            if isinstance(values, Failed):
+                return values.error
+        assert not isinstance(first, Failed | str)
+        assert not isinstance(second, Failed | str)
+        if any(abs(a - b) > _SAME for a, b in zip(first[:-1], second[:-1], strict=True)):
+            return "the same tokens got other probabilities when they were asked for again"
+        if math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME or first[-1] == second[-1]:
+            return "the probabilities of two tokens at one position are no probabilities of one distribution"
+        return ""
+
+    def _encoder(self) -> PromptEncoder:
+        spec = self._spec
+        chat_template = spec.endpoint == "chat"
+        if spec.tokenizer:
+            from pytest_kbrel.models.hf.loading import load_tokenizer
+            from pytest_kbrel.models.hf.spec import ModelSpec
+
+            tokenizer: Any = load_tokenizer(ModelSpec(text=spec.text, path=spec.tokenizer))
+        else:
+            tokenizer = ServerTokenizer(self._tokens)
+        return PromptEncoder(tokenizer, encoder_decoder=False, chat_template=chat_template, chat=spec.chat)
+
+    def _tokens(self, texts: Sequence[str], special: bool) -> list[Ids]:
+        return list(self._pool.map(lambda text: self._tokens_of(text, special), texts))
+
+    def _tokens_of(self, text: str, special: bool) -> Ids:
+        try:
+            reply = self._post(*tokenization(self._spec, text, special), tokens=len(text) + 10)
+        except ModelError as error:
+            reply = Failed(error=str(error))
+        ids = reply.get("tokens") if isinstance(reply, dict) else None
+        if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+            why = reply.error if isinstance(reply, Failed) else excerpt(reply)
+            raise ValueError(
+                f"/tokenize of the server gave no token ids: {why}; allowed is tokenizer=FOLDER with the "
+                "tokenizer that the server uses"
+            )
+        return tuple(ids)
+
+
+class ServerTokenizer:
+    """Tokenizer of a server behind its ``/tokenize``, as far as :class:`PromptEncoder` uses one.
+
+    ``tokens(texts, special)`` returns the ids of each text, with the special tokens around it if ``special``.
+    """
+
+    chat_template = None
+
+    def __init__(self, tokens: Callable[[Sequence[str], bool], list[Ids]]) -> None:
+        self._tokens = tokens
+        (bare,), (full,) = tokens(["a"], False), tokens(["a"], True)
+        leads = len(full) > len(bare) and full[0] != bare[0]
+        self.bos_token_id = full[0] if leads else None
+
+    def __call__(self, text: str | Iterable[str], add_special_tokens: bool = True) -> dict[str, Any]:
+        """Return the ids of a text, or of each of several, under ``input_ids``; raises ``ValueError``."""
+        if isinstance(text, str):
+            return {"input_ids": self._tokens([text], add_special_tokens)[0]}
+        return {"input_ids": self._tokens(list(text), add_special_tokens)}
+
+    def get_added_vocab(self) -> dict[str, int]:
+        """Return an empty dict: a server does not list its special tokens."""
+        return {}
+
+
+def without_tokenizer(spec: OpenAISpec) -> str:
+    """Return why a server's prompts cannot be tokenised, as far as that is clear without asking it."""
+    if spec.tokenizer:
+        if any(find_spec(name) is None for name in ("torch", "transformers")):
+            return str(MissingExtraError("transformers", "hf", f"loading the tokenizer {spec.tokenizer}"))
+        return ""
+    if spec.endpoint == "chat":
+        return (
+            "over the endpoint chat nobody but the server knows the token ids of a prompt; model-args "
+            "tokenizer=FOLDER names the checkpoint's tokenizer, and endpoint=completions sends raw prompts"
+        )
+    return ""

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import contextlib
+import math
+
+import pytest
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.registry import read_spec, unscorable
+from pytest_kbrel.records import Failed, Scored, ScoreRequest
+from tests.models.openai import scoring_server
+from tests.models.openai.scoring_server import ROUTES, logprob, tokens_of
+from tests.openai_server import Fault
+
+RAW = "endpoint=completions"
+VLLM, ECHO, LLAMA_CPP, SGLANG = ROUTES
+
+
+@pytest.fixture
+def served(openai_server):
+    """Return a function that makes the loopback server score in a dialect, with a tokenizer."""
+
+    def serve(name):
+        openai_server.routes = {"/tokenize": scoring_server.tokenize, **ROUTES[name]}
+        return openai_server
+
+    return serve
+
+
+def asked(prompt="Berlin is in", continuation=" Germany"):
+    return ScoreRequest(prompt=prompt, continuation=continuation)
+
+
+def wrapped(route, change):
+    """Return a route whose replies are changed where they have what the change is about."""
+
+    def changed(call):
+        reply = route(call)
+        with contextlib.suppress(LookupError, TypeError):
+            change(reply)
+        return reply
+
+    return changed
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_each_dialect_gives_the_probabilities_of_the_tokens_that_were_sent(served, model_at, name):
+    served(name)
+    model = model_at(RAW)
+    requests = [asked(), asked("Paris is in", " France"), asked("Rome is in", " Italy, too")]
+    responses = model.score(requests)
+    for request, response in zip(requests, responses, strict=True):
+        assert isinstance(response, Scored)
+        before, targets = tokens_of(request.prompt), tokens_of(request.continuation, special=False)
+        expected = [logprob([*before, *targets[:n]], token) for n, token in enumerate(targets)]
+        assert response.probabilities == pytest.approx([math.exp(value) for value in expected])
+        assert response.token_ids == tuple(targets)
+        assert response.prompt_tokens == len(before)
+    assert not model.unscorable
+    (note,) = model.notes
+    assert name in note
+    assert "/tokenize" in note
+
+
+def test_a_server_is_probed_once(served, model_at):
+    server = served(VLLM)
+    model = model_at(RAW)
+    assert not model.unscorable
+    probed = len(server.calls_to("completions"))
+    model.score([asked()])
+    assert len(server.calls_to("completions")) == probed + 1
+
+
+def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server):
+    openai_server.routes = {"completions": scoring_server.writer, "/tokenize": scoring_server.tokenize}
+    spec = read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
+    why = unscorable(spec)
+    for name in ROUTES:
+        assert name in why
+    assert "no log-probabilities of the prompt" in why
+    assert "no such path" in why
+
+
+def test_a_server_without_tokenize_asks_for_a_tokenizer(openai_server):
+    openai_server.routes = {"completions": scoring_server.vllm}
+    why = unscorable(read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}"))
+    assert "/tokenize" in why
+    assert "tokenizer=FOLDER" in why
+
+
+def test_over_chat_without_a_tokenizer_nothing_is_asked(openai_server):
+    why = unscorable(read_spec("openai/judge", f"base_url={openai_server.base_url}"))
+    assert "tokenizer=FOLDER" in why
+    assert openai_server.calls == []
+
+
+def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_server):
+    openai_server.routes = {"completions": scoring_server.writer}
+    spec = read_spec("openai/judge", f"base_url=http://127.0.0.1:9/v1,{RAW},max_retries=0")
+    with pytest.raises(ModelError, match="cannot be reached"):
+        unscorable(spec)
+
+
+def test_another_tokenisation_than_the_servers_is_refused(served, model_at):
+    server = served(VLLM)
+    server.routes["/tokenize"] = lambda call: {"tokens": tokens_of(call.text, special=False)}
+    why = model_at(RAW).unscorable
+    assert "its tokenisation is another one" in why
+    (response,) = model_at(RAW).score([asked()])
+    assert response == Failed(error=why)
+
+
+def shorter(reply):
+    del reply["choices"][0]["logprobs"]["token_logprobs"][0]
+
+
+def left_out(reply):
+    reply["choices"][0]["prompt_logprobs"][-2] = None
+
+
+def renamed(reply):
+    entries = reply["choices"][0]["prompt_logprobs"]
+    entries[-1] = {"999": next(iter(entries[-1].values()))}
+
+
+def positive(reply):
+    reply["choices"][0]["logprobs"]["token_logprobs"][-2] = 0.7
+
+
+TRAPS = [
+    (ECHO, shorter, "log-probabilities, where a prompt of"),
+    (ECHO, positive, "not a log-probability: 0.7"),
+    (VLLM, left_out, "a prefix cache may have left it out"),
+    (VLLM, renamed, "the reply is about 999"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), TRAPS)
+def test_a_reply_that_does_not_hold_the_probabilities_is_an_error_of_its_request(
+    served, model_at, name, change, said
+):
+    server = served(name)
+    model = model_at(RAW)
+    assert not model.unscorable
+    route = ROUTES[name]["completions"]
+    server.routes["completions"] = wrapped(route, change)
+    (first,) = model.score([asked()])
+    server.routes["completions"] = route
+    (second,) = model.score([asked()])
+    assert isinstance(first, Failed)
+    assert said in first.error
+    assert isinstance(second, Scored)
+
+
+@pytest.mark.parametrize(("name", "change", "said"), TRAPS)
+def test_a_dialect_that_fails_its_probe_is_not_used(served, model_at, name, change, said):
+    server = served(name)
+    server.routes["completions"] = wrapped(ROUTES[name]["completions"], change)
+    assert said in model_at(RAW).unscorable
+
+
+def test_probabilities_after_the_bias_are_not_believed(served, model_at):
+    server = served(LLAMA_CPP)
+
+    def certain(call):
+        reply = scoring_server.llama_cpp(call)
+        reply["completion_probabilities"][0]["logprob"] = 0.0
+        return reply
+
+    server.routes["/completion"] = certain
+    assert "no probabilities of one distribution" in model_at(RAW).unscorable
+
+
+def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(served, model_at):
+    server = served(VLLM)
+    seen = []
+
+    def stale(call):
+        reply = scoring_server.vllm(call)
+        if "prompt_logprobs" in call.body:
+            seen.append(call)
+            if len(seen) > 1:
+                for entry in reply["choices"][0]["prompt_logprobs"][1:]:
+                    next(iter(entry.values()))["logprob"] -= 1.0
+        return reply
+
+    server.routes["completions"] = stale
+    assert "other probabilities when they were asked for again" in model_at(RAW).unscorable
+
+
+def test_a_refused_key_ends_the_run_and_is_no_failed_response(served, model_at):
+    server = served(ECHO)
+    model = model_at(RAW)
+    assert not model.unscorable
+    # Two texts are tokenised first.
+    server.inject(Fault(), Fault(), Fault(status=401, message="no such key"))
+    with pytest.raises(ModelError, match="refuses the key"):
+        model.score([asked()] * 3)
