@@ -11,6 +11,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import Store
+from tests.models.openai import scoring_server
 from tests.openai_server import TOO_MANY, Fault
 from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
 
@@ -213,6 +214,17 @@ def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server
     assert result.ret == 0
     assert report()["model"]["device"] == openai_server.base_url
     assert sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in slices()) == pytest.approx(1)
+
+
+def test_monitor_over_a_server_that_scores_is_gated(pytester, mini_suite, report, openai_server, slices):
+    mini_suite(MONITOR)
+    openai_server.routes = {"/tokenize": scoring_server.tokenize, "completions": scoring_server.vllm}
+    args = f"--kb-model-args=base_url={openai_server.base_url},endpoint=completions"
+    result = gate(pytester, args, model="openai/judge")
+    assert result.ret == 0
+    (case,) = [case for case in slices() if case["probe"] == "monitor"]
+    assert case["integrity"]["errors"] == 0
+    result.stdout.fnmatch_lines(["*gives probabilities by prompt_logprobs of vLLM*"])
 
 
 def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pytester, mini_suite, openai_server):

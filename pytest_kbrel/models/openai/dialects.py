@@ -104,7 +104,12 @@ def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
 
 
 def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
-    (entry,) = reply["completion_probabilities"]
+    entries = reply.get("completion_probabilities") or ()
+    if len(entries) != 1 and "content" in reply:
+        raise ValueError(
+            "llama.cpp told no probability of a token; it tells none of one that ends within a character"
+        )
+    (entry,) = entries
     _same_tokens([entry["id"]], question.targets)
     return [_number(entry["logprob"])]
 

@@ -84,9 +84,8 @@ class ServerScorer:
         if counted != len(prompt):
             found = counted.error if isinstance(counted, Failed) else counted or "no number"
             return (
-                f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and the "
-                f"server's usage.prompt_tokens is: {found}; allowed is tokenizer=FOLDER with the tokenizer that "
-                "it uses"
+                f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and its "
+                f"usage.prompt_tokens is: {found}; allowed is tokenizer=FOLDER with the tokenizer it uses"
             )
         tried = []
         for dialect in DIALECTS:

@@ -7,6 +7,7 @@ import math
 
 BOS = 256
 VOCABULARY = range(257)
+_LETTERS = frozenset(b" abcdefghijklmnopqrstuvwxyz")
 
 
 def tokens_of(text, special=True):
@@ -24,7 +25,8 @@ def logprob(before, token):
 
 
 def _logit(state, token):
-    return (state + 7 * token * token) % 97 / 24
+    # Letters and blanks are more probable, as they are in texts.
+    return (state + 7 * token * token) % 97 / 48 + 4 * (token in _LETTERS)
 
 
 @functools.cache
@@ -44,7 +46,7 @@ def tokenize(call):
 def _completion(call, **choice):
     prompt = call.body["prompt"]
     count = len(tokens_of(prompt)) if isinstance(prompt, str) else len(prompt)
-    answer = {"index": 0, "text": "x", "finish_reason": "length", "logprobs": None, **choice}
+    answer = {"index": 0, "text": "unsure", "finish_reason": "stop", "logprobs": None, **choice}
     return {"model": "judge", "choices": [answer], "usage": {"prompt_tokens": count}}
 
 
