@@ -46,7 +46,8 @@ def tokenize(call):
 def _completion(call, **choice):
     prompt = call.body["prompt"]
     count = len(tokens_of(prompt)) if isinstance(prompt, str) else len(prompt)
-    answer = {"index": 0, "text": "unsure", "finish_reason": "stop", "logprobs": None, **choice}
+    text = "Berlin" if isinstance(prompt, str) and "Germany" in prompt else "unsure"
+    answer = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None, **choice}
     return {"model": "judge", "choices": [answer], "usage": {"prompt_tokens": count}}
 
 

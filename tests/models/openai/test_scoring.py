@@ -4,10 +4,12 @@ import contextlib
 import math
 
 import pytest
+from transformers import AutoTokenizer
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.registry import read_spec, unscorable
 from pytest_kbrel.records import Failed, Scored, ScoreRequest
+from tests.models import tiny_checkpoints
 from tests.models.openai import scoring_server
 from tests.models.openai.scoring_server import ROUTES, logprob, tokens_of
 from tests.openai_server import Fault
@@ -92,6 +94,45 @@ def test_over_chat_without_a_tokenizer_nothing_is_asked(openai_server):
     why = unscorable(read_spec("openai/judge", f"base_url={openai_server.base_url}"))
     assert "tokenizer=FOLDER" in why
     assert openai_server.calls == []
+
+
+TEMPLATE = (
+    "{% for m in messages %}<s>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}</s>{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "options"), [("chat", {"chat_template": TEMPLATE}), ("completions", {})]
+)
+def test_the_checkpoints_own_tokenizer_makes_the_ids(openai_server, model_at, tmp_path, endpoint, options):
+    tiny_checkpoints.make_tokenizer(tmp_path, "bos", **options)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    sent = []
+
+    def prompt_of(text):
+        chat = [{"role": "user", "content": text}]
+        if endpoint == "chat":
+            text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        return tokenizer(text, add_special_tokens=endpoint != "chat")["input_ids"]
+
+    def wrote(call):
+        usage = {"prompt_tokens": len(prompt_of(call.text))}
+        return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
+
+    def scored(call):
+        if isinstance(call.body["prompt"], str):
+            return {"choices": [{"text": "x"}], "usage": {"prompt_tokens": len(prompt_of(call.text))}}
+        sent.append(call.body["prompt"])
+        return scoring_server.vllm(call)
+
+    openai_server.routes = {"chat/completions": wrote, "completions": scored}
+    model = model_at(f"endpoint={endpoint},tokenizer={tmp_path}")
+    (response,) = model.score([asked()])
+    assert isinstance(response, Scored)
+    before, targets = prompt_of("Berlin is in"), tokenizer(" Germany", add_special_tokens=False)["input_ids"]
+    assert sent[-1] == [*before, *targets]
+    assert response.token_ids == tuple(targets)
+    assert str(tmp_path) in model.notes[-1]
 
 
 def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_server):
