@@ -15,7 +15,7 @@ def tokens_of(text, special=True):
 
 
 def text_of(ids):
-    return bytes(token for token in ids if token != BOS).decode(errors="replace")
+    return bytes(token for token in ids if token < BOS).decode(errors="replace")
 
 
 def logprob(before, token):
