@@ -102,9 +102,12 @@ TEMPLATE = (
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "options"), [("chat", {"chat_template": TEMPLATE}), ("completions", {})]
+    ("endpoint", "options", "answer"),
+    [("chat", {"chat_template": TEMPLATE}, "Germany"), ("completions", {}, " Germany")],
 )
-def test_the_checkpoints_own_tokenizer_makes_the_ids(openai_server, model_at, tmp_path, endpoint, options):
+def test_the_checkpoints_own_tokenizer_makes_the_ids(
+    openai_server, model_at, tmp_path, endpoint, options, answer
+):
     tiny_checkpoints.make_tokenizer(tmp_path, "bos", **options)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     sent = []
@@ -129,7 +132,7 @@ def test_the_checkpoints_own_tokenizer_makes_the_ids(openai_server, model_at, tm
     model = model_at(f"endpoint={endpoint},tokenizer={tmp_path}")
     (response,) = model.score([asked()])
     assert isinstance(response, Scored)
-    before, targets = prompt_of("Berlin is in"), tokenizer(" Germany", add_special_tokens=False)["input_ids"]
+    before, targets = prompt_of("Berlin is in"), tokenizer(answer, add_special_tokens=False)["input_ids"]
     assert sent[-1] == [*before, *targets]
     assert response.token_ids == tuple(targets)
     assert str(tmp_path) in model.notes[-1]
