@@ -104,12 +104,12 @@ def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
 
 
 def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
-    entries = reply.get("completion_probabilities") or ()
-    if len(entries) != 1 and "content" in reply:
+    entries = reply.get("completion_probabilities")
+    if not entries and "content" in reply:
         raise ValueError(
             "llama.cpp told no probability of a token; it tells none of one that ends within a character"
         )
-    (entry,) = entries
+    entry = entries[0]
     _same_tokens([entry["id"]], question.targets)
     return [_number(entry["logprob"])]
 
