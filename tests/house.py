@@ -210,6 +210,11 @@ ROOMS: dict[str, Room] = {
         "__init__ bounds errors records resources untrusted",
         "duckdb yaml",
     ),
+    "foreign": Room(
+        "scored answers of other tools: lm_eval, Inspect, Every Eval Ever, CSV and JSON lines",
+        "errors records untrusted",
+        "inspect_ai",
+    ),
     "metrics": Room(
         "the papers' formulas on plain arrays; correlations; text similarity",
         "catalogue records",
@@ -273,7 +278,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts gates judges metrics models "
+        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
         "printing records replay reports resources serialization session stats suites",
         "junitparser",
     ),

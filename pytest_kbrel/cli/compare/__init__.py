@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from pytest_kbrel.cli.compare.pairing import PairedRun
 
 _NARROWEST = 60
+STDOUT = Path("-")
+_THRESHOLDS = {
+    "--max-drop": "how much worse each metric may be: 0.05, or within:0.08,beyond:0.02",
+    "--recovery": "the least share of the baseline's value: 0.95, or within:0.9,beyond:0.97",
+}
+_LISTS = {
+    "--metric": ("metrics", "NAME", "compare this metric only; may be repeated (default: all)"),
+    "--lower-is-better": ("lower", "NAME", "a metric of which less is better; may be repeated"),
+}
+_KEYS = {
+    "--id": ("id", "the key of a row's id in CSV and JSON lines (default: id, sample_id, doc_id, ...)"),
+    "--group-by": ("group", "make a case of each value of KEY, such as subject"),
+    "--cluster": (
+        "cluster",
+        "rows with the same value of KEY change together, such as the document asked about",
+    ),
+}
 
 
 def register(commands: Commands) -> None:
@@ -27,18 +44,115 @@ def register(commands: Commands) -> None:
         "model",
         nargs="+",
         help="a report folder, a report.json, a baseline's name or path, or published/PAPER/MODEL; "
-        "all models of a paper: published/monitor, 'published/reliable-kb/*/four-shot'",
+        "all models of a paper: published/monitor, 'published/reliable-kb/*/four-shot'; or runs of another "
+        "tool: lm_eval --log_samples, Inspect, Every Eval Ever, CSV or JSON lines",
     )
     parser.add_argument(
         "--exit-code",
         action="store_true",
         help="exit with 1 when a gate of a later run fails against the first one",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to FILE as well")
+    parser.add_argument(
+        "--inconclusive",
+        choices=("pass", "fail"),
+        default="pass",
+        help="whether --exit-code is 1 for a gate that is inconclusive (default: pass)",
+    )
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const=STDOUT,
+        type=Path,
+        metavar="FILE",
+        help="write everything to FILE as well; without FILE, behind the models, to standard output instead",
+    )
+    others = parser.add_argument_group("runs of other tools")
+    for flag, words in _THRESHOLDS.items():
+        others.add_argument(flag, metavar="NUMBER", help=words)
+    for flag, (dest, metavar, words) in _LISTS.items():
+        others.add_argument(flag, dest=dest, metavar=metavar, action="append", default=[], help=words)
+    for flag, (dest, words) in _KEYS.items():
+        others.add_argument(flag, dest=dest, metavar="KEY", default="", help=words)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.foreign import format_of
+
+    recorded = [source for source in options.model if _is_recorded(source)]
+    foreign = [
+        source for source in options.model if source not in recorded and format_of(Path(source).expanduser())
+    ]
+    if foreign and len(foreign) < len(options.model):
+        other = next(source for source in options.model if source not in foreign)
+        raise KbrelError(
+            f"found {foreign[0]} of another tool beside {other}; allowed: runs of other tools only, or "
+            "recorded runs, baselines and papers only"
+        )
+    if foreign:
+        return _run_foreign(options)
+    flags = {
+        **{flag: flag[2:].replace("-", "_") for flag in _THRESHOLDS},
+        **{f: d[0] for f, d in _LISTS.items()},
+    }
+    flags |= {flag: dest for flag, (dest, _) in _KEYS.items()}
+    if given := [flag for flag, dest in flags.items() if getattr(options, dest)]:
+        raise KbrelError(
+            f"{given[0]} is for runs of other tools; a recorded run has the gates of its suite file"
+        )
+    return _run_recorded(options)
+
+
+def _is_recorded(source: str) -> bool:
+    """Return True if a source is a report or a baseline of ours, or a name that is no path."""
+    from pytest_kbrel.baselines.format import META
+    from pytest_kbrel.reports import REPORT
+
+    path = Path(source).expanduser()
+    return not path.exists() or (path / REPORT).is_file() or (path / META).is_file()
+
+
+def _run_foreign(options: argparse.Namespace) -> int:
+    from pytest_kbrel.cli.compare.foreign import compared_model, pair_scored, threshold
+    from pytest_kbrel.cli.compare.render import model_lines, paired_lines, report_json, summary_lines
+    from pytest_kbrel.foreign import Wanted, read_run
+
+    thresholds = []
+    for flag, rule, text in (
+        ("--max-drop", "max_drop", options.max_drop),
+        ("--recovery", "recovery", options.recovery),
+    ):
+        try:
+            thresholds += [threshold(rule, text)] if text is not None else []
+        except ValueError as error:
+            raise KbrelError(f"{flag}: {error}") from None
+    if len(options.model) < 2:
+        raise KbrelError(f"found 1 run to compare, {options.model[0]}; allowed: two or more")
+    if options.exit_code and not thresholds:
+        raise KbrelError(
+            "--exit-code: no gate can be judged; allowed: --max-drop NUMBER or --recovery NUMBER as well"
+        )
+    wanted = Wanted(
+        id=options.id,
+        metrics=tuple(options.metrics),
+        lower=tuple(options.lower),
+        group=options.group,
+        cluster=options.cluster,
+    )
+    runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
+    pairs = pair_scored(runs[0], runs[1:], thresholds, strict=options.inconclusive == "fail")
+    models = [compared_model(run) for run in runs]
+    names, numbers = [model.name for model in models], range(1, len(runs) + 1)
+    document = report_json(models, (), (), pairs, names)
+    lines = (
+        *model_lines(models),
+        *summary_lines(pairs, numbers),
+        *paired_lines(pairs, names, numbers, _width()),
+    )
+    return _end(options, document, lines, pairs)
+
+
+def _run_recorded(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.models import correlations_over_models, figure_tables, read_models
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, pair_runs, read_outcomes
     from pytest_kbrel.cli.compare.render import (
@@ -60,17 +174,14 @@ def _run(options: argparse.Namespace) -> int:
     pairs: Sequence[PairedRun] = ()
     if isinstance(sides[0], RecordedOutcomes):
         candidates = [(models[at - 1].name, side) for at, side in recorded[1:]]
-        pairs = pair_runs(sides[0], candidates, names[0])
+        pairs = pair_runs(sides[0], candidates, names[0], strict=options.inconclusive == "fail")
     if options.exit_code and not pairs:
         raise KbrelError(
             "--exit-code: no gate can be judged, since no two runs can be paired: "
             f"{'; '.join(f'{models[at - 1].name}: {why}' for at, why in unpaired)}"
         )
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
-    if options.json is not None:
-        from pytest_kbrel.reports import write_text
-
-        write_text(options.json, report_json(models, tables, correlations, pairs, names))
+    document = report_json(models, tables, correlations, pairs, names)
+    width = _width()
     if pairs and len(models) == 2:
         # These figures stand below, with what they are worth. A case of two suites is named with its suite.
         paired_below = {
@@ -81,12 +192,28 @@ def _run(options: argparse.Namespace) -> int:
         }
         tables = tuple(table for table in tables if table.case not in paired_below)
     not_paired = [f"{at} is not paired: {why}" for at, why in unpaired] if len(unpaired) < len(sides) else []
-    for line in (
+    lines = (
         *model_lines(models),
         *summary_lines(pairs, numbers),
         *not_paired,
         *figure_lines(models, tables, correlations, width),
         *paired_lines(pairs, names, numbers, width),
-    ):
+    )
+    return _end(options, document, lines, pairs)
+
+
+def _width() -> int:
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+def _end(options: argparse.Namespace, document: str, lines: Iterable[str], pairs: Sequence[PairedRun]) -> int:
+    """Write the JSON document, print the lines unless it went to standard output, return the exit code."""
+    if options.json == STDOUT:
+        print(document, end="")
+    elif options.json is not None:
+        from pytest_kbrel.reports import write_text
+
+        write_text(options.json, document)
+    for line in lines if options.json != STDOUT else ():
         print_line(line)
     return int(options.exit_code and any(paired.fails for paired in pairs))

@@ -53,28 +53,35 @@ class PairedRun:
     """A candidate compared with the baseline. ``run`` has its decided cases and what may differ.
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
-    ``obstacles`` say by node id why a case cannot be compared.
+    ``obstacles`` say by node id why a case cannot be compared. ``strict``: what is inconclusive fails.
     """
 
     run: Run
     p_holm: Mapping[tuple[str, str], float | None]
     obstacles: Mapping[str, str]
+    strict: bool = False
 
     @property
     def fails(self) -> bool:
         """True if a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
+        failures = failing(compared=True, strict=True) if self.strict else FAILING
         return any(
-            case.expired or any(gate.verdict in FAILING for gate in case.gates)
+            case.expired or any(gate.verdict in failures for gate in case.gates)
             for case in self.run.cases
             if not case.waived
         )
 
 
 def pair_runs(
-    baseline: RecordedOutcomes, candidates: Sequence[tuple[str, RecordedOutcomes]], name: str
+    baseline: RecordedOutcomes,
+    candidates: Sequence[tuple[str, RecordedOutcomes]],
+    name: str,
+    *,
+    strict: bool = False,
 ) -> tuple[PairedRun, ...]:
     """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
 
+    ``strict`` is that of :class:`PairedRun`.
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
     from pytest_kbrel import stats
@@ -98,7 +105,7 @@ def pair_runs(
     for (of, case_id, name_of_figure, _), p in zip(figures, holm, strict=True):
         by_figure[of][case_id, name_of_figure] = p
     return tuple(
-        PairedRun(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run))
+        PairedRun(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run), strict=strict)
         for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
     )
 

@@ -1,0 +1,251 @@
+"""Runs of other tools compared row by row: the first is the baseline, each other a candidate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+from pytest_kbrel import __version__, stats
+from pytest_kbrel.bounds import FIGURE, Bounds
+from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
+from pytest_kbrel.cli.compare.models import ComparedModel
+from pytest_kbrel.cli.compare.pairing import PairedRun
+from pytest_kbrel.errors import nearest
+from pytest_kbrel.foreign import SCORE, ScoredCase, ScoredRun
+from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
+from pytest_kbrel.gates.cases import unjudged
+from pytest_kbrel.gates.figures import Figure
+from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
+from pytest_kbrel.gates.positive_control import with_positive_controls
+from pytest_kbrel.metrics.base import ratio
+from pytest_kbrel.records import CaseResult, Change, Gate, Judgement, Rule, Run, Unmatched, record
+
+_NAMED = 3
+_BOUND = Bounds(0, FIGURE, whole=False)
+
+
+@record
+class Threshold:
+    """What a flag demands of every metric: a rule with its numbers."""
+
+    rule: Rule
+    within: float
+    beyond: float | None = None
+    never: float | None = None
+
+    def gate(self, metric: str) -> Gate:
+        """Return the gate on one metric."""
+        return Gate(metric=metric, rule=self.rule, bound=self.within, beyond=self.beyond, never=self.never)
+
+
+def threshold(rule: Rule, text: str) -> Threshold:
+    """Read ``0.05`` or ``within:0.08,beyond:0.02,never:0.1``; raises ``ValueError`` with what is allowed."""
+    allowed = GATE_RULES[rule]
+    parts = [part.strip().partition(":") for part in text.split(",")]
+    if len(parts) == 1 and not parts[0][1]:
+        parts = [("within", ":", parts[0][0])]
+    numbers: dict[str, float] = {}
+    bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
+    for name, _, value in parts:
+        if name not in THRESHOLDS or name in numbers:
+            raise ValueError(
+                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N,never:N"
+            )
+        numbers[name] = bounds.number(value)
+    if "within" not in numbers:
+        raise ValueError(f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N")
+    within = numbers["within"]
+    beyond, never = numbers.get("beyond"), numbers.get("never")
+    # The order in which each allows more.
+    order = [one * allowed.allows_more for one in (beyond, within, never) if one is not None]
+    if order != sorted(set(order)) and within:
+        raise ValueError(f"found {text!r}; allowed: beyond allows less than within, and never allows more")
+    return Threshold(rule=rule, within=within, beyond=beyond, never=never)
+
+
+def compared_model(run: ScoredRun) -> ComparedModel:
+    """Return the run as one of the models compared."""
+    rows = sum(max(len(table.rows) for table in case.tables.values()) for case in run.cases.values())
+    parts = filter(None, (run.tool, run.model, f"cases: {len(run.cases)}", f"rows: {rows}"))
+    return ComparedModel(name=str(run.path), about=", ".join(parts), cases={})
+
+
+def pair_scored(
+    baseline: ScoredRun,
+    candidates: Sequence[ScoredRun],
+    thresholds: Sequence[Threshold],
+    *,
+    strict: bool = False,
+) -> tuple[PairedRun, ...]:
+    """Compare each candidate with the baseline, case by case; all cases are one family of tests (Šidák).
+
+    A case that only one side has is ``no baseline``, or ``not run`` where the candidate lacks it. Rows asked
+    otherwise are listed and not compared; a case is ``not comparable`` where fewer than half are compared.
+    ``strict`` is that of :class:`PairedRun`.
+    """
+    comparisons = max(sum(len(baseline.cases.keys() & run.cases.keys()) for run in candidates), 1)
+    decided = [
+        [
+            _case(name, baseline, run, thresholds, comparisons)
+            for name in dict.fromkeys((*baseline.cases, *run.cases))
+        ]
+        for run in candidates
+    ]
+    adjusted = iter(with_family([case for cases in decided for case, _ in cases]))
+    runs = [tuple(next(adjusted) for _ in cases) for cases in decided]
+    ps = [value.p for cases in runs for case in cases for value in case.metrics]
+    holm = iter(stats.holm(ps))
+    return tuple(
+        PairedRun(
+            run=Run(
+                kbrel_version=__version__,
+                created="",
+                model=None,
+                environment=(),
+                settings=(),
+                cases=cases,
+                baseline=str(baseline.path),
+            ),
+            p_holm={(case.nodeid, value.name): next(holm) for case in cases for value in case.metrics},
+            obstacles={case.nodeid: "; ".join(notes) for case, notes in of_candidate if notes},
+            strict=strict,
+        )
+        for cases, of_candidate in zip(runs, decided, strict=True)
+    )
+
+
+def _case(
+    name: str, baseline: ScoredRun, candidate: ScoredRun, thresholds: Sequence[Threshold], comparisons: int
+) -> tuple[CaseResult, list[str]]:
+    """Return a decided case, and what is to know about its rows."""
+    before, after = baseline.cases.get(name), candidate.cases.get(name)
+    result = CaseResult(
+        id=name,
+        suite=candidate.tool,
+        probe="test",
+        slice="",
+        verdict="pass",
+        n=0,
+        duration=0.0,
+        metrics=(),
+        gates=(),
+    )
+    if before is None:
+        return _unpaired(
+            result, candidate.cases[name], thresholds, "no baseline", f"{baseline.path} has no case {name}"
+        )
+    if after is None:
+        return _unpaired(result, before, thresholds, "not run", f"{candidate.path} has no case {name}")
+    metrics = [metric for metric in after.tables if metric in before.tables]
+    if not metrics:
+        why = f"the baseline has {_first(before.tables)}, the candidate {_first(after.tables)}"
+        return _unpaired(result, after, thresholds, "not comparable", why)
+    pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
+    notes = _notes(before, after, pairings, (baseline, candidate))
+    lower = baseline.lower | candidate.lower
+    figures = tuple(
+        _figure(metric, member, pairing, metric in lower)
+        for member, (metric, pairing) in enumerate(zip(metrics, pairings, strict=True))
+    )
+    tables = tuple(after.tables[metric] for metric in metrics)
+    measurement = measure_figures(figures, tables, pairings, alpha=stats.sidak(comparisons))
+    gates = [one.gate(metric) for metric in metrics for one in thresholds]
+    why = _too_few(before, after, metrics, pairings)
+    judged = decide(
+        gates, measurement, obstacle=("not comparable", why) if why else None, comparisons=comparisons
+    )
+    judged = with_positive_controls(judged, gates, measurement, comparisons)
+    lost, gained = _changes(figures, pairings)
+    widest = max(pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked))
+    return dataclasses.replace(
+        result,
+        verdict=verdict_of(judged, baseline_asked=True),
+        n=max(len(table.rows) for table in tables),
+        metrics=measurement.values,
+        gates=judged,
+        lost=lost,
+        gained=gained,
+        unmatched=Unmatched(added=widest.added, unasked=widest.unasked),
+    ), ([f"not comparable: {why}", *notes] if why else notes)
+
+
+def _unpaired(
+    result: CaseResult, case: ScoredCase, thresholds: Sequence[Threshold], verdict: Judgement, why: str
+) -> tuple[CaseResult, list[str]]:
+    gates = unjudged([one.gate(metric) for metric in case.tables for one in thresholds], why)
+    gates = tuple(dataclasses.replace(gate, verdict=verdict) for gate in gates)
+    return dataclasses.replace(result, verdict=verdict, gates=gates), [f"{verdict}: {why}"]
+
+
+def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) -> Figure:
+    """Return the mean of a metric as a figure; one whose values are all 0 or 1 is a rate."""
+    values = {row.values[0] for table in (pairing.candidate, pairing.baseline) for row in table.rows}
+    low = 0.0 if min(values, default=0.0) >= 0 else -math.inf
+    high = 1.0 if low == 0 and max(values, default=0.0) <= 1 else math.inf
+    return Figure(
+        name=metric,
+        better="lower" if less_is_better else "higher",
+        columns=((member, (SCORE,)),),
+        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
+        bounds=(low, high),
+        rate=values <= {0.0, 1.0},
+        undefined="no row",
+    )
+
+
+def _too_few(
+    before: ScoredCase, after: ScoredCase, metrics: Sequence[str], pairings: Sequence[Pairing]
+) -> str:
+    for metric, pairing in zip(metrics, pairings, strict=True):
+        rows = max(len(after.tables[metric].rows), len(before.tables[metric].rows))
+        shared = len(pairing.baseline.rows)
+        if 2 * shared < rows or not shared:
+            return (
+                f"{shared} of {rows} rows of {metric} are in both runs and asked alike; allowed: half or more"
+            )
+    return ""
+
+
+def _notes(
+    before: ScoredCase, after: ScoredCase, pairings: Sequence[Pairing], runs: tuple[ScoredRun, ScoredRun]
+) -> list[str]:
+    """Return what was left out or counted otherwise than a reader may expect, each with its first rows."""
+    notes = []
+    for words, ids in (
+        (
+            "asked otherwise (another prompt, document or target) and not compared",
+            [p.differing for p in pairings],
+        ),
+        ("only in the candidate", [p.added for p in pairings]),
+        ("only in the baseline", [p.unasked for p in pairings]),
+    ):
+        rows = list(dict.fromkeys(one for of in ids for one in of))
+        if rows:
+            notes.append(f"{len(rows)} rows are {words}: {_first(rows)}")
+    for case, run in ((before, runs[0]), (after, runs[1])):
+        if case.repeated:
+            notes.append(f"{run.path}: {case.repeated} ids have several rows, of which the mean counts")
+        for metric, rows in case.unscored:
+            notes.append(f"{run.path}: {len(rows)} rows have no {metric} and are left out: {_first(rows)}")
+    for one, other in ((before, runs[0]), (after, runs[1])):
+        if alone := [
+            metric for metric in one.tables if metric not in before.tables or metric not in after.tables
+        ]:
+            notes.append(f"only {other.path} has {_first(alone)}, not compared")
+    return notes
+
+
+def _first(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
+
+
+def _changes(
+    figures: Sequence[Figure], pairings: Sequence[Pairing]
+) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """Return the rows lost and gained by the first metric that is right or wrong."""
+    for figure, pairing in zip(figures, pairings, strict=True):
+        if figure.rate:
+            return fact_changes(None, pairing.candidate, pairing.baseline)
+    return (), ()

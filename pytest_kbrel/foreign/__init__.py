@@ -1,0 +1,76 @@
+"""Runs that other tools recorded, read as scored answers: which format a file has, and its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign.eval_ever import KEYS, read_eval_ever
+from pytest_kbrel.foreign.inspect_logs import read_inspect
+from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.lm_eval import read_lm_eval
+from pytest_kbrel.foreign.plain import read_plain
+from pytest_kbrel.foreign.scored import SCORE, ScoredCase, ScoredRun, Wanted
+
+__all__ = ["ALLOWED", "SCORE", "ScoredCase", "ScoredRun", "Wanted", "format_of", "read_run"]
+
+ALLOWED = (
+    "lm_eval's samples_*.jsonl or their folder, Inspect's logs, instances of Every Eval Ever, "
+    "CSV, TSV or JSON lines with an id and a score"
+)
+_READERS: Mapping[str, Callable[[Path, Wanted], ScoredRun]] = {
+    "lm_eval": read_lm_eval,
+    "every_eval_ever": read_eval_ever,
+    "inspect_ai": read_inspect,
+    "plain": read_plain,
+}
+_HEAD = 2000
+
+
+def read_run(path: Path, wanted: Wanted) -> ScoredRun:
+    """Read a run of another tool; raises ``KbrelError`` where its format is unknown or it is broken."""
+    form = format_of(path)
+    if form is None:
+        raise KbrelError(f"{path}: is no run of a known tool; allowed: {ALLOWED}")
+    try:
+        return _READERS[form](path, wanted)
+    except OSError as error:
+        raise KbrelError(f"{path}: {error}") from None
+
+
+def format_of(path: Path) -> str | None:
+    """Return whose format a file or folder has, by its content; ``None`` where it is none of those read."""
+    if path.is_dir():
+        return _format_of_folder(path)
+    if not path.is_file():
+        return None
+    if path.suffix in (".csv", ".tsv"):
+        return "plain"
+    if path.suffix == ".jsonl":
+        first = next((row for _, row in json_rows(path)), {})
+        if "doc_id" in first and ("filtered_resps" in first or "resps" in first):
+            return "lm_eval"
+        return "every_eval_ever" if all(key in first for key in KEYS) else "plain"
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    if path.suffix == ".eval" and head.startswith(b"PK"):
+        return "inspect_ai"
+    if path.suffix != ".json":
+        return None
+    if path.name.startswith("results_") and list(path.parent.glob("samples_*.jsonl")):
+        return "lm_eval"
+    if b'"evaluation_id"' in head and b'"source_metadata"' in head:
+        return "every_eval_ever"
+    return (
+        "inspect_ai" if b'"status"' in head and b'"eval"' in head and b'"kbrel_version"' not in head else None
+    )
+
+
+def _format_of_folder(path: Path) -> str | None:
+    # lm_eval writes into a folder named after the model in the one that the user names.
+    if any(path.glob("samples_*.jsonl")) or any(path.glob("*/samples_*.jsonl")):
+        return "lm_eval"
+    if any(path.glob("*.eval")):
+        return "inspect_ai"
+    return None

@@ -1,0 +1,106 @@
+"""Every Eval Ever: instance-level JSON lines of schema 0.2 and 0.3, and the aggregate JSON that names them.
+
+One row is one sample of one ``evaluation_name``; ``evaluation_result_id`` tells which metric its score is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel import untrusted
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+
+TOOL = "every_eval_ever"
+KEYS = ("evaluation_id", "sample_id", "evaluation")
+
+
+def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
+    """Read a file of instances, or an aggregate file with its instances beside it.
+
+    The aggregate says what a metric is called and whether less is better. Raises ``KbrelError`` where an
+    aggregate names no instances, or several models stand in one file.
+    """
+    aggregate: dict[str, Any] = {}
+    if path.suffix == ".json":
+        aggregate = _aggregate(path)
+        detailed = aggregate.get("detailed_evaluation_results")
+        name = str(detailed.get("file_path", "")) if isinstance(detailed, dict) else ""
+        instances = path.parent / Path(name).name
+        if not name or not instances.is_file():
+            raise KbrelError(
+                f"{path}: found no file of instances ({name or 'none is named'}); allowed: one beside it"
+            )
+    else:
+        instances = path
+        beside = path.with_suffix(".json")
+        if not beside.is_file() and path.stem.endswith("_samples"):
+            beside = path.with_name(f"{path.stem.removesuffix('_samples')}.json")
+        aggregate = _aggregate(beside) if beside.is_file() else {}
+    results = aggregate.get("evaluation_results")
+    metrics: dict[str, str] = {}
+    lower = set()
+    for result in results if isinstance(results, list) else ():
+        config = result.get("metric_config", {}) if isinstance(result, dict) else {}
+        metric = config.get("metric_id") or config.get("metric_name") or "score"
+        metrics[str(result.get("evaluation_result_id", ""))] = str(metric)
+        if config.get("lower_is_better") is True:
+            lower.add(str(metric))
+    models: dict[str, None] = {}
+    answers = _answers(instances, metrics, models)
+    run = scored_run(path, TOOL, answers, wanted, lower=lower)
+    if len(models) > 1:
+        raise KbrelError(f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file")
+    return ScoredRun(path=path, tool=TOOL, model=next(iter(models), ""), cases=run.cases, lower=run.lower)
+
+
+def _aggregate(path: Path) -> dict[str, Any]:
+    try:
+        document = untrusted.parse(untrusted.read_bytes(path), nan=True)
+    except ValueError as error:
+        raise KbrelError(f"{path}: {error}") from None
+    return document if isinstance(document, dict) else {}
+
+
+def _answers(path: Path, metrics: dict[str, str], models: dict[str, None]) -> Iterator[Answer]:
+    for where, row in json_rows(path):
+        if lacking := [key for key in KEYS if key not in row]:
+            raise KbrelError(
+                f"{where}: found no {', '.join(lacking)}; allowed: an instance of Every Eval Ever"
+            )
+        evaluation, metadata = row["evaluation"], row.get("metadata")
+        if not isinstance(evaluation, dict):
+            raise KbrelError(
+                f"{where}: evaluation is no object; allowed: an object with score and is_correct"
+            )
+        models[str(row.get("model_id", ""))] = None
+        value = evaluation.get("score")
+        given, output = _object(row.get("input")), _object(row.get("output"))
+        yield Answer(
+            where=where,
+            task=str(row.get("evaluation_name", "all")),
+            id=str(row["sample_id"]),
+            scores={
+                metrics.get(str(row.get("evaluation_result_id", "")), "score"): number(
+                    evaluation.get("is_correct") if value is None else value
+                )
+            },
+            fields=(row, metadata) if isinstance(metadata, dict) else (row,),
+            asked=str(row.get("sample_hash") or ""),
+            question=_first(given.get("raw")),
+            expected=_first(given.get("reference")),
+            answer=_first(output.get("raw")),
+        )
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _first(value: object) -> str:
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return "" if value is None else str(value)

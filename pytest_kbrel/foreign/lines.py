@@ -1,0 +1,60 @@
+"""Rows of JSON lines and of CSV files, each with its line number."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel import untrusted
+from pytest_kbrel.errors import KbrelError
+
+_DELIMITERS = ",\t;"
+
+
+def json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield ``FILE:LINE`` and the object of each line that is not empty.
+
+    NaN and infinity are read, since other tools write them. Raises ``KbrelError`` on what is no object.
+    """
+    where = str(path)
+    try:
+        with path.open("rb") as stream:
+            for at, line in enumerate(untrusted.lines(stream), start=1):
+                where = f"{path}:{at}"
+                if not line.strip():
+                    continue
+                row = untrusted.parse(line, nan=True)
+                if not isinstance(row, dict):
+                    raise ValueError(f"found {type(row).__name__}; allowed: an object a line")
+                yield where, row
+    except (ValueError, RecursionError) as error:
+        raise KbrelError(f"{where}: {error}") from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield ``FILE:LINE`` and the cells of each row by the header; separated by commas, tabs or semicolons.
+
+    Raises ``KbrelError`` on a row with another number of cells than the header.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            header = stream.readline(untrusted.LINE)
+            delimiter = max(_DELIMITERS, key=header.count)
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            names = next(reader, [])
+            if twice := {name for name in names if names.count(name) > 1}:
+                raise KbrelError(f"{path}:1: found the column {sorted(twice)[0]!r} twice; allowed: once")
+            for cells in reader:
+                if not cells:
+                    continue
+                where = f"{path}:{reader.line_num}"
+                if len(cells) != len(names):
+                    raise KbrelError(
+                        f"{where}: found {len(cells)} cells; allowed: {len(names)}, as in the header"
+                    )
+                yield where, dict(zip(names, cells, strict=True))
+    except (ValueError, csv.Error) as error:
+        raise KbrelError(f"{path}: cannot be read as CSV: {error}") from None

@@ -1,0 +1,130 @@
+"""lm-evaluation-harness: ``samples_TASK_DATE.jsonl`` of ``--log_samples``, with ``results_DATE.json`` beside.
+
+A row is one document after one filter. A metric is called as the harness does: ``exact_match,strict-match``,
+and by its name alone after the filter ``none``. Documents are paired by ``doc_id``; what ``prompt_hash``,
+``doc_hash`` and ``target_hash`` cover must be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel import untrusted
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+
+TOOL = "lm_eval"
+_SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
+_RESULTS = re.compile(r"results_(?P<date>.+)\.json")
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
+# What a row has besides its metrics, in versions before it listed these.
+_OWN = {
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *_HASHES,
+}
+
+
+def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
+    """Read a folder of one run, one of its ``samples`` files, or the samples beside a ``results`` file.
+
+    Raises ``KbrelError`` where a folder has several runs, of which the error names the files.
+    """
+    files = _files(path)
+    results = _results(files)
+    directions = results.get("higher_is_better")
+    lower = {
+        name
+        for of_task in (directions.values() if isinstance(directions, dict) else ())
+        if isinstance(of_task, dict)
+        for name, higher in of_task.items()
+        if higher is False
+    }
+    answers = (answer for task, file in files for answer in _answers(task, file))
+    return scored_run(path, TOOL, answers, wanted, model=str(results.get("model_name") or ""), lower=lower)
+
+
+def _files(path: Path) -> list[tuple[str, Path]]:
+    """Return the samples of one run by task."""
+    if path.is_file() and (match := _RESULTS.fullmatch(path.name)) is not None:
+        date = match["date"]
+        paths = [one for one in sorted(path.parent.glob("samples_*.jsonl")) if one.stem.endswith(f"_{date}")]
+        if not paths:
+            raise KbrelError(
+                f"{path}: found no samples_TASK_{date}.jsonl beside it; allowed: lm_eval --log_samples"
+            )
+    elif path.is_file():
+        paths = [path]
+    else:
+        paths = sorted({*path.glob("samples_*.jsonl"), *path.glob("*/samples_*.jsonl")})
+    by_task: dict[str, Path] = {}
+    for one in paths:
+        match = _SAMPLES.fullmatch(one.name)
+        task = match["task"] if match else one.stem.removeprefix("samples_")
+        if task in by_task:
+            raise KbrelError(
+                f"{path}: found two runs of {task}: {by_task[task]} and {one}; "
+                "allowed: the folder of one run, or its results_DATE.json"
+            )
+        by_task[task] = one
+    return list(by_task.items())
+
+
+def _results(files: list[tuple[str, Path]]) -> Mapping[str, Any]:
+    """Return the results file of the run whose samples these are; empty where there is none."""
+    for _, file in files:
+        match = _SAMPLES.fullmatch(file.name)
+        results = file.with_name(f"results_{match['date']}.json") if match else file
+        if results != file and results.is_file():
+            try:
+                document = untrusted.parse(untrusted.read_bytes(results), nan=True)
+            except ValueError as error:
+                raise KbrelError(f"{results}: {error}") from None
+            return document if isinstance(document, dict) else {}
+    return {}
+
+
+def _answers(task: str, path: Path) -> Iterator[Answer]:
+    for where, row in json_rows(path):
+        if "doc_id" not in row:
+            raise KbrelError(f"{where}: found no doc_id; allowed: a row of lm_eval --log_samples")
+        listed = row.get("metrics")
+        names = listed if isinstance(listed, list) else [name for name in row if name not in _OWN]
+        filtered = str(row.get("filter") or "none")
+        # What is no number, such as the parts of a perplexity, has no score of its own.
+        scores = {
+            str(name) if filtered == "none" else f"{name},{filtered}": number(row.get(name))
+            for name in names
+            if isinstance(row.get(name), int | float)
+        }
+        doc = row.get("doc")
+        responses = row.get("filtered_resps")
+        yield Answer(
+            where=where,
+            task=task,
+            id=str(row["doc_id"]),
+            scores=scores,
+            fields=(row, doc) if isinstance(doc, dict) else (row,),
+            asked=".".join(str(row.get(name) or "") for name in _HASHES),
+            question=_question(row),
+            expected=str(row.get("target", "")),
+            answer=str(responses[0])
+            if isinstance(responses, list) and len(responses) == 1
+            else str(responses),
+        )
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    """Return the question of a row, as its task has it, else its prompt."""
+    doc = row.get("doc")
+    if isinstance(doc, dict):
+        for name in ("question", "query", "input", "prompt"):
+            if isinstance(doc.get(name), str):
+                return str(doc[name])
+    arguments = row.get("arguments")
+    if isinstance(arguments, dict) and isinstance(first := arguments.get("gen_args_0"), dict):
+        return str(first.get("arg_0", ""))
+    return ""

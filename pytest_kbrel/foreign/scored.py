@@ -1,0 +1,190 @@
+"""Scored answers of any tool as one record a task: a table for each metric, rows by id."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.records import Outcome, Table, record
+
+SCORE = "score"
+_SHOWN = 8
+_TRUE = {"true": 1.0, "false": 0.0}
+
+
+@record
+class Wanted:
+    """What the user wants read of a file: keys of its rows, and metrics by name. Empty: the format's own.
+
+    A key with dots leads into objects. ``group`` splits tasks into cases, ``cluster`` names the group of rows
+    that change together, ``lower`` are metrics of which less is better.
+    """
+
+    id: str = ""
+    metrics: tuple[str, ...] = ()
+    lower: tuple[str, ...] = ()
+    group: str = ""
+    cluster: str = ""
+
+
+@record
+class Answer:
+    """One row of a file, at ``where`` (file and line). A score of ``None`` was not given.
+
+    ``asked`` is a digest of how it was asked, empty where the tool keeps none. ``fields`` are the objects in
+    which keys are looked up, the first one first.
+    """
+
+    where: str
+    task: str
+    id: str
+    scores: Mapping[str, float | None]
+    fields: tuple[Mapping[str, Any], ...] = ()
+    asked: str = ""
+    question: str = ""
+    expected: str = ""
+    answer: str = ""
+
+
+@record
+class ScoredCase:
+    """One task, or a group of it: a table with the column ``score`` for each metric.
+
+    ``repeated`` counts the ids that stand several times, of which the mean counts; ``unscored`` are the ids
+    without a score, by metric.
+    """
+
+    tables: Mapping[str, Table]
+    repeated: int = 0
+    unscored: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+@record
+class ScoredRun:
+    """A run that another tool recorded. ``lower`` are the metrics of which less is better."""
+
+    path: Path
+    tool: str
+    model: str
+    cases: Mapping[str, ScoredCase]
+    lower: frozenset[str] = frozenset()
+
+
+def number(value: object) -> float | None:
+    """Return a score as a number: ``True`` is 1, ``"0.5"`` is 0.5; ``None`` where it is no finite number."""
+    if isinstance(value, str):
+        text = value.strip().lower()
+        try:
+            value = _TRUE[text] if text in _TRUE else float(text)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def field(answer: Answer, key: str, flag: str) -> str:
+    """Return the value of a key of a row as text; raises ``KbrelError`` where it has none."""
+    for fields in answer.fields:
+        for value in (fields.get(key), _inner(fields, key.split("."))):
+            if value is not None and not isinstance(value, dict | list):
+                return str(value)
+    keys = list(dict.fromkeys(name for fields in answer.fields for name in fields))
+    shown = ", ".join(keys[:_SHOWN]) + (", ..." if len(keys) > _SHOWN else "")
+    raise KbrelError(f"{answer.where}: {flag} {key}: the row has no such value; allowed: one of {shown}")
+
+
+def _inner(fields: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        fields = fields.get(name) if isinstance(fields, Mapping) else None
+    return fields
+
+
+def scored_run(
+    path: Path,
+    tool: str,
+    answers: Iterable[Answer],
+    wanted: Wanted,
+    *,
+    model: str = "",
+    lower: Iterable[str] = (),
+) -> ScoredRun:
+    """Put the rows of a run together, case by case.
+
+    A metric that ``wanted`` does not name is left out where it names any; ``exact_match`` names
+    ``exact_match,strict-match`` as well. Raises ``KbrelError`` where no row or no wanted metric is there, and
+    where a row lacks a key that is wanted.
+    """
+    rows: dict[str, dict[str, dict[str, list[tuple[Answer, float | None]]]]] = {}
+    available: dict[str, None] = {}
+    for answer in answers:
+        name = answer.task
+        if wanted.group:
+            name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
+        case = rows.setdefault(name, {})
+        for metric, score in answer.scores.items():
+            available[metric] = None
+            if not wanted.metrics or _named(metric, wanted.metrics):
+                case.setdefault(metric, {}).setdefault(answer.id, []).append((answer, score))
+    if not rows:
+        raise KbrelError(f"{path}: found no scored row; allowed: a file with a row for each question")
+    if missing := [name for name in wanted.metrics if not any(_named(one, (name,)) for one in available)]:
+        raise KbrelError(f"{path}: found no metric {', '.join(missing)}; it has {', '.join(available)}")
+    less = frozenset(one for one in available if _named(one, (*wanted.lower, *lower)))
+    return ScoredRun(
+        path=path,
+        tool=tool,
+        model=model,
+        cases={name: _case(metrics, wanted, less) for name, metrics in rows.items()},
+        lower=less,
+    )
+
+
+def _named(metric: str, names: Sequence[str]) -> bool:
+    return metric in names or metric.partition(",")[0] in names
+
+
+def _case(
+    metrics: Mapping[str, Mapping[str, Sequence[tuple[Answer, float | None]]]],
+    wanted: Wanted,
+    lower: frozenset[str],
+) -> ScoredCase:
+    tables: dict[str, Table] = {}
+    unscored: dict[str, list[str]] = {}
+    repeated: set[str] = set()
+    for metric, by_id in metrics.items():
+        outcomes = []
+        for id_, several in by_id.items():
+            scores = [score for _, score in several if score is not None]
+            if len(several) > 1:
+                repeated.add(id_)
+            if not scores:
+                unscored.setdefault(metric, []).append(id_)
+                continue
+            outcomes.append(_outcome(id_, [answer for answer, _ in several], scores, wanted, metric in lower))
+        tables[metric] = Table(columns=(SCORE,), rows=tuple(outcomes))
+    return ScoredCase(
+        tables=tables,
+        repeated=len(repeated),
+        unscored=tuple((metric, tuple(ids)) for metric, ids in unscored.items()),
+    )
+
+
+def _outcome(
+    id_: str, answers: Sequence[Answer], scores: Sequence[float], wanted: Wanted, less_is_better: bool
+) -> Outcome:
+    first = answers[0]
+    mean = sum(scores) / len(scores)
+    return Outcome(
+        fact_id=id_,
+        question=first.question or id_,
+        expected=first.expected or "?",
+        answer=first.answer,
+        label="correct" if mean == (0.0 if less_is_better else 1.0) else "wrong",
+        values=(mean,),
+        prompt_digest="+".join(sorted({answer.asked for answer in answers})),
+        cluster=field(first, wanted.cluster, "--cluster") if wanted.cluster else "",
+    )
