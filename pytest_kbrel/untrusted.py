@@ -71,8 +71,8 @@ def short(line: bytes, most: int = LINE) -> bytes:
 def parse(data: bytes | str, pairs: Pairs | None = None, *, nan: bool = False) -> Any:
     """Return the value that UTF-8 text of JSON stands for; ``pairs`` makes a value of each object.
 
-    Raises ``ValueError`` on what is no JSON, on NaN and infinity unless ``nan`` allows them, on numbers beyond
-    the floats, and on more than :data:`DEEPEST` levels.
+    Raises ``ValueError`` on what is no JSON, on NaN and infinity unless ``nan`` allows them, on numbers
+    beyond the floats, and on more than :data:`DEEPEST` levels.
     """
     text = data if isinstance(data, str) else data.decode("utf-8")
     if text.count("[") + text.count("{") > DEEPEST:

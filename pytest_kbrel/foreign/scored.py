@@ -119,20 +119,22 @@ def scored_run(
     where a row lacks a key that is wanted.
     """
     rows: dict[str, dict[str, dict[str, list[tuple[Answer, float | None]]]]] = {}
-    available: dict[str, None] = {}
+    # Whether a metric has any score.
+    available: dict[str, bool] = {}
     for answer in answers:
         name = answer.task
         if wanted.group:
             name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
         case = rows.setdefault(name, {})
         for metric, score in answer.scores.items():
-            available[metric] = None
+            available[metric] = available.get(metric, False) or score is not None
             if not wanted.metrics or _named(metric, wanted.metrics):
                 case.setdefault(metric, {}).setdefault(answer.id, []).append((answer, score))
     if not rows:
         raise KbrelError(f"{path}: found no scored row; allowed: a file with a row for each question")
-    if missing := [name for name in wanted.metrics if not any(_named(one, (name,)) for one in available)]:
-        raise KbrelError(f"{path}: found no metric {', '.join(missing)}; it has {', '.join(available)}")
+    if missing := [name for name in wanted.metrics if not _scored(name, available)]:
+        there = ", ".join(one for one, scored in available.items() if scored) or "none"
+        raise KbrelError(f"{path}: found no score named {', '.join(missing)}; allowed here: {there}")
     less = frozenset(one for one in available if _named(one, (*wanted.lower, *lower)))
     return ScoredRun(
         path=path,
@@ -141,6 +143,10 @@ def scored_run(
         cases={name: _case(metrics, wanted, less) for name, metrics in rows.items()},
         lower=less,
     )
+
+
+def _scored(name: str, available: Mapping[str, bool]) -> bool:
+    return any(scored and _named(metric, (name,)) for metric, scored in available.items())
 
 
 def _named(metric: str, names: Sequence[str]) -> bool:
@@ -182,7 +188,7 @@ def _outcome(
         fact_id=id_,
         question=first.question or id_,
         expected=first.expected or "?",
-        answer=first.answer,
+        answer=first.answer or f"{mean:g}",
         label="correct" if mean == (0.0 if less_is_better else 1.0) else "wrong",
         values=(mean,),
         prompt_digest="+".join(sorted({answer.asked for answer in answers})),

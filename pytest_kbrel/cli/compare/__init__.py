@@ -141,6 +141,8 @@ def _run_foreign(options: argparse.Namespace) -> int:
     )
     runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
     pairs = pair_scored(runs[0], runs[1:], thresholds, strict=options.inconclusive == "fail")
+    if options.exit_code and not any(case.gates for paired in pairs for case in paired.run.cases):
+        raise KbrelError("--exit-code: no gate can be judged: no case has a metric that is a number")
     models = [compared_model(run) for run in runs]
     names, numbers = [model.name for model in models], range(1, len(runs) + 1)
     document = report_json(models, (), (), pairs, names)

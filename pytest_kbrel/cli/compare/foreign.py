@@ -66,7 +66,9 @@ def threshold(rule: Rule, text: str) -> Threshold:
 
 def compared_model(run: ScoredRun) -> ComparedModel:
     """Return the run as one of the models compared."""
-    rows = sum(max(len(table.rows) for table in case.tables.values()) for case in run.cases.values())
+    rows = sum(
+        max((len(table.rows) for table in case.tables.values()), default=0) for case in run.cases.values()
+    )
     parts = filter(None, (run.tool, run.model, f"cases: {len(run.cases)}", f"rows: {rows}"))
     return ComparedModel(name=str(run.path), about=", ".join(parts), cases={})
 
@@ -140,7 +142,7 @@ def _case(
     metrics = [metric for metric in after.tables if metric in before.tables]
     if not metrics:
         why = f"the baseline has {_first(before.tables)}, the candidate {_first(after.tables)}"
-        return _unpaired(result, after, thresholds, "not comparable", why)
+        return _unpaired(result, after if after.tables else before, thresholds, "not comparable", why)
     pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
     notes = _notes(before, after, pairings, (baseline, candidate))
     lower = baseline.lower | candidate.lower
