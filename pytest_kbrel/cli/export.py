@@ -1,0 +1,241 @@
+"""``kbrel export``: a recorded run as CSV, or as records of Every Eval Ever (schema 0.3)."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_kbrel.cli.arguments import new_file, print_line
+from pytest_kbrel.errors import KbrelError
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.arguments import Commands
+    from pytest_kbrel.records import CaseResult, Outcome
+
+SCHEMA = "0.3.0"
+COLUMNS = (
+    *("task", "id", "score", "label", "rule", "question", "expected", "answer"),
+    *("cluster", "prompt_digest"),
+)
+# A row's own score: 1 where it was answered as it should be.
+_SCORE = "as_expected"
+_MODEL_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("export", help="write a recorded run in a format that other tools read")
+    parser.add_argument("report", metavar="RUN", type=Path, help="a report folder or its report.json")
+    parser.add_argument(
+        "--format",
+        choices=("eee", "csv"),
+        required=True,
+        help="eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="the file (csv), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
+    )
+    parser.add_argument("--model-id", metavar="ORG/NAME", help="what the model is called on the Hub (eee)")
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
+    from pytest_kbrel.reports import REPORT
+    from pytest_kbrel.reports.json_report import read_report
+
+    path = options.report
+    if not path.is_file() and not (path / REPORT).is_file():
+        raise KbrelError(f"{path}: found no {REPORT}; allowed: the report folder of a run")
+    side = read_outcomes(str(path), Path.cwd())
+    if not isinstance(side, RecordedOutcomes):
+        raise KbrelError(f"{path}: cannot be exported: {side}")
+    cases = [case for case in side.cases if case.table.rows]
+    if not cases:
+        raise KbrelError(f"{path}: no case has an outcome; allowed: a run with cases that are not invalid")
+    if options.format == "csv":
+        _write_csv(cases, options.output, force=options.force)
+        print_line(options.output)
+        return 0
+    if not _MODEL_ID.fullmatch(options.model_id or ""):
+        raise KbrelError(
+            f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
+        )
+    for written in _write_eee(
+        read_report(path), cases, options.model_id, options.output, force=options.force
+    ):
+        print_line(written)
+    return 0
+
+
+def _write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
+    import csv
+
+    with new_file(output, force=force) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for case in cases:
+            for row in case.table.rows:
+                writer.writerow(
+                    (
+                        *(case.nodeid, row.fact_id, f"{_score(row):g}", row.label, row.rule, row.question),
+                        *(row.expected, row.answer, row.cluster, row.prompt_digest),
+                    )
+                )
+
+
+def _score(row: Outcome) -> float:
+    from pytest_kbrel.gates.figures import good_share
+
+    return good_share(row, row.expected)
+
+
+def _write_eee(
+    report: Mapping[str, Any], cases: list[CaseResult], model_id: str, output: Path, *, force: bool
+) -> tuple[Path, Path]:
+    """Write the two records below ``output`` and return their paths; the same run has the same names."""
+    created = datetime.fromisoformat(report["created"])
+    if created.tzinfo is None:
+        created = created.replace(tzinfo=UTC)
+    stamp = str(int(created.timestamp()))
+    evaluation_id = f"kbrel/{model_id}/{stamp}"
+    lines = [
+        json.dumps(instance, ensure_ascii=False, allow_nan=False) + "\n"
+        for case in cases
+        for instance in _instances(case, evaluation_id, model_id)
+    ]
+    text = "".join(lines)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    name = str(uuid.UUID(bytes=bytes.fromhex(digest[:32]), version=4))
+    folder = Path("data", "kbrel", *model_id.split("/"))
+    samples = folder / f"{name}_samples.jsonl"
+    record = {
+        "schema_version": SCHEMA,
+        "evaluation_id": evaluation_id,
+        "evaluation_timestamp": report["created"],
+        "retrieved_timestamp": stamp,
+        "source_metadata": {
+            "source_name": "pytest-kbrel",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "pytest-kbrel", "version": report["kbrel_version"]},
+        "model_info": _model_info(report["model"] or {}, model_id),
+        "evaluation_results": [*_metrics(report), *map(_own_score, cases)],
+        "detailed_evaluation_results": {
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": digest,
+            "total_rows": len(lines),
+        },
+    }
+    paths = output / folder / f"{name}.json", output / samples
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    aggregate = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    for path, content in zip(paths, (aggregate, text), strict=True):
+        with new_file(path, force=force) as stream:
+            stream.write(content)
+    return paths
+
+
+def _model_info(model: Mapping[str, Any], model_id: str) -> dict[str, Any]:
+    details = {
+        key: str(model[key]) for key in ("spec", "weights_digest", "dtype", "quantisation") if model.get(key)
+    }
+    return {
+        "name": model_id.partition("/")[2],
+        "id": model_id,
+        "inference_engine": {
+            "name": str(model.get("backend", "unknown")),
+            "version": str(model.get("backend_version", "unknown")),
+        },
+        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown", **details},
+    }
+
+
+def _metrics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+
+    known = {**METRICS, **SHOWN_ONLY, **CHANGE_METRICS}
+    for case in report["cases"]:
+        for name, figure in case["metrics"].items():
+            if figure["value"] is None:
+                continue
+            config: dict[str, Any] = {"lower_is_better": figure["better"] == "lower"}
+            if (metric := known.get(name)) is not None:
+                config |= {
+                    "score_type": "continuous",
+                    "min_score": metric.low,
+                    "max_score": "Infinity" if math.isinf(metric.high) else metric.high,
+                }
+            details: dict[str, Any] = {"score": figure["value"]}
+            if figure.get("low") is not None:
+                interval = {"lower": figure["low"], "upper": figure["high"], "confidence_level": 0.95}
+                details["uncertainty"] = {"confidence_interval": interval, "num_samples": figure["n"]}
+            yield _result(case["id"], name, config, details)
+
+
+def _own_score(case: CaseResult) -> dict[str, Any]:
+    scores = [_score(row) for row in case.table.rows]
+    config = {"lower_is_better": False, "score_type": "continuous", "min_score": 0.0, "max_score": 1.0}
+    return _result(case.nodeid, _SCORE, config, {"score": sum(scores) / len(scores)})
+
+
+def _result(case: str, metric: str, config: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "evaluation_result_id": f"{case}:{metric}",
+        "evaluation_name": case,
+        "source_data": {"dataset_name": case.partition("::")[0], "source_type": "other"},
+        "metric_config": {"metric_id": metric, "metric_name": metric, **config},
+        "score_details": details,
+    }
+
+
+def _instances(case: CaseResult, evaluation_id: str, model_id: str) -> Iterator[dict[str, Any]]:
+    for row in case.table.rows:
+        score = _score(row)
+        reference = [row.expected] if row.expected else []
+        metadata = {
+            "label": row.label,
+            "rule": row.rule,
+            "cluster": row.cluster,
+            "prompt_digest": row.prompt_digest,
+        }
+        yield {
+            "schema_version": SCHEMA,
+            "evaluation_id": evaluation_id,
+            "model_id": model_id,
+            "evaluation_name": case.nodeid,
+            "evaluation_result_id": f"{case.nodeid}:{_SCORE}",
+            "sample_id": row.fact_id,
+            "sample_hash": hashlib.sha256("".join((row.question, *reference)).encode()).hexdigest(),
+            "interaction_type": "single_turn",
+            "input": {"raw": row.question, "reference": reference},
+            "output": {"raw": [reply.answer for reply in row.replies]},
+            "answer_attribution": [
+                {
+                    "turn_idx": 0,
+                    "source": "output.raw",
+                    "extracted_value": row.answer,
+                    "extraction_method": "custom",
+                    "is_terminal": True,
+                }
+            ],
+            "evaluation": {"score": score, "is_correct": score == 1},
+            "metadata": {key: value for key, value in metadata.items() if value},
+        }
