@@ -67,21 +67,20 @@ def _run(options: argparse.Namespace) -> int:
     if not cases:
         raise KbrelError(f"{path}: no case has an outcome; allowed: a run with cases that are not invalid")
     if options.format == "csv":
-        _write_csv(cases, options.output, force=options.force)
+        write_csv(cases, options.output, force=options.force)
         print_line(options.output)
         return 0
     if not _MODEL_ID.fullmatch(options.model_id or ""):
         raise KbrelError(
             f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
         )
-    for written in _write_eee(
-        read_report(path), cases, options.model_id, options.output, force=options.force
-    ):
+    for written in write_eee(read_report(path), cases, options.model_id, options.output, force=options.force):
         print_line(written)
     return 0
 
 
-def _write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
+def write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
+    """Write a row for each fact of each case; raises ``FileExistsError`` unless ``force``."""
     import csv
 
     with new_file(output, force=force) as stream:
@@ -103,7 +102,7 @@ def _score(row: Outcome) -> float:
     return good_share(row, row.expected)
 
 
-def _write_eee(
+def write_eee(
     report: Mapping[str, Any], cases: list[CaseResult], model_id: str, output: Path, *, force: bool
 ) -> tuple[Path, Path]:
     """Write the two records below ``output`` and return their paths; the same run has the same names."""

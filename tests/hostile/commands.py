@@ -64,6 +64,31 @@ ROWS = [
         what="compare: a report of 100,000 levels",
     ),
     command("compare", "a", printed="a", files={"a/report.json": "{}"}, what="compare: a report of nothing"),
+    *(
+        command("compare", "a", "a", printed="a", files={"a": content}, what=f"compare: {what}")
+        for what, content in (("a file of no known tool", "x"), ("a file of zeros", b"\0" * 1000))
+    ),
+    *(
+        command("compare", name, name, *more, printed=printed, files={name: text}, what=f"compare: {what}")
+        for what, name, text, printed, *more in (
+            ("rows that are no objects", "a.jsonl", "[1]\n", "a.jsonl:1"),
+            ("JSON of 100,000 levels", "a.jsonl", "[" * 100_000, "a.jsonl:1"),
+            ("rows without id", "a.jsonl", '{"score": 1}\n', "a.jsonl:1: found no id"),
+            ("rows without score", "a.csv", "id,year\n1,2\n", "--metric KEY"),
+            ("a score that is a word", "a.csv", "id,score\n1,high\n", "a.csv:2"),
+            ("bytes that are no text", "a.csv", b"id,score\n\xff,1\n", "a.csv"),
+            ("a zip that is no log of Inspect", "a.eval", b"PK\x03\x04", "a.eval"),
+            (
+                "a threshold that is a word",
+                "a.csv",
+                "id,score\n1,1\n",
+                "--max-drop: found 'low'",
+                "--max-drop=low",
+            ),
+        )
+    ),
+    command("export", "nowhere", "--format=csv", "--output=a.csv", printed="nowhere"),
+    command("export", "suites", "--format=eee", "--output=a", printed="suites"),
     command("import", "fktcc", "x", "--output", "o.jsonl", printed="fktcc"),
     command("import", "fktc", "nowhere.json", "--output", "o.jsonl", printed="nowhere.json"),
     command("import", "csv", "suites/facts.jsonl", "--output", "o.jsonl", printed="facts.jsonl"),

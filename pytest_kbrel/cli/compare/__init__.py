@@ -54,9 +54,9 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument(
         "--inconclusive",
-        choices=("pass", "fail"),
-        default="pass",
-        help="whether --exit-code is 1 for a gate that is inconclusive (default: pass)",
+        choices=("warn", "fail"),
+        default="warn",
+        help="whether --exit-code is 1 for a gate that is inconclusive (default: warn, which is 0)",
     )
     parser.add_argument(
         "--json",
