@@ -34,7 +34,7 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
         if row.get(key) in (None, ""):
             columns = ", ".join(row)
             raise KbrelError(
-                f"{where}: found no id {wanted.id or ' or '.join(IDS)} among {columns}; allowed: --id KEY"
+                f"{where}: found no id ({wanted.id or ', '.join(IDS)}) among {columns}; allowed: --id KEY"
             )
         if not metrics:
             metrics = wanted.metrics or tuple(name for name in SCORES if name in row)

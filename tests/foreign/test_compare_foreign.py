@@ -234,9 +234,9 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
         ),
         (
             ("a.csv", "a.csv", "--max-drop=1", "--id=key"),
-            "a.csv:2: found no id key among id, score; allowed: --id KEY",
+            "a.csv:2: found no id (key) among id, score; allowed: --id KEY",
         ),
-        (("a.csv", "none.csv", "--max-drop=1"), "found no id id or sample_id"),
+        (("a.csv", "none.csv", "--max-drop=1"), "found no id (id, sample_id"),
         (
             ("a.csv", "text.csv", "--max-drop=1"),
             "text.csv:2: score is 'maybe'; allowed: a number, true or false",

@@ -14,7 +14,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Correlation, ProbeName, is_published, record
 from pytest_kbrel.reports import REPORT
 
-ALLOWED = "a report folder, a report.json, a baseline's name or path, or published/..."
+ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
 Pairs = tuple[tuple[str, str], ...]
 # What of a run's settings can change its figures.
