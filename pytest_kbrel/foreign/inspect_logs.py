@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError, MissingExtraError
-from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, scored_run
+from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
 
 TOOL = "inspect_ai"
+# Correct, partially correct, incorrect, no answer: as Inspect's own metrics count them.
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
@@ -47,25 +49,32 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
 
 
 def _answers(name: str, log: Any) -> Iterator[Answer]:
-    from inspect_ai.scorer import value_to_float
-
-    as_number = value_to_float()
-    for sample in log.samples or ():
-        scores: dict[str, float | None] = {}
-        for scorer, score in (sample.scores or {}).items():
-            values = score.value
-            if isinstance(values, dict):
-                scores |= {f"{scorer}/{key}": as_number(value) for key, value in values.items()}
-            elif not isinstance(values, list):
-                scores[scorer] = as_number(values)
+    samples = [(sample, _scores(sample)) for sample in log.samples or ()]
+    # A sample that ended in an error has no score of any scorer.
+    metrics = dict.fromkeys(metric for _, scores in samples for metric in scores)
+    for sample, scores in samples:
         target = sample.target
         yield Answer(
             where=f"{name}: sample {sample.id}",
             task=str(log.eval.task),
             id=str(sample.id),
-            scores=scores,
+            scores={metric: scores.get(metric) for metric in metrics},
             fields=({"epoch": sample.epoch}, sample.metadata or {}),
             question=sample.input if isinstance(sample.input, str) else "",
             expected=target if isinstance(target, str) else ", ".join(map(str, target)),
             answer=sample.output.completion if sample.output else "",
         )
+
+
+def _scores(sample: Any) -> dict[str, float | None]:
+    scores: dict[str, float | None] = {}
+    for scorer, score in (sample.scores or {}).items():
+        if isinstance(score.value, dict):
+            scores |= {f"{scorer}/{key}": _number(value) for key, value in score.value.items()}
+        elif not isinstance(score.value, list):
+            scores[scorer] = _number(score.value)
+    return scores
+
+
+def _number(value: object) -> float | None:
+    return _GRADES[value] if isinstance(value, str) and value in _GRADES else number(value)

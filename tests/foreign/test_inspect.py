@@ -1,0 +1,80 @@
+"""Logs of Inspect, made by Inspect itself with its mock model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign import Wanted, format_of, read_run
+
+
+def test_the_package_that_reads_logs_is_named_with_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "inspect_ai.log", None)
+    (tmp_path / "a.eval").write_bytes(b"PK\x03\x04")
+    with pytest.raises(KbrelError, match=r'needs inspect-ai: pip install "pytest-kbrel\[inspect\]"'):
+        read_run(tmp_path / "a.eval", Wanted())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_logs_are_read_with_epochs_and_grades(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inspect = pytest.importorskip("inspect_ai", exc_type=ImportError)
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.scorer import match
+    from inspect_ai.solver import solver
+
+    @solver
+    def last_word() -> Any:
+        # Without asking the model: to count its tokens, Inspect would download a vocabulary.
+        async def solve(state: Any, _: Any) -> Any:
+            state.output = ModelOutput.from_content("mock", state.input_text.split()[-1])
+            return state
+
+        return solve
+
+    def log(name: str, answers: list[str]) -> Path:
+        task = inspect.Task(
+            name="capitals",
+            dataset=[
+                Sample(id=at, input=f"{at}? {answer}", target="yes", metadata={"page": at // 4})
+                for at, answer in enumerate(answers)
+            ],
+            solver=last_word(),
+            scorer=match(),
+        )
+        (made,) = inspect.eval(
+            task,
+            model="mockllm/model",
+            log_dir=str(tmp_path / name),
+            log_format=form,
+            display="none",
+            epochs=2,
+        )
+        assert made.status == "success", made.error
+        return tmp_path / name
+
+    a, b = log("a", ["yes"] * 20), log("b", ["yes"] * 8 + ["no"] * 12)
+    (file,) = b.iterdir()
+    assert format_of(file) == "inspect_ai"
+    run = read_run(file, Wanted(cluster="page"))
+    assert run.model == "mockllm/model"
+    rows = {row.fact_id: row for row in run.cases["capitals"].tables["match"].rows}
+    assert len(rows) == 20
+    assert rows["3"].cluster == "0"
+    assert (rows["0"].question, rows["0"].expected, rows["0"].answer) == ("0? yes", "yes", "yes")
+    capsys.readouterr()
+    code = main(["compare", str(a), str(b), "--max-drop=0.1", "--exit-code", "--json"])
+    (case,) = json.loads(capsys.readouterr().out)["paired"][0]["cases"]
+    assert (code, case["id"], case["verdict"]) == (1, "inspect_ai::capitals", "fail")
+    assert "20 ids have several rows" in case["obstacle"]
