@@ -14,6 +14,7 @@ from pytest_kbrel.errors import KbrelError
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.cli.compare.pairing import PairedRun
+    from pytest_kbrel.records import Rule
 
 _NARROWEST = 60
 STDOUT = Path("-")
@@ -118,14 +119,15 @@ def _run_foreign(options: argparse.Namespace) -> int:
     from pytest_kbrel.foreign import Wanted, read_run
 
     thresholds = []
-    for flag, rule, text in (
-        ("--max-drop", "max_drop", options.max_drop),
-        ("--recovery", "recovery", options.recovery),
-    ):
+    given: tuple[tuple[Rule, str | None], ...] = (
+        ("max_drop", options.max_drop),
+        ("recovery", options.recovery),
+    )
+    for rule, text in given:
         try:
             thresholds += [threshold(rule, text)] if text is not None else []
         except ValueError as error:
-            raise KbrelError(f"{flag}: {error}") from None
+            raise KbrelError(f"--{rule.replace('_', '-')}: {error}") from None
     if len(options.model) < 2:
         raise KbrelError(f"found 1 run to compare, {options.model[0]}; allowed: two or more")
     if options.exit_code and not thresholds:

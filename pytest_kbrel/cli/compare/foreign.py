@@ -213,28 +213,24 @@ def _notes(
     before: ScoredCase, after: ScoredCase, pairings: Sequence[Pairing], runs: tuple[ScoredRun, ScoredRun]
 ) -> list[str]:
     """Return what was left out or counted otherwise than a reader may expect, each with its first rows."""
+    asked_otherwise = "asked otherwise (another prompt, document or target) and not compared"
     notes = []
     for words, ids in (
-        (
-            "asked otherwise (another prompt, document or target) and not compared",
-            [p.differing for p in pairings],
-        ),
-        ("only in the candidate", [p.added for p in pairings]),
-        ("only in the baseline", [p.unasked for p in pairings]),
+        (asked_otherwise, [pairing.differing for pairing in pairings]),
+        ("only in the candidate", [pairing.added for pairing in pairings]),
+        ("only in the baseline", [pairing.unasked for pairing in pairings]),
     ):
-        rows = list(dict.fromkeys(one for of in ids for one in of))
-        if rows:
+        if rows := dict.fromkeys(one for of_metric in ids for one in of_metric):
             notes.append(f"{len(rows)} rows are {words}: {_first(rows)}")
     for case, run in ((before, runs[0]), (after, runs[1])):
         if case.repeated:
             notes.append(f"{run.path}: {case.repeated} ids have several rows, of which the mean counts")
-        for metric, rows in case.unscored:
-            notes.append(f"{run.path}: {len(rows)} rows have no {metric} and are left out: {_first(rows)}")
-    for one, other in ((before, runs[0]), (after, runs[1])):
-        if alone := [
-            metric for metric in one.tables if metric not in before.tables or metric not in after.tables
-        ]:
-            notes.append(f"only {other.path} has {_first(alone)}, not compared")
+        notes += [
+            f"{run.path}: {len(unscored)} rows have no {metric} and are left out: {_first(unscored)}"
+            for metric, unscored in case.unscored
+        ]
+        if alone := case.tables.keys() - (before.tables.keys() & after.tables.keys()):
+            notes.append(f"only {run.path} has {_first(sorted(alone))}, not compared")
     return notes
 
 
