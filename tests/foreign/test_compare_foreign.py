@@ -248,6 +248,7 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
             ("a.csv", "published/monitor/vicuna-7b", "--max-drop=1"),
             "found a.csv of another tool beside published/",
         ),
+        (("--json", "a.csv", "a.csv", "a.csv", "--max-drop=1"), "--json a.csv: is a run"),
         (("published/monitor", "--max-drop=1"), "--max-drop is for runs of other tools"),
     ],
 )

@@ -79,7 +79,13 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.foreign import format_of
+    from pytest_kbrel.reports import REPORT
 
+    output = options.json
+    if output is not None and output.is_file() and (output.name == REPORT or format_of(output)):
+        raise KbrelError(
+            f"--json {output}: is a run; allowed: the name of another file, or --json behind all runs"
+        )
     recorded = [source for source in options.model if _is_recorded(source)]
     foreign = [
         source for source in options.model if source not in recorded and format_of(Path(source).expanduser())
