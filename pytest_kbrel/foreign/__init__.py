@@ -71,6 +71,6 @@ def _format_of_folder(path: Path) -> str | None:
     # lm_eval writes into a folder named after the model in the one that the user names.
     if any(path.glob("samples_*.jsonl")) or any(path.glob("*/samples_*.jsonl")):
         return "lm_eval"
-    if any(path.glob("*.eval")):
+    if any(path.glob("*.eval")) or any(format_of(one) == "inspect_ai" for one in path.glob("*.json")):
         return "inspect_ai"
     return None
