@@ -255,8 +255,8 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     """
     cases = list(cases)
     scored = next((case for case in cases if PROBES[case.probe].scored), None)
-    for spec in settings.own_specs if scored else ():
-        if why := unscorable(spec):
+    for spec in settings.own_specs:
+        if scored and (why := unscorable(spec)):
             probe = PROBES[scored.probe]
             raise KbrelError(
                 f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_kbrel.models.answers.spec import AnswersSpec, check, parse_answers
+from pytest_kbrel.models.answers.spec import UNSCORABLE, AnswersSpec, check, parse_answers
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.openai import OPENAI
 
@@ -26,5 +26,6 @@ ANSWERS = dataclasses.replace(
     counter=lambda spec: OPENAI.counter(spec.requests),
     embedder=None,
     is_served=False,
+    unscorable=lambda spec: UNSCORABLE,
     answer_probabilities=lambda spec: bool(spec.requests.logprobs),
 )

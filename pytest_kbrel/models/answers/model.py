@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.answers.files import PROBE, AnswerFiles, read_answers, request_id
-from pytest_kbrel.models.answers.spec import MISSING, AnswersSpec
+from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
 from pytest_kbrel.models.openai.client import Post
 from pytest_kbrel.models.openai.http import Limits
 from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
@@ -65,6 +65,11 @@ class AnswersModel(OpenAIModel):
     def notes(self) -> tuple[str, ...]:
         """What a reader of its figures should know, a sentence each."""
         return super().notes + (_NO_PROBE,) * self._has_no_probe
+
+    @property
+    def unscorable(self) -> str:
+        """Why no given text has probabilities."""
+        return UNSCORABLE
 
     def listen(self, wanted: Wanted) -> None:
         """Hand each request that is without an answer to ``wanted``, once a try."""

@@ -13,6 +13,7 @@ from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, parse_opena
 from pytest_kbrel.records import Failed, record
 
 PREFIX = "answers/"
+UNSCORABLE = "a file of answers has what a model wrote, and no probabilities of given tokens"
 # The response to a request that the files do not answer.
 MISSING = Failed(error="no answer in the file of answers (--kb-export-requests writes what has none)")
 

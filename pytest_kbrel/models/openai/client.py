@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import openai
 
@@ -42,6 +42,24 @@ _LIST_SECONDS, _LIST_BYTES = 10.0, 8_000_000
 _TEXTS_A_REQUEST = 128
 # The longest vectors that we know of have 8,192 numbers, and a number has up to 24 characters.
 _VECTOR_BYTES = 256_000
+
+
+class Replies(Protocol):
+    """Source of replies; :class:`Connection` is the one that asks a server."""
+
+    repeats_key: bool
+
+    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
+        """Return the JSON of the reply to what ``call`` posts, as builtins, or why there is none."""
+        ...
+
+    def about(self) -> str:
+        """Return what is said of the model apart from its replies."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held."""
+        ...
 
 
 class Connection:

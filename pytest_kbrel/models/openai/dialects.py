@@ -152,9 +152,9 @@ def _length(values: Any, question: Question, expected: int) -> list[Any]:
     return values
 
 
-def _same_tokens(found: list[Any], sent: Ids) -> None:
-    if tuple(found) != sent:
-        raise ValueError(f"the tokens {list(sent)[:5]} were sent, and the reply is about {found[:5]}")
+def _same_tokens(told: list[Any], sent: Ids) -> None:
+    if tuple(told) != sent:
+        raise ValueError(f"the tokens {list(sent)[:5]} were sent, and the reply is about {told[:5]}")
 
 
 def _number(value: Any) -> float:

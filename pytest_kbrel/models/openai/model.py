@@ -6,17 +6,17 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import openai
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import in_order, read_requests
 from pytest_kbrel.models.chat import ThoughtMarks, marks_in, marks_of, messages_of, text_of
-from pytest_kbrel.models.openai.client import Connection, Post, excerpt, refuses
-from pytest_kbrel.models.openai.http import Limits, limits_for
+from pytest_kbrel.models.openai.client import Connection, Post, Replies, excerpt, refuses
+from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
@@ -48,24 +48,6 @@ _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it 
 _TOKEN_BYTES = 4_000
 
 
-class Replies(Protocol):
-    """Source of replies; :class:`Connection` is the one that asks a server."""
-
-    repeats_key: bool
-
-    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
-        """Return the JSON of the reply to what ``call`` posts, as builtins, or why there is none."""
-        ...
-
-    def about(self) -> str:
-        """Return what is said of the model apart from its replies."""
-        ...
-
-    def close(self) -> None:
-        """Free what is held."""
-        ...
-
-
 class OpenAIModel:
     """Model queried through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
@@ -77,7 +59,7 @@ class OpenAIModel:
 
     def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self._connection = replies or Connection(spec)
+        self._connection: Replies = replies or Connection(spec)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
         self._takes_stops = True
@@ -88,7 +70,7 @@ class OpenAIModel:
         self._thinks = self._looked = spec.chat.thinks
         if spec.chat.enable_thinking is False:
             self._looked = True
-        self._scorer = ServerScorer(self._connection, self._pool, self._prompt_tokens)
+        self._scorer = ServerScorer(spec, self._connection, self._pool, self._prompt_tokens)
         self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.base import scored
-from pytest_kbrel.models.openai.client import Connection, excerpt
+from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec
@@ -37,18 +37,19 @@ class Way:
 
 
 class ServerScorer:
-    """Scorer of continuations by the server of ``connection``; ``pool`` runs its requests.
+    """Scorer of continuations by the server behind ``replies``; ``pool`` runs its requests.
 
     ``count`` returns how many tokens a prompt has by the server's own account, 0 where it does not say.
     """
 
     def __init__(
         self,
-        connection: Connection,
+        spec: OpenAISpec,
+        replies: Replies,
         pool: ThreadPoolExecutor,
         count: Callable[[GenerateRequest], int | Failed],
     ) -> None:
-        self._connection, self._spec, self._pool, self._count = connection, connection.spec, pool, count
+        self._spec, self._replies, self._pool, self._count = spec, replies, pool, count
 
     @property
     def unscorable(self) -> str:
@@ -82,10 +83,10 @@ class ServerScorer:
         if encoder.unscorable:
             return encoder.unscorable
         if counted != len(prompt):
-            found = counted.error if isinstance(counted, Failed) else counted or "no number"
+            stated = counted.error if isinstance(counted, Failed) else counted or "no number"
             return (
                 f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and its "
-                f"usage.prompt_tokens is: {found}; allowed is tokenizer=FOLDER with the tokenizer it uses"
+                f"usage.prompt_tokens is: {stated}; allowed is tokenizer=FOLDER with the tokenizer it uses"
             )
         tried = []
         for dialect in DIALECTS:
@@ -124,7 +125,7 @@ class ServerScorer:
 
     def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
         limits = limits_for(self._spec.timeout, tokens, _TOKEN_BYTES, "token")
-        return self._connection.ask(lambda post: post(path, body), limits)
+        return self._replies.ask(lambda post: post(path, body), limits)
 
     def _wrong(self, dialect: Dialect, pair: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.
