@@ -13,6 +13,7 @@ OURS = [
     "pytest_kbrel",
     *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "plugin")),
     *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
+    "pytest_kbrel.words",
 ]
 HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
 

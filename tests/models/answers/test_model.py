@@ -14,9 +14,9 @@ from pytest_kbrel.models.answers.spec import MISSING, AnswersSpec, parse_answers
 from pytest_kbrel.models.registry import (
     args_for,
     gives_answer_probabilities,
-    gives_probabilities,
     open_model,
     read_spec,
+    unscorable,
 )
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 from tests.batch import run_batch
@@ -179,7 +179,7 @@ def test_it_is_told_apart_by_its_answers(openai_server, rounds, tmp_path):
 def test_it_scores_nothing(rounds, tmp_path):
     rounds().ask(ASKED)
     spec = read_spec(f"answers/{tmp_path}")
-    assert not gives_probabilities(spec)
+    assert "no probabilities" in unscorable(spec)
     assert not gives_answer_probabilities(spec)
     assert gives_answer_probabilities(read_spec(f"answers/{tmp_path}", "logprobs=True"))
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])

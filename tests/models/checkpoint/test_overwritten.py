@@ -120,7 +120,7 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
     assert computed == []
 
 
-@pytest.mark.parametrize("last", ["_load_config", "_load_tokenizer", "_load_model", "fingerprint"])
+@pytest.mark.parametrize("last", ["_load_config", "load_tokenizer", "_load_model", "fingerprint"])
 def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
     step = getattr(loading, last)
 
