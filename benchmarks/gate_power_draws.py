@@ -16,13 +16,13 @@ from scipy.stats import t as student
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, read_baseline
+from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.gates.cases import verdict_of
 from pytest_kbrel.gates.figures import Figure, as_expected, figures_of, figures_over, pooled_figures
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
 from pytest_kbrel.suites import load_suite
 
