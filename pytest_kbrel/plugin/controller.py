@@ -9,13 +9,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import sys
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -42,6 +38,7 @@ from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
 from pytest_kbrel.plugin.settings import invocation_of
+from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
 from pytest_kbrel.replay.joined import names_of
@@ -64,7 +61,6 @@ from pytest_kbrel.session.run_builder import (
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.words import in_suite
 
-TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
 
 
@@ -431,56 +427,3 @@ def blessed_lines(
     if settings.noise_floor:
         changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
         yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM as a ``KeyboardInterrupt``, which pytest handles."""
-
-
-class Termination:
-    """Handler of SIGTERM from :meth:`watch` to :meth:`end`; ``arrived`` is True once the signal came."""
-
-    def __init__(self) -> None:
-        self.arrived = False
-        self._held = False
-        self._former: Any = None
-        self._watching = False
-        self._process = 0
-
-    def watch(self) -> None:
-        """Turn the first SIGTERM into :class:`Terminated`.
-
-        Does nothing on Windows, outside the main thread, and where SIGTERM is ignored or its handler could
-        not be restored.
-        """
-        if self._watching or sys.platform == "win32":
-            return
-        if threading.current_thread() is not threading.main_thread():
-            return
-        former = signal.getsignal(signal.SIGTERM)
-        if former is None or former == signal.SIG_IGN:
-            return
-        self._former, self._process, self._watching = former, os.getpid(), True
-        signal.signal(signal.SIGTERM, self._handle)
-
-    def hold(self) -> None:
-        """Only note the signal from now on, so that files are written completely."""
-        self._held = True
-
-    def end(self) -> None:
-        """Restore the former handler."""
-        # A handler that replaced this one in the meantime stays.
-        if self._watching and signal.getsignal(signal.SIGTERM) == self._handle:
-            signal.signal(signal.SIGTERM, self._former)
-        self._watching = False
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() != self._process:
-            # A forked child inherits the handler, and its parent expects it to die.
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
-        first, self.arrived = not self.arrived, True
-        # A second signal must not interrupt the cleaning up after the first.
-        if first and not self._held:
-            raise Terminated(TERMINATED)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_kbrel.plugin.controller import Terminated, Termination
+from pytest_kbrel.plugin.termination import Terminated, Termination
 from tests.plugin.conftest import CAPITALS, GATED, KNOWN, MODEL, script, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
