@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel import __version__, resources
-from pytest_kbrel.cli import build, cache, compare, export, import_, judge, labels, merge
+from pytest_kbrel.cli import build, cache, comment, compare, export, import_, judge, labels, merge
 from pytest_kbrel.cli.arguments import print_line
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument("of", choices=("suite", "report"), nargs="?", default="suite")
     schema.set_defaults(run=_schema)
-    for command in (build, compare, export, merge, judge, labels, cache):
+    for command in (build, comment, compare, export, merge, judge, labels, cache):
         command.register(commands)
     return parser
 

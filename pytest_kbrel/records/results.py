@@ -330,11 +330,12 @@ class Run:
     """A finished session: all that reports are made from.
 
     ``base`` is the model compared with (a blessed run's or one of this run's own), ``differences`` what
-    differs between the two and may, in words. ``recorded`` is the folder of the run that was decided again.
-    ``comparisons`` is m, how many comparisons with a baseline the run was to make: what ``p_sidak`` counts.
-    Those that could not be made have no p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are
-    the sha256 of the files that belong to the report, by name. ``shard`` is the share that was asked,
-    where the run is one; its cases are then not decided.
+    differs between the two and may, in words, ``blessed`` when the blessed run was made (ISO 8601).
+    ``recorded`` is the folder of the run that was decided again. ``comparisons`` is m, how many comparisons
+    with a baseline the run was to make: what ``p_sidak`` counts. Those that could not be made have no
+    p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are the sha256 of the files that belong to
+    the report, by name. ``shard`` is the share that was asked, where the run is one; its cases are then not
+    decided.
     """
 
     kbrel_version: str
@@ -355,6 +356,7 @@ class Run:
     comparisons: int = 0
     files: tuple[tuple[str, str], ...] = ()
     shard: ShardedRun | None = None
+    blessed: str = ""
 
     @property
     def judge_error(self) -> JudgeError | None:

@@ -43,6 +43,7 @@ def report_dict(run: Run) -> dict[str, Any]:
         "model": run.model,
         "helpers": list(run.helpers),
         "baseline": run.baseline or None,
+        "blessed": run.blessed or None,
         "base": run.base,
         "differences": list(run.differences),
         "recorded": run.recorded or None,

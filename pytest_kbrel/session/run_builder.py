@@ -306,7 +306,12 @@ def finished(run: Run, baseline: Baseline | None, problems: Iterable[str], *, ex
     """Return a run with what it was compared with, its problems and pytest's exit status."""
     problems = tuple(problems)
     if baseline is not None:
-        run = replace(run, base=baseline.model, differences=listed_differences(run, baseline))
+        run = replace(
+            run,
+            base=baseline.model,
+            differences=listed_differences(run, baseline),
+            blessed="" if baseline.paper else baseline.created,
+        )
     complete = run.complete and not problems
     return replace(run, problems=problems, complete=complete, exit_status=exit_status)
 

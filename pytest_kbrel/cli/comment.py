@@ -1,0 +1,70 @@
+"""``kbrel comment``: a recorded run as the comment on a pull request."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel.cli.arguments import new_file
+from pytest_kbrel.errors import KbrelError
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.arguments import Commands
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("comment", help="write the comment on a pull request about a recorded run")
+    parser.add_argument(
+        "report", metavar="RUN", type=Path, nargs="?", help="a report folder or its report.json"
+    )
+    parser.add_argument(
+        "--no-report",
+        action="store_true",
+        help="write the comment on a run that left no report, in place of RUN",
+    )
+    parser.add_argument("--output", metavar="FILE", type=Path, help="file to write, by default the terminal")
+    parser.add_argument("--name", default="", help="tells the comments of several gates apart")
+    parser.add_argument("--link", metavar="URL", default="", help="page of the job, with its artifacts")
+    parser.add_argument("--commit", metavar="ID", default="", help="the commit that was gated")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.reports.comment import (
+        comment_markdown,
+        commit_id,
+        link_target,
+        marker,
+        missing_markdown,
+    )
+    from pytest_kbrel.reports.recorded import read_run
+
+    checks: tuple[tuple[str, Callable[[str], str]], ...] = (
+        ("name", marker),
+        ("link", link_target),
+        ("commit", commit_id),
+    )
+    for name, check in checks:
+        try:
+            check(getattr(options, name))
+        except ValueError as error:
+            raise KbrelError(f"--{name}: {error}") from None
+    stated = {"name": options.name, "link": options.link, "commit": options.commit}
+    if options.no_report:
+        if options.report is not None:
+            raise KbrelError(f"--no-report: found {options.report} as well; allowed: one of the two")
+        text = missing_markdown(**stated)
+    elif options.report is None:
+        raise KbrelError("RUN: found none; allowed: a report folder, or --no-report")
+    else:
+        text = comment_markdown(read_run(options.report), **stated)
+    if options.output is None:
+        print(text, end="")
+    else:
+        with new_file(options.output, force=options.force) as stream:
+            stream.write(text)
+    return 0

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.records import JudgeError, Run, Shard, ShardedRun
+from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text, missing_markdown
+from pytest_kbrel.reports.json_report import report_dict, write_json
+from pytest_kbrel.reports.recorded import read_run
+from tests.made_cases import made_result
+from tests.reports.conftest import HOSTILE, change, hostile, many, rich
+
+OWN = re.compile(r"<!-- pytest-kbrel -->|</?details>|</?summary>|<br>")
+VERDICTS = ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass", "not run")
+
+
+def characters(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("make", [rich, hostile, lambda: many(3)])
+def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) -> None:
+    run = replace(make(), blessed="2025-12-31T00:00:00+00:00", comparisons=7)
+    write_json(run, tmp_path / "report.json")
+    again = read_run(tmp_path)
+    assert report_dict(again) == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert [case.id for case in again.cases] == [case.id for case in sorted(run.cases, key=node_id)]
+
+
+def node_id(case) -> str:
+    return case.nodeid
+
+
+def test_a_shard_and_the_error_of_a_judge_are_read_too(small_run: Run, tmp_path) -> None:
+    error = JudgeError(right=50, right_accepted=48, wrong=50, wrong_accepted=2)
+    run = replace(
+        small_run,
+        cases=tuple(replace(case, judge_error=error) for case in small_run.cases),
+        shard=ShardedRun(shard=Shard(index=2, count=8), suites=(("a.kb.yaml", "0" * 64),), commit="abc"),
+    )
+    write_json(run, tmp_path / "report.json")
+    again = read_run(tmp_path)
+    assert (again.judge_error, again.shard) == (error, run.shard)
+
+
+def test_a_report_that_is_none_is_an_error_with_its_path(small_run: Run, tmp_path) -> None:
+    write_json(small_run, tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    report["cases"][0]["verdict"] = "perfect"
+    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    with pytest.raises(KbrelError, match="cannot be read as a report: ValueError: 'perfect'"):
+        read_run(tmp_path)
+
+
+def test_the_comment_leads_with_marker_and_verdict(small_run: Run) -> None:
+    text = comment_markdown(
+        replace(small_run, blessed="2025-12-20T03:04:05+00:00"),
+        name="nightly",
+        link="https://ci.example/runs/1",
+        commit="0123456789abcdef",
+    )
+    assert text.split("\n")[:10] == [
+        "<!-- pytest-kbrel: nightly -->",
+        "## Knowledge gates: fail",
+        "",
+        "At least one gate failed.",
+        "",
+        "**reference:overconfident** against **reference** (blessed 13 days before, 2025-12-20): "
+        "1 fail, 1 inconclusive, 4 pass.",
+        "",
+        "**7 facts lost, 1 gained; 5 of the 7 are head; worst P30.**",
+        "",
+        "Commit `0123456789ab`.",
+    ]
+    assert "| **fail** | monitor\\[P30\\] | accuracy max\\_drop 0.02: significantly worse than" in text
+    assert "<summary>7 facts lost</summary>" in text
+    assert "| On which continent is country 3? | Asia | Asia | Africa | P30 |" in text
+    assert "<summary>Not ruled out</summary>" in text
+    assert "the drop may be 0.06; 400 facts would decide" in text
+    assert text.endswith("artifacts of [the run](https://ci.example/runs/1).\n")
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> None:
+    errors = ("the model answered nothing",) if verdict == "invalid" else ()
+    case = made_result(verdict=verdict, errors=errors)
+    lines = comment_markdown(replace(small_run, cases=(case,))).split("\n")
+    assert lines[1] == f"## Knowledge gates: {verdict}"
+    others = {
+        comment_markdown(replace(small_run, cases=(made_result(verdict=other),))).split("\n")[3]
+        for other in VERDICTS
+        if other != verdict
+    }
+    assert lines[3].endswith(".")
+    assert lines[3] not in others
+
+
+@pytest.mark.parametrize(
+    ("blessed", "words"),
+    [
+        ("2026-01-02T01:00:00+00:00", "**reference** (blessed on the same day, 2026-01-02)"),
+        ("2026-01-01T01:00:00+00:00", "(blessed 1 day before, 2026-01-01)"),
+        ("2024-01-02T01:00:00+00:00", "(blessed 731 days before, 2024-01-02)"),
+        ("", "against **reference**: "),
+        ("yesterday", "against **reference**: "),
+    ],
+)
+def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> None:
+    assert words in comment_markdown(replace(small_run, blessed=blessed))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("@someone and a@b.example", "&#64;&#8203;someone and a&#64;&#8203;b.example"),
+        ("at @ alone", "at &#64; alone"),
+        ("#12 and GH-7 and org/repo#3", "\\#&#8203;12 and GH-&#8203;7 and org/repo#&#8203;3"),
+        ("https://e.example", r"https:&#8203;\/\/e.example"),
+        ("C# is fine", "C# is fine"),
+    ],
+)
+def test_nobody_is_mentioned_and_nothing_is_linked(text: str, shown: str) -> None:
+    assert comment_text(text) == shown
+
+
+@pytest.mark.parametrize("make", [rich, hostile, lambda: many(400)])
+def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
+    text = comment_markdown(make(), link="https://ci.example/" + "x" * 400)
+    assert characters(text) <= LARGEST
+    assert "<" not in OWN.sub("", text)
+    assert text.count("<details>") == text.count("</details>") > 0
+    assert "\x1b" not in text
+    assert text.endswith(").\n")
+
+
+def test_what_does_not_fit_is_counted(small_run: Run) -> None:
+    lost = tuple(
+        replace(change(at), fact_id=f"f{at}", question=f"{at} " + "@" * 150, old_answer="@" * 150)
+        for at in range(90)
+    )
+    run = replace(small_run, cases=(replace(small_run.cases[0], lost=lost), *small_run.cases[1:]))
+    text = comment_markdown(run)
+    cut = re.search(r"^and (\d+) more, in `report.html`$", text, flags=re.MULTILINE)
+    assert cut is not None
+    shown = sum(re.match(r"\| \d", line) is not None for line in text.split("\n"))
+    assert shown > 10
+    assert shown + int(cut[1]) == 90
+    assert LARGEST - 6_000 < characters(text) <= LARGEST
+    few = replace(small_run.cases[0], lost=tuple(replace(change(at), fact_id=f"f{at}") for at in range(101)))
+    assert "\nand 1 more, in `report.html`" in comment_markdown(replace(small_run, cases=(few,)))
+
+
+TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("@x <b>|" * 60)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(VERDICTS), TEXT, TEXT), max_size=12),
+    st.lists(TEXT, max_size=20),
+    st.integers(2_500, LARGEST),
+)
+def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
+    template = rich()
+    results = tuple(
+        made_result(
+            f"{at}.kb.yaml::head_to_tail[{name}]",
+            verdict,
+            errors=(why,),
+            lost=tuple(replace(change(i), fact_id=f"{at}{i}{name}", question=why) for i in range(30)),
+            gates=template.cases[0].gates,
+        )
+        for at, (verdict, name, why) in enumerate(cases)
+    )
+    run = replace(template, cases=results, problems=tuple(problems), baseline="", model=None, differences=())
+    text = comment_markdown(run, limit=LARGEST)
+    assert characters(text) <= LARGEST
+    assert "<" not in OWN.sub("", text)
+    head = comment_markdown(run, limit=0)
+    assert "<details>" not in head
+    assert characters(comment_markdown(run, limit=limit)) <= max(limit, characters(head))
+
+
+def run_of(tmp_path, run: Run) -> str:
+    write_json(run, tmp_path / "report.json")
+    return str(tmp_path)
+
+
+def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
+    folder = run_of(tmp_path, small_run)
+    assert main(["comment", folder, "--name=a"]) == 0
+    shown = capsys.readouterr().out
+    assert shown == comment_markdown(read_run(tmp_path), name="a")
+    output = tmp_path / "comment.md"
+    assert main(["comment", folder, "--name=a", f"--output={output}"]) == 0
+    assert output.read_text(encoding="utf-8") == shown
+    assert main(["comment", folder, f"--output={output}"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["comment", folder, f"--output={output}", "--force"]) == 0
+    assert output.read_text(encoding="utf-8").startswith("<!-- pytest-kbrel -->\n")
+
+
+def test_a_run_without_a_report_replaces_the_verdict_of_the_one_before(capsys) -> None:
+    assert main(["comment", "--no-report", "--name=a"]) == 0
+    shown = capsys.readouterr().out
+    assert shown == missing_markdown(name="a")
+    assert shown.split("\n")[:2] == ["<!-- pytest-kbrel: a -->", "## Knowledge gates: no report"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x", "--name=a b"], "--name: found 'a b'; allowed: up to 60 letters"),
+        (["x", "--name=-->"], "--name: found '-->'"),
+        (["x", "--link=javascript:x"], "--link: found 'javascript:x'; allowed: an address"),
+        (["x", "--link=https://a.example/) @you"], "--link: found"),
+        (["x", "--commit=main"], "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits"),
+        ([], "RUN: found none; allowed: a report folder, or --no-report"),
+        (["x", "--no-report"], "--no-report: found x as well"),
+        (["nowhere"], "nowhere: there is no such report"),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_allowed(arguments, message, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["comment", *arguments]) == 2
+    assert message in capsys.readouterr().err
