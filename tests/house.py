@@ -212,7 +212,7 @@ ROOMS: dict[str, Room] = {
     ),
     "foreign": Room(
         "scored answers of other tools: lm_eval, Inspect, Every Eval Ever, CSV and JSON lines",
-        "errors records untrusted",
+        "bounds errors records untrusted",
         "inspect_ai",
     ),
     "metrics": Room(

@@ -1,16 +1,26 @@
-"""Scored answers of any tool as one record a task: a table for each metric, rows by id."""
+"""Scored answers of any tool as one record a task: a table for each metric, rows by id.
+
+The rows of a file are read one after another, and only what is compared or shown of each is held.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Outcome, Table, record
 
 SCORE = "score"
+# How much of a question, an expected answer and an answer is held to show what changed.
+EXCERPT = 160
+_DIGEST = 16
 _SHOWN = 8
 _TRUE = {"true": 1.0, "false": 0.0}
 
@@ -20,7 +30,8 @@ class Wanted:
     """What the user wants read of a file: keys of its rows, and metrics by name. Empty: the format's own.
 
     A key with dots leads into objects. ``group`` splits tasks into cases, ``cluster`` names the group of rows
-    that change together, ``lower`` are metrics of which less is better.
+    that change together, ``lower`` are metrics of which less is better. Each of ``pool`` is a group of
+    lm_eval whose tasks are one case.
     """
 
     id: str = ""
@@ -28,6 +39,7 @@ class Wanted:
     lower: tuple[str, ...] = ()
     group: str = ""
     cluster: str = ""
+    pool: tuple[str, ...] = ()
 
 
 @record
@@ -118,7 +130,7 @@ def scored_run(
     ``exact_match,strict-match`` as well. Raises ``KbrelError`` where no row or no wanted metric is there, and
     where a row lacks a key that is wanted.
     """
-    rows: dict[str, dict[str, dict[str, list[tuple[Answer, float | None]]]]] = {}
+    rows: dict[str, dict[str, dict[str, _Row]]] = {}
     # Whether a metric has any score.
     available: dict[str, bool] = {}
     for answer in answers:
@@ -126,10 +138,17 @@ def scored_run(
         if wanted.group:
             name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
         case = rows.setdefault(name, {})
+        asked = _digest(answer.asked)
         for metric, score in answer.scores.items():
+            if score is not None and abs(score) > FIGURE:
+                raise KbrelError(
+                    f"{answer.where}: {metric} is {score:g}; allowed: from {-FIGURE:g} to {FIGURE:g}"
+                )
             available[metric] = available.get(metric, False) or score is not None
             if not wanted.metrics or _named(metric, wanted.metrics):
-                case.setdefault(metric, {}).setdefault(answer.id, []).append((answer, score))
+                by_id = case.setdefault(metric, {})
+                row = by_id.get(answer.id) or by_id.setdefault(sys.intern(answer.id), _row(answer, wanted))
+                row.add(score, asked)
     if not rows:
         raise KbrelError(f"{path}: found no scored row; allowed: a file with a row for each question")
     if missing := [name for name in wanted.metrics if not _scored(name, available)]:
@@ -140,7 +159,7 @@ def scored_run(
         path=path,
         tool=tool,
         model=model,
-        cases={name: _case(metrics, wanted, less) for name, metrics in rows.items()},
+        cases={name: _case(metrics, less) for name, metrics in rows.items()},
         lower=less,
     )
 
@@ -153,24 +172,21 @@ def _named(metric: str, names: Sequence[str]) -> bool:
     return metric in names or metric.partition(",")[0] in names
 
 
-def _case(
-    metrics: Mapping[str, Mapping[str, Sequence[tuple[Answer, float | None]]]],
-    wanted: Wanted,
-    lower: frozenset[str],
-) -> ScoredCase:
+def _case(metrics: Mapping[str, dict[str, _Row]], lower: frozenset[str]) -> ScoredCase:
+    """Return the tables of a case; ``metrics`` is emptied, since both at once would be twice as large."""
     tables: dict[str, Table] = {}
     unscored: dict[str, list[str]] = {}
     repeated: set[str] = set()
     for metric, by_id in metrics.items():
         outcomes = []
-        for id_, several in by_id.items():
-            scores = [score for _, score in several if score is not None]
-            if len(several) > 1:
+        for id_ in list(by_id):
+            row = by_id.pop(id_)
+            if row.times > 1:
                 repeated.add(id_)
-            if not scores:
+            if not row.scores:
                 unscored.setdefault(metric, []).append(id_)
                 continue
-            outcomes.append(_outcome(id_, [answer for answer, _ in several], scores, wanted, metric in lower))
+            outcomes.append(row.outcome(id_, 0.0 if metric in lower else 1.0))
         tables[metric] = Table(columns=(SCORE,), rows=tuple(outcomes))
     return ScoredCase(
         tables=tables,
@@ -179,18 +195,59 @@ def _case(
     )
 
 
-def _outcome(
-    id_: str, answers: Sequence[Answer], scores: Sequence[float], wanted: Wanted, less_is_better: bool
-) -> Outcome:
-    first = answers[0]
-    mean = sum(scores) / len(scores)
-    return Outcome(
-        fact_id=id_,
-        question=first.question or id_,
-        expected=first.expected or "?",
-        answer=first.answer or f"{mean:g}",
-        label="correct" if mean == (0.0 if less_is_better else 1.0) else "wrong",
-        values=(mean,),
-        prompt_digest="+".join(sorted({answer.asked for answer in answers})),
-        cluster=field(first, wanted.cluster, "--cluster") if wanted.cluster else "",
+@dataclasses.dataclass(slots=True)
+class _Row:
+    """What is held of the rows of one id: the texts of the first, and the sum of all scores."""
+
+    question: str
+    expected: str
+    answer: str
+    cluster: str
+    asked: str
+    times: int = 0
+    scores: int = 0
+    total: float = 0.0
+
+    def add(self, score: float | None, asked: str) -> None:
+        """Count one more row of the id, asked as ``asked`` says."""
+        self.times += 1
+        if score is not None:
+            self.scores += 1
+            self.total += score
+        if asked != self.asked:
+            self.asked = "+".join(sorted({*self.asked.split("+"), asked}))
+
+    def outcome(self, id_: str, best: float) -> Outcome:
+        """Return the row as the gates compare it; it is right where its mean is ``best``."""
+        mean = self.total / self.scores
+        return Outcome(
+            fact_id=id_,
+            question=self.question or id_,
+            expected=self.expected or "?",
+            answer=self.answer or f"{mean:g}",
+            label="correct" if mean == best else "wrong",
+            values=(mean,),
+            prompt_digest=self.asked,
+            cluster=self.cluster,
+        )
+
+
+def _row(answer: Answer, wanted: Wanted) -> _Row:
+    return _Row(
+        question=_excerpt(answer.question),
+        expected=_excerpt(answer.expected),
+        answer=_excerpt(answer.answer),
+        cluster=sys.intern(field(answer, wanted.cluster, "--cluster")) if wanted.cluster else "",
+        asked=_digest(answer.asked),
     )
+
+
+def _excerpt(text: str) -> str:
+    # Interned: the other run has the same questions.
+    return sys.intern(text if len(text) <= EXCERPT else f"{text[: EXCERPT - 3]}...")
+
+
+def _digest(text: str) -> str:
+    if len(text) > 2 * _DIGEST:
+        text = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST).hexdigest()
+    return sys.intern(text)
