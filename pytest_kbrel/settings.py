@@ -79,6 +79,8 @@ class Settings:
     recorded_labels: str = ""
     # How many of the most probable tokens are recorded at the positions of answers.
     top_k: int = 0
+    # The GPUs that each worker gets for itself, where the user says so.
+    gpus_per_worker: int | None = None
     # The share that is asked, where it is not all.
     shard: Shard | None = None
     today: datetime.date | None = None

@@ -103,6 +103,7 @@ class Backend:
     without one a spec names a sentence encoder on this machine. ``unscorable(spec)`` is why a
     model gives no probabilities of given texts, empty if it gives them, and may ask a server;
     ``answer_probabilities(spec)``: whether it gives those of the answers that it writes.
+    ``computes_here``: whether the test process computes them, and so uses the GPUs of its machine.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Backend:
     gpus: Callable[[Any], int | None] = lambda spec: 0
     embedder: Callable[[Any], Embedder] | None = None
     is_served: bool = False
+    computes_here: bool = False
     unscorable: Callable[[Any], str] = lambda spec: ""
     answer_probabilities: Callable[[Any], bool] = lambda spec: True
     gives_gradients: bool = False

@@ -55,6 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
         _refuse_suites_without_model(config)
 
 
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return the number of workers for -n auto where a model is run on GPUs, else leave it to xdist."""
+    if not options.is_active(config):
+        return None
+    from pytest_kbrel.plugin.gpus import auto_workers
+
+    return auto_workers(config)
+
+
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     """Collect suites if a model or a recorded run is given, or with --collect-only."""
     if not file_path.name.endswith(SUITE_SUFFIX):

@@ -12,9 +12,10 @@ from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
 from pytest_kbrel.models.answers.spec import AnswersSpec
-from pytest_kbrel.models.registry import gives_answer_probabilities, gpus_of
+from pytest_kbrel.models.registry import gives_answer_probabilities
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
+from pytest_kbrel.plugin.gpus import gpus_each
 from pytest_kbrel.plugin.options import find_suites, is_active, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check, check_args, check_cases
@@ -52,19 +53,9 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if config.pluginmanager.hasplugin("xdist"):
         device = "cpu" if settings.from_run else settings.device
-        distribution = Distribution(recorder, device, _gpus_each(config, settings))
+        distribution = Distribution(recorder, device, gpus_each(config, settings))
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
-
-
-def _gpus_each(config: pytest.Config, settings: Settings) -> int | None:
-    """Return how many GPUs each worker needs alone, 0 if workers share them, ``None`` for an even share."""
-    if settings.from_run is not None or not (is_explicit(config, "model") or find_suites(config)):
-        return 0
-    needed = [gpus_of(spec) for spec in settings.own_specs]
-    # An engine states its number; a model that is spread over GPUs makes do with those.
-    most = max((count for count in needed if count is not None), default=0)
-    return None if None in needed and not most else most
 
 
 def start_plan(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""The GPUs of this machine: which ones a session may use, and which worker gets which."""
+"""The GPUs of this machine: how many workers they are enough for, and which worker gets which."""
 
 from __future__ import annotations
 
@@ -10,33 +10,104 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.registry import BACKENDS, gpus_of
+from pytest_kbrel.plugin.options import find_suites, is_deciding_again, is_explicit, origin_of
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.settings import Settings
+
 DEVICES = "CUDA_VISIBLE_DEVICES"
+_XDISTS_OWN = "PYTEST_XDIST_AUTO_NUM_WORKERS"
+
+
+def auto_workers(config: pytest.Config) -> int | None:
+    """Return how many workers -n auto starts, ``None`` where no GPU is used and xdist counts cores.
+
+    Raises ``UsageError`` for wrong settings.
+    """
+    if is_deciding_again(config) or os.environ.get(_XDISTS_OWN):
+        return None
+    if not (is_explicit(config, "model") or find_suites(config)):
+        # The project's other tests.
+        return None
+    settings = read_settings(config)
+    gpus = [] if settings.device == "cpu" else visible_gpus()
+    try:
+        if not gpus or not _computes_here(settings):
+            return None
+        each = gpus_each(config, settings)
+    except KbrelError:
+        # It is reported when the session starts.
+        return None
+    # A model that is spread over all GPUs that it sees may need them all.
+    return 1 if each is None else max(1, len(gpus) // max(1, each))
+
+
+def _computes_here(settings: Settings) -> bool:
+    parsed = (settings.model_spec, settings.baseline_spec, settings.judge_spec)
+    return any(BACKENDS[of.get().backend].computes_here for of in parsed if of is not None)
+
+
+def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
+    """Return how many GPUs each worker needs alone, 0 if workers share them, ``None`` for an even share.
+
+    Raises ``UsageError`` for --kb-gpus-per-worker where there are no GPUs, or an engine needs more.
+    """
+    given = settings.gpus_per_worker
+    if settings.from_run is not None:
+        return 0
+    if not (is_explicit(config, "model") or find_suites(config)):
+        return given or 0
+    needed = [gpus_of(spec) for spec in settings.own_specs]
+    # An engine states its number; a model that is spread over GPUs makes do with those.
+    most = max((count for count in needed if count is not None), default=0)
+    if given is None:
+        return None if None in needed and not most else most
+    flag = origin_of(config, "gpus_per_worker")
+    if is_explicit(config, "gpus_per_worker") and (settings.device == "cpu" or not visible_gpus()):
+        why = "--kb-device=cpu uses none" if settings.device == "cpu" else f"none can be seen ({DEVICES})"
+        raise pytest.UsageError(f"{flag}: found {given} GPU(s), and {why}; allowed: with GPUs")
+    if given < most:
+        raise pytest.UsageError(
+            f"{flag}: found {given}, and tensor_parallel_size={most} splits the model over {most} GPUs of "
+            f"each worker; allowed: {most} or more, or none"
+        )
+    return given
 
 
 def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
-    """Assign the visible GPUs to workers in turn, given their specs of execnet.
+    """Assign the visible GPUs to the workers on this machine in turn, given their specs of execnet.
 
     ``device`` is that of --kb-device, ``each`` how many GPUs each worker needs alone, ``None`` for an even
     share. The variable is set on the worker's spec: it is set before torch loads, and the replacement of a
     crashed worker has the same spec and so the same GPU. Raises ``UsageError`` where workers need more GPUs
-    than there are.
+    than there are, and where they need GPUs of another machine and do not say which.
     """
+    here = [spec for spec in specs if spec.popen and not spec.via]
+    for spec in specs:
+        if spec not in here and each and device != "cpu" and DEVICES not in spec.env:
+            raise pytest.UsageError(
+                f"--tx {spec}: each worker takes {each} GPU(s) for itself, and only those of this machine "
+                f"are dealt out; allowed: --tx with the GPUs of each worker, as in ssh=HOST//env:{DEVICES}=0"
+            )
     gpus = [] if device == "cpu" else visible_gpus()
+    if not gpus or not here:
+        return
     if each is None:
-        each = len(gpus) // len(specs)
-    needed = each * len(specs)
-    if gpus and needed > len(gpus):
+        each = len(gpus) // len(here)
+    if each * len(here) > len(gpus):
+        most = len(gpus) // each
+        allowed = f"-n {most} at most" if most else f"{len(gpus)} GPU(s) for each worker at most"
         raise pytest.UsageError(
-            f"-n {len(specs)}: each worker's vLLM engine takes {each} GPU(s) for itself, and "
-            f"{len(gpus)} can be seen ({DEVICES}); allowed is -n {len(gpus) // each} at most"
+            f"-n {len(here)}: each worker takes {each} GPU(s) for itself, and {len(gpus)} can be seen "
+            f"({DEVICES}); allowed is {allowed}"
         )
-    for number, spec in enumerate(specs):
-        if gpus:
-            first, count = number * max(1, each), max(1, each)
-            dealt = [gpus[index % len(gpus)] for index in range(first, first + count)]
-            if DEVICES not in spec.env:
-                _check_index(device, len(specs), len(gpus), count)
-            spec.env.setdefault(DEVICES, ",".join(dealt))
+    count = max(1, each)
+    for number, spec in enumerate(here):
+        dealt = [gpus[index % len(gpus)] for index in range(number * count, (number + 1) * count)]
+        if DEVICES not in spec.env:
+            _check_index(device, len(here), len(gpus), count)
+        spec.env.setdefault(DEVICES, ",".join(dealt))
 
 
 def _check_index(device: str, workers: int, gpus: int, dealt: int) -> None:

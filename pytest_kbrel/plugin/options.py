@@ -58,6 +58,15 @@ def is_active(config: pytest.Config) -> bool:
     return bool(text_of(config, "model") or text_of(config, "from_run"))
 
 
+def is_deciding_again(config: pytest.Config) -> bool:
+    """Return True if a recorded run is decided again.
+
+    A model on the command line wins over a recorded run that only ini file or environment name.
+    """
+    wins = is_explicit(config, "model") and not is_explicit(config, "from_run")
+    return bool(text_of(config, "from_run")) and not wins
+
+
 def is_planning(config: pytest.Config) -> bool:
     """Return True if the run is only planned (--kb-plan)."""
     return is_on(config, "plan")
@@ -216,6 +225,12 @@ FLAGS = (
     ),
     Flag(name="model_args", metavar="K=V,...", help="Loading options in lm-eval's words: dtype=bfloat16,..."),
     Flag(name="device", metavar="DEVICE", default="auto", help="Where it runs, such as cpu or cuda:0"),
+    Flag(
+        name="gpus_per_worker",
+        metavar="N",
+        help="GPUs that each worker of pytest-xdist gets for itself; -n auto starts as many workers as there "
+        "are GPUs for (default: those that the model needs)",
+    ),
     Flag(name="dtype", metavar="DTYPE", default="auto", help="Number type of the weights, such as bfloat16"),
     Flag(
         name="batch_size",

@@ -152,7 +152,9 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
         )
     if is_on_command_line(config, "from_run") and not settings.from_run and not is_explicit(config, "model"):
         raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")
+    workers = config.getoption("numprocesses", None) or config.getoption("tx", None)
     for name, present, needed, why in (
+        ("gpus_per_worker", workers, "-n", "it says what each worker gets"),
         ("prices", settings.plan, "--kb-plan", "prices are what a plan reckons with"),
         ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
         ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),

@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from pytest_kbrel.bounds import BATCH, CANDIDATES, FACTS, FLAG_SEED, LIMIT, PRICE, TOP_K, limit_value, shown
+from pytest_kbrel.bounds import (
+    BATCH,
+    CANDIDATES,
+    DEVICES,
+    FACTS,
+    FLAG_SEED,
+    LIMIT,
+    PRICE,
+    TOP_K,
+    limit_value,
+    shown,
+)
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
     FLAGS,
     FURTHER_RUNS,
+    is_deciding_again,
     is_explicit,
     is_on,
     origin_of,
@@ -79,6 +91,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         model_args=text_of(config, "model_args"),
         device=text_of(config, "device"),
         dtype=text_of(config, "dtype"),
+        gpus_per_worker=_gpus_per_worker(config),
         batch_size=_batch_size(config),
         apply_chat_template=is_on(config, "apply_chat_template"),
         judge=text_of(config, "judge"),
@@ -133,10 +146,9 @@ def _check_no_key(flag: str, text: str) -> None:
 
 def _from_run(config: pytest.Config) -> dict[str, Any]:
     """Return the settings ``from_run`` and ``joined``."""
-    text = text_of(config, "from_run")
-    # A model on the command line wins over a recorded run that only ini file or environment name.
-    if not text or (is_explicit(config, "model") and not is_explicit(config, "from_run")):
+    if not is_deciding_again(config):
         return {"from_run": None}
+    text = text_of(config, "from_run")
     here = config.invocation_params.dir
     texts = (
         [text] if (here / Path(text).expanduser()).exists() else list(filter(None, text.split(os.pathsep)))
@@ -208,6 +220,12 @@ def _until_decided(text: str, origin: str) -> dict[str, Any]:
         ) from None
 
 
+def _gpus_per_worker(config: pytest.Config) -> int | None:
+    if not text_of(config, "gpus_per_worker"):
+        return None
+    return _read(config, "gpus_per_worker", DEVICES.integer, f"{DEVICES}, of GPUs")
+
+
 def _seed(config: pytest.Config) -> int | None:
     return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text_of(config, "seed") else None
 
@@ -238,6 +256,7 @@ _NEEDS_MODEL = {
     "model": "a model is asked",
     "model_args": "a model is loaded",
     "device": "a model is loaded",
+    "gpus_per_worker": "a model is loaded",
     "dtype": "a model is loaded",
     "batch_size": "a model is asked",
     "apply_chat_template": "a model is asked",

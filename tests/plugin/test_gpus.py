@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from execnet import XSpec
 
-from pytest_kbrel.plugin import gpus
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.registry import read_spec
+from pytest_kbrel.plugin import gpus, pytest_xdist_auto_num_workers
 from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
 
 
 def dealt(
     workers: int, *, device: str = "auto", each: int | None = 0, env: dict[str, str] | None = None
 ) -> list[Any]:
-    specs = [SimpleNamespace(env=dict(env or {})) for _ in range(workers)]
+    specs = [SimpleNamespace(popen=True, via=None, env=dict(env or {})) for _ in range(workers)]
     deal_gpus(specs, device, each)
     return [spec.env.get(DEVICES) for spec in specs]
 
@@ -56,6 +60,155 @@ def test_workers_that_need_more_gpus_than_there_are_are_refused(
         dealt(workers, each=each)
 
 
+def test_more_gpus_for_each_worker_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEVICES, "0,1")
+    with pytest.raises(pytest.UsageError, match=r"takes 4 GPU.* 2 can be seen .* allowed is 2 GPU\(s\) for"):
+        dealt(1, each=4)
+
+
+def test_gpus_of_another_machine_are_not_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEVICES, "4,5")
+    here, there = XSpec("popen"), XSpec(f"ssh=node//env:{DEVICES}=0")
+    deal_gpus([there, here], "auto", 1)
+    assert (there.env[DEVICES], here.env[DEVICES]) == ("0", "4")
+    there = XSpec("ssh=node")
+    deal_gpus([here, there], "auto", 0)
+    deal_gpus([here, there], "cpu", 2)
+    assert DEVICES not in there.env
+    with pytest.raises(pytest.UsageError, match=f"^--tx ssh=node: each worker takes 2 .*//env:{DEVICES}=0$"):
+        deal_gpus([here, there], "auto", 2)
+
+
+@pytest.fixture
+def eight_gpus(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an nvidia-smi on PATH that tells of eight GPUs."""
+    tool = pytester.path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\nfor n in 0 1 2 3 4 5 6 7; do echo "GPU $n: H100 (UUID: GPU-$n)"; done\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=os.pathsep)
+    monkeypatch.delenv(DEVICES, raising=False)
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "")
+
+
+def workers_of(pytester: pytest.Pytester, *args: str) -> int:
+    """Return how many workers -n auto starts with these arguments."""
+    config = pytester.parseconfig("-n", "auto", *args)
+    return cast(int, config.hook.pytest_xdist_auto_num_workers(config=config))
+
+
+@pytest.mark.parametrize("word", ["auto", "logical"])
+@pytest.mark.parametrize(
+    ("listed", "flags", "count"),
+    [
+        (None, ["--kb-model=reference"], 8),
+        (None, ["--kb-model=reference", "--kb-gpus-per-worker=2"], 4),
+        (None, ["--kb-model=reference", "--kb-gpus-per-worker=3"], 2),
+        # One worker, which is refused when its GPUs are dealt out.
+        (None, ["--kb-model=reference", "--kb-gpus-per-worker=9"], 1),
+        (None, ["--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=4"], 2),
+        (None, ["--kb-model=reference", "--kb-model-args=parallelize=True"], 1),
+        (None, ["--kb-model=reference", "--kb-model-args=parallelize=True", "--kb-gpus-per-worker=2"], 4),
+        (None, ["--kb-model=openai/x", "--kb-judge=reference"], 8),
+        ("3,5", ["--kb-model=reference"], 2),
+        ("GPU-5f3a,GPU-99b1,MIG-3", ["--kb-model=reference"], 3),
+    ],
+)
+def test_as_many_workers_are_started_as_there_are_gpus_for(
+    pytester: pytest.Pytester,
+    eight_gpus: None,
+    monkeypatch: pytest.MonkeyPatch,
+    word: str,
+    listed: str | None,
+    flags: list[str],
+    count: int,
+) -> None:
+    if listed is not None:
+        monkeypatch.setenv(DEVICES, listed)
+    assert workers_of(pytester, "-n", word, *flags) == count
+
+
+@pytest.mark.parametrize(
+    ("listed", "flags"),
+    [
+        ("", ["--kb-model=reference"]),
+        (None, []),
+        (None, ["--kb-model=reference", "--kb-device=cpu"]),
+        (None, ["--kb-model=openai/x"]),
+        (None, ["--kb-from-run=here"]),
+        (None, ["--kb-model=vllm/"]),
+    ],
+)
+def test_without_a_model_on_gpus_the_cores_are_counted(
+    pytester: pytest.Pytester,
+    eight_gpus: None,
+    monkeypatch: pytest.MonkeyPatch,
+    listed: str | None,
+    flags: list[str],
+) -> None:
+    if listed is not None:
+        monkeypatch.setenv(DEVICES, listed)
+    assert pytest_xdist_auto_num_workers(pytester.parseconfig("-n", "auto", *flags)) is None
+
+
+def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
+    pytester: pytest.Pytester, eight_gpus: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KB_MODEL", "reference")
+    pytester.makepyfile("def test_one(): pass")
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: pytest.fail("nobody is to be asked"))
+    assert workers_of(pytester)
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "5")
+    assert workers_of(pytester, "--kb-model=reference") == 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["-n3", "--kb-gpus-per-worker=4"], "-n 3: each worker takes 4 GPU(s) for itself, and 8 can be seen"),
+        (["-nauto", "--kb-gpus-per-worker=9"], "allowed is 8 GPU(s) for each worker at most"),
+        (["-n1", "--kb-gpus-per-worker=1", "--kb-device=cpu"], "found 1 GPU(s), and --kb-device=cpu uses"),
+        (["--kb-gpus-per-worker=1"], "--kb-gpus-per-worker: found without -n"),
+        (
+            ["-n2", "--kb-gpus-per-worker=2", "--kb-model-args=tensor_parallel_size=4"],
+            "--kb-gpus-per-worker: found 2, and tensor_parallel_size=4 splits the model over 4 GPUs",
+        ),
+    ],
+)
+def test_what_the_gpus_are_not_enough_for_is_refused(
+    pytester: pytest.Pytester, eight_gpus: None, flags: list[str], words: str
+) -> None:
+    spec = "vllm/reference" if any("tensor" in flag for flag in flags) else "reference"
+    (pytester.path / "vllm.py").touch()
+    pytester.syspathinsert()
+    result = pytester.runpytest(f"--kb-model={spec}", *flags)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert words in " ".join(result.stderr.str().split())
+
+
+def test_gpus_for_each_worker_need_gpus(
+    pytester: pytest.Pytester, eight_gpus: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DEVICES, "")
+    result = pytester.runpytest("--kb-model=reference", "-n1", "--kb-gpus-per-worker=1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--kb-gpus-per-worker: found 1 GPU(s), and none can be seen ({DEVICES})*"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "args", "words"),
+    [
+        ("vllm/x/y", "data_parallel_size=4", "each worker of pytest has an engine .* write -n 4, or -n auto"),
+        ("x/y", "data_parallel_size=4", "each worker of pytest has a copy .* write -n and their number"),
+        ("x/y", "tensor_parallel_size=2", "device_map=auto, with --kb-gpus-per-worker .* or vllm/"),
+    ],
+)
+def test_what_other_tools_type_for_many_gpus_is_explained(spec: str, args: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        read_spec(spec, args)
+    read_spec(spec, args.partition("=")[0] + "=1")
+
+
 @pytest.mark.parametrize(
     ("listed", "result"), [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])]
 )
@@ -94,8 +247,15 @@ def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_workers_get_gpus_in_turn_from_the_list_of_their_user(pytester, monkeypatch):
-    monkeypatch.setenv(DEVICES, "2,3")
+@pytest.mark.parametrize(
+    ("flags", "result"),
+    [
+        (["-n3"], {"seen-gw0": "2", "seen-gw1": "3", "seen-gw2": "4"}),
+        (["-nauto", "--kb-gpus-per-worker=2"], {"seen-gw0": "2,3", "seen-gw1": "4,5"}),
+    ],
+)
+def test_workers_get_gpus_in_turn_from_the_list_of_their_user(pytester, monkeypatch, flags, result):
+    monkeypatch.setenv(DEVICES, "2,3,4,5")
     pytester.makepyfile(
         """
         import os, pytest, time
@@ -106,7 +266,6 @@ def test_workers_get_gpus_in_turn_from_the_list_of_their_user(pytester, monkeypa
             open(f"seen-{worker_id}", "w").write(os.environ["CUDA_VISIBLE_DEVICES"])
         """
     )
-    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
-    assert pytester.runpytest_subprocess("-n3", "--kb-model=scripted/mute.yaml").ret == 0
+    assert pytester.runpytest_subprocess(*flags, "--kb-model=reference").ret == 0
     seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
-    assert seen == {"seen-gw0": "2", "seen-gw1": "3", "seen-gw2": "2"}
+    assert seen == result

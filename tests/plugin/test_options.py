@@ -74,6 +74,8 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         *(("apply_chat_template", text, False) for text in ("", "0", "false", "no", "off", "FALSE", "No")),
         ("noise_floor", True, True),
         ("plan", True, True),
+        ("gpus_per_worker", "", None),
+        ("gpus_per_worker", "8", 8),
         ("judge", "openai/x", "openai/x"),
         ("judge_args", "seed=1", "seed=1"),
         ("judge_labels", "", None),
@@ -112,6 +114,7 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
         *(("batch_size", text) for text in ("0", "-1", "1.5", "Auto", "²", "")),
         *(("attribute", text) for text in ("-1", "1.5", "x", "²", "")),
         *(("inconclusive", text) for text in ("Warn", "FAIL", "pass", "")),
+        *(("gpus_per_worker", text) for text in ("0", "-1", "1.5", "all", "1025")),
         *(("limit", text) for text in ("0", "0.0", "-1", "1.5", "x", "²")),
         *(("seed", text) for text in ("1.5", "x", "1e3")),
         *(

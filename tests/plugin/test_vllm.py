@@ -89,7 +89,7 @@ def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
     mini_suite()
     result = pytester.runpytest(*GATE, "-n3")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*-n 3: each worker's vLLM engine takes 1 GPU(s)*allowed is -n 2 at most*"])
+    result.stderr.fnmatch_lines(["*-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"])
     both = ("--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=2", "suites", "-n2")
     result = pytester.runpytest(*both)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -85,6 +85,7 @@ HF = Backend(
     check=_check,
     open=load,
     counter=TokenizerCounter,
+    computes_here=True,
     gpus=lambda spec: 0 if spec.placement is None else None,
     gives_gradients=True,
     gives_top_tokens=True,

@@ -89,8 +89,9 @@ def parse_vllm(
         )
     if args.get("data_parallel_size", "1") != "1":
         raise ModelError(
-            f"model-args: data_parallel_size={args['data_parallel_size']:.60}; allowed is 1: more engines "
-            "are pytest workers, -n 2, with GPUs of their own"
+            f"model-args: data_parallel_size={args['data_parallel_size']:.60}; allowed is 1: each worker of "
+            f"pytest has an engine with a copy of the model; write -n {args['data_parallel_size']:.60}, or "
+            "-n auto for as many as there are GPUs for"
         )
     if "max_length" in args and "max_model_len" in args:
         raise ModelError("model-args: max_length and max_model_len are one thing; give one of them")
@@ -160,6 +161,7 @@ VLLM = Backend(
     check=_check_all,
     open=lambda spec, **_: load(spec),
     counter=lambda spec: TokenizerCounter(spec.checkpoint),
+    computes_here=True,
     gpus=lambda spec: spec.tensor_parallel_size,
     gives_top_tokens=True,
 )

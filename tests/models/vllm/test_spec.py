@@ -67,7 +67,7 @@ def test_the_path_stands_in_the_spec():
         ("vllm/x/y", "dtype=float31", "did you mean 'float32'"),
         ("vllm/x/y", "enforce_eager=perhaps", "True or False"),
         ("vllm/x/y", "trust_remote_code=True", "never runs code"),
-        ("vllm/x/y", "data_parallel_size=2", "allowed is 1: more engines are pytest workers"),
+        ("vllm/x/y", "data_parallel_size=2", "write -n 2, or -n auto"),
         ("vllm/x/y", "pretrained=x/z", "two checkpoints"),
         ("vllm", "", "no checkpoint named"),
         ("vllm/", "", "no checkpoint named"),
