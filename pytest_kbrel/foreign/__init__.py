@@ -11,9 +11,9 @@ from pytest_kbrel.foreign.inspect_logs import read_inspect
 from pytest_kbrel.foreign.lines import json_rows
 from pytest_kbrel.foreign.lm_eval import read_lm_eval
 from pytest_kbrel.foreign.plain import read_plain
-from pytest_kbrel.foreign.scored import SCORE, ScoredCase, ScoredRun, Wanted
+from pytest_kbrel.foreign.scored import ONE_TASK, SCORE, ScoredCase, ScoredRun, Wanted
 
-__all__ = ["ALLOWED", "SCORE", "ScoredCase", "ScoredRun", "Wanted", "format_of", "read_run"]
+__all__ = ["ALLOWED", "ONE_TASK", "SCORE", "ScoredCase", "ScoredRun", "Wanted", "format_of", "read_run"]
 
 ALLOWED = (
     "lm_eval's samples_*.jsonl or their folder, Inspect's logs, instances of Every Eval Ever, "
@@ -33,6 +33,8 @@ def read_run(path: Path, wanted: Wanted) -> ScoredRun:
     form = format_of(path)
     if form is None:
         raise KbrelError(f"{path}: is no run of a known tool; allowed: {ALLOWED}")
+    if wanted.pool and form != "lm_eval":
+        raise KbrelError(f"{path}: --pool {wanted.pool[0]}: has no groups; allowed: a run of lm_eval")
     try:
         return _READERS[form](path, wanted)
     except OSError as error:

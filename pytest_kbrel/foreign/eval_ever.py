@@ -12,7 +12,7 @@ from typing import Any
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_rows
-from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, number, scored_run
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
@@ -44,9 +44,11 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     metrics: dict[str, str] = {}
     lower = set()
     for result in results if isinstance(results, list) else ():
-        config = result.get("metric_config", {}) if isinstance(result, dict) else {}
+        if not isinstance(result, dict):
+            continue
+        config = _object(result.get("metric_config"))
         metric = config.get("metric_id") or config.get("metric_name") or "score"
-        metrics[str(result.get("evaluation_result_id", ""))] = str(metric)
+        metrics[str(result.get("evaluation_result_id") or "")] = str(metric)
         if config.get("lower_is_better") is True:
             lower.add(str(metric))
     models: dict[str, None] = {}
@@ -78,16 +80,16 @@ def _answers(path: Path, metrics: dict[str, str], models: dict[str, None]) -> It
             )
         models[str(row.get("model_id", ""))] = None
         value = evaluation.get("score")
+        # Converters write a score of 0 without the id of a metric for what has no score a row.
+        metric = metrics.get(str(row.get("evaluation_result_id") or ""), "" if metrics else "score")
         given, output = _object(row.get("input")), _object(row.get("output"))
         yield Answer(
             where=where,
-            task=str(row.get("evaluation_name", "all")),
+            task=str(row.get("evaluation_name", ONE_TASK)),
             id=str(row["sample_id"]),
-            scores={
-                metrics.get(str(row.get("evaluation_result_id", "")), "score"): number(
-                    evaluation.get("is_correct") if value is None else value
-                )
-            },
+            scores={metric: number(evaluation.get("is_correct") if value is None else value)}
+            if metric
+            else {},
             fields=(row, metadata) if isinstance(metadata, dict) else (row,),
             asked=str(row.get("sample_hash") or ""),
             question=_first(given.get("raw")),

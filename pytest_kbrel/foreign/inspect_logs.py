@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,14 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
     ``MissingExtraError`` without Inspect, ``KbrelError`` on a log that did not end well.
     """
     try:
-        from inspect_ai.log import list_eval_logs, read_eval_log
+        from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_samples
     except ModuleNotFoundError:
         raise MissingExtraError("inspect-ai", "inspect", f"{path}: reading a log of Inspect") from None
     names = [str(path)] if path.is_file() else sorted(info.name for info in list_eval_logs(str(path)))
-    logs = []
-    for name in names:
-        try:
-            logs.append(read_eval_log(name, resolve_attachments=False))
-        except Exception as error:  # Inspect's reader raises whatever its libraries do.
-            raise KbrelError(f"{name}: Inspect cannot read it: {type(error).__name__}: {error}") from None
     tasks: dict[str, str] = {}
-    for name, log in zip(names, logs, strict=True):
+    models: set[str] = set()
+    for name in names:
+        log = _by_inspect(name, partial(read_eval_log, name, header_only=True))
         if log.status != "success":
             raise KbrelError(
                 f"{name}: found status {log.status}; allowed: success (inspect eval-retry {name})"
@@ -43,27 +41,48 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
                 "allowed: one a task"
             )
         tasks[log.eval.task] = name
-    models = sorted({str(log.eval.model) for log in logs})
-    answers = (answer for name, log in zip(names, logs, strict=True) for answer in _answers(name, log))
-    return scored_run(path, TOOL, answers, wanted, model=", ".join(models))
+        models.add(str(log.eval.model))
+
+    def answers() -> Iterator[Answer]:
+        for task, name in tasks.items():
+            # One after another: a log may be larger than the memory.
+            samples = read_eval_log_samples(name, all_samples_required=False, resolve_attachments=False)
+            yield from _answers(name, task, samples)
+
+    return scored_run(path, TOOL, answers(), wanted, model=", ".join(sorted(models)))
 
 
-def _answers(name: str, log: Any) -> Iterator[Answer]:
-    samples = [(sample, _scores(sample)) for sample in log.samples or ()]
-    # A sample that ended in an error has no score of any scorer.
-    metrics = dict.fromkeys(metric for _, scores in samples for metric in scores)
-    for sample, scores in samples:
+def _by_inspect(name: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except Exception as error:  # Inspect's reader raises whatever its libraries do.
+        raise KbrelError(f"{name}: Inspect cannot read it: {type(error).__name__}: {error}") from None
+
+
+def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
+    metrics: dict[str, None] = {}
+    # A sample that ended in an error has no score of any scorer: it comes last, when all scorers are known.
+    unscored: list[Answer] = []
+    while (sample := _by_inspect(name, partial(next, samples, None))) is not None:
+        scores = _scores(sample)
+        metrics |= dict.fromkeys(scores)
         target = sample.target
-        yield Answer(
+        answer = Answer(
             where=f"{name}: sample {sample.id}",
-            task=str(log.eval.task),
+            task=task,
             id=str(sample.id),
-            scores={metric: scores.get(metric) for metric in metrics},
-            fields=({"epoch": sample.epoch}, sample.metadata or {}),
+            scores=scores,
+            fields=({"epoch": sample.epoch}, sample.metadata or {}, {"task": task}),
             question=sample.input if isinstance(sample.input, str) else "",
             expected=target if isinstance(target, str) else ", ".join(map(str, target)),
             answer=sample.output.completion if sample.output else "",
         )
+        if scores:
+            yield answer
+        else:
+            unscored.append(answer)
+    for answer in unscored:
+        yield dataclasses.replace(answer, scores=dict.fromkeys(metrics))
 
 
 def _scores(sample: Any) -> dict[str, float | None]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
@@ -38,23 +39,30 @@ def csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     Raises ``KbrelError`` on a row with another number of cells than the header.
     """
+    where = str(path)
+
+    def text(stream: BinaryIO) -> Iterator[str]:
+        nonlocal where
+        for at, line in enumerate(untrusted.lines(stream), start=1):
+            where = f"{path}:{at}"
+            yield line.decode("utf-8-sig" if at == 1 else "utf-8")
+
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            header = stream.readline(untrusted.LINE)
+        with path.open("rb") as stream:
+            lines = text(stream)
+            header = next(lines, "")
             delimiter = max(_DELIMITERS, key=header.count)
-            stream.seek(0)
-            reader = csv.reader(stream, delimiter=delimiter, strict=True)
+            reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter, strict=True)
             names = next(reader, [])
             if twice := {name for name in names if names.count(name) > 1}:
-                raise KbrelError(f"{path}:1: found the column {sorted(twice)[0]!r} twice; allowed: once")
+                raise KbrelError(f"{where}: found the column {sorted(twice)[0]!r} twice; allowed: once")
             for cells in reader:
                 if not cells:
                     continue
-                where = f"{path}:{reader.line_num}"
                 if len(cells) != len(names):
                     raise KbrelError(
                         f"{where}: found {len(cells)} cells; allowed: {len(names)}, as in the header"
                     )
                 yield where, dict(zip(names, cells, strict=True))
     except (ValueError, csv.Error) as error:
-        raise KbrelError(f"{path}: cannot be read as CSV: {error}") from None
+        raise KbrelError(f"{where}: cannot be read as CSV: {error}") from None

@@ -2,13 +2,14 @@
 
 A row is one document after one filter. A metric is called as the harness does: ``exact_match,strict-match``,
 and by its name alone after the filter ``none``. Documents are paired by ``doc_id``; what ``prompt_hash``,
-``doc_hash`` and ``target_hash`` cover must be equal.
+``doc_hash`` and ``target_hash`` cover must be equal. On demand the tasks of a group, such as MMLU's 57, are
+one case: their rows count alike, as the harness counts those of a group with ``weight_by_size``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
         for name, higher in of_task.items()
         if higher is False
     }
-    answers = (answer for task, file in files for answer in _answers(task, file))
+    pools = _pools(path, [task for task, _ in files], results, wanted.pool)
+    answers = (answer for task, file in files for answer in _answers(task, file, pools.get(task, "")))
     return scored_run(path, TOOL, answers, wanted, model=str(results.get("model_name") or ""), lower=lower)
 
 
@@ -87,7 +89,43 @@ def _results(files: list[tuple[str, Path]]) -> Mapping[str, Any]:
     return {}
 
 
-def _answers(task: str, path: Path) -> Iterator[Answer]:
+def _pools(
+    path: Path, tasks: Sequence[str], results: Mapping[str, Any], groups: Sequence[str]
+) -> dict[str, str]:
+    """Return the group of each task that belongs to one of ``groups``, directly or by a group within."""
+    if not groups:
+        return {}
+    listed = results.get("group_subtasks")
+    members = {
+        name: [str(one) for one in within]
+        for name, within in (listed.items() if isinstance(listed, dict) else ())
+        if isinstance(within, list) and within
+    }
+    pools: dict[str, str] = {}
+    for group in groups:
+        if group not in members:
+            raise KbrelError(
+                f"{path}: --pool {group}: the results file names no such group; "
+                f"allowed here: {', '.join(members) or 'none, since it names no group'}"
+            )
+        within, reached = [group], {group}
+        while within:
+            for one in members.get(within.pop(), ()):
+                if one in members and one not in reached:
+                    reached.add(one)
+                    within.append(one)
+                elif one in tasks and pools.setdefault(one, group) != group:
+                    raise KbrelError(
+                        f"{path}: --pool {group}: the task {one} is in {pools[one]} as well; "
+                        "allowed: groups without a task in common"
+                    )
+        if group not in pools.values():
+            raise KbrelError(f"{path}: --pool {group}: found no samples of its tasks; allowed: --log_samples")
+    return pools
+
+
+def _answers(task: str, path: Path, pool: str) -> Iterator[Answer]:
+    """Yield the rows of a task; those of a ``pool`` have the task in their id."""
     for where, row in json_rows(path):
         if "doc_id" not in row:
             raise KbrelError(f"{where}: found no doc_id; allowed: a row of lm_eval --log_samples")
@@ -101,20 +139,36 @@ def _answers(task: str, path: Path) -> Iterator[Answer]:
             if isinstance(row.get(name), int | float)
         }
         doc = row.get("doc")
-        responses = row.get("filtered_resps")
+        expected, answer = _expected_and_answer(row)
+        fields = (row, doc) if isinstance(doc, dict) else (row,)
         yield Answer(
             where=where,
-            task=task,
-            id=str(row["doc_id"]),
+            task=pool or task,
+            id=f"{task}/{row['doc_id']}" if pool else str(row["doc_id"]),
             scores=scores,
-            fields=(row, doc) if isinstance(doc, dict) else (row,),
+            fields=(*fields, {"task": task}),
             asked=".".join(str(row.get(name) or "") for name in _HASHES),
             question=_question(row),
-            expected=str(row.get("target", "")),
-            answer=str(responses[0])
-            if isinstance(responses, list) and len(responses) == 1
-            else str(responses),
+            expected=expected,
+            answer=answer,
         )
+
+
+def _expected_and_answer(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return both as text: of multiple choice the words of the choices, which rows have by number."""
+    target, responses = str(row.get("target", "")), row.get("filtered_resps")
+    if not isinstance(responses, list) or len(responses) == 1:
+        return target, str(responses[0] if isinstance(responses, list) else responses)
+    arguments = row.get("arguments")
+    asked = list(arguments.values()) if isinstance(arguments, dict) else []
+    try:
+        choices = [str(one["arg_1"]).strip() for one in asked]
+        likelihoods = [float(one[0]) for one in responses]
+        best = choices[: len(likelihoods)][likelihoods.index(max(likelihoods))]
+        return choices[int(target)] if target.isdecimal() else target, best
+    except (KeyError, IndexError, TypeError, ValueError):
+        # No multiple choice, or of a kind that has requests besides its choices.
+        return target, str(responses)
 
 
 def _question(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import csv_rows, json_rows
-from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, number, scored_run
 
 IDS = ("id", "sample_id", "doc_id", "question_id", "fact_id")
 SCORES = ("score", "correct", "is_correct", "passed", "acc", "accuracy", "exact_match", "em", "f1")
@@ -50,7 +50,7 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
                 raise KbrelError(f"{where}: {name} is {str(value)[:60]!r}; allowed: a number, true or false")
         yield Answer(
             where=where,
-            task=_text(row, _TASKS) or "all",
+            task=_text(row, _TASKS) or ONE_TASK,
             id=str(row[key]),
             scores=scores,
             fields=(row,),

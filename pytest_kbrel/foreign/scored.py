@@ -18,6 +18,8 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Outcome, Table, record
 
 SCORE = "score"
+# The case of rows that name no task.
+ONE_TASK = "all"
 # How much of a question, an expected answer and an answer is held to show what changed.
 EXCERPT = 160
 _DIGEST = 16
@@ -159,7 +161,8 @@ def scored_run(
         path=path,
         tool=tool,
         model=model,
-        cases={name: _case(metrics, less) for name, metrics in rows.items()},
+        # Where metrics are named, a task without any of them is not asked about.
+        cases={name: _case(by_id, less) for name, by_id in rows.items() if by_id or not wanted.metrics},
         lower=less,
     )
 

@@ -25,6 +25,7 @@ _THRESHOLDS = {
 _LISTS = {
     "--metric": ("metrics", "NAME", "compare this metric only; may be repeated (default: all)"),
     "--lower-is-better": ("lower", "NAME", "a metric of which less is better; may be repeated"),
+    "--pool": ("pool", "GROUP", "make one case of the tasks of this group of lm_eval; may be repeated"),
 }
 _KEYS = {
     "--id": ("id", "the key of a row's id in CSV and JSON lines (default: id, sample_id, doc_id, ...)"),
@@ -146,6 +147,7 @@ def _run_foreign(options: argparse.Namespace) -> int:
         lower=tuple(options.lower),
         group=options.group,
         cluster=options.cluster,
+        pool=tuple(options.pool),
     )
     runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
     pairs = pair_scored(runs[0], runs[1:], thresholds, strict=options.inconclusive == "fail")

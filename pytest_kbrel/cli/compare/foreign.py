@@ -12,7 +12,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
 from pytest_kbrel.cli.compare.models import ComparedModel
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.foreign import SCORE, ScoredCase, ScoredRun
+from pytest_kbrel.foreign import ONE_TASK, SCORE, ScoredCase, ScoredRun
 from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
 from pytest_kbrel.gates.cases import unjudged
 from pytest_kbrel.gates.figures import Figure
@@ -141,7 +141,8 @@ def _case(
         return _unpaired(result, before, thresholds, "not run", f"{candidate.path} has no case {name}")
     metrics = [metric for metric in after.tables if metric in before.tables]
     if not metrics:
-        why = f"the baseline has {_first(before.tables)}, the candidate {_first(after.tables)}"
+        has = [_first(case.tables) or "no metric that is a number" for case in (before, after)]
+        why = f"the baseline has {has[0]}, the candidate {has[1]}"
         return _unpaired(result, after if after.tables else before, thresholds, "not comparable", why)
     pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
     notes = _notes(before, after, pairings, (baseline, candidate))
@@ -158,7 +159,7 @@ def _case(
         gates, measurement, obstacle=("not comparable", why) if why else None, comparisons=comparisons
     )
     judged = with_positive_controls(judged, gates, measurement, comparisons)
-    lost, gained = _changes(figures, pairings)
+    lost, gained = _changes(name, figures, pairings)
     widest = max(pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked))
     return dataclasses.replace(
         result,
@@ -225,9 +226,12 @@ def _notes(
     for case, run in ((before, runs[0]), (after, runs[1])):
         if case.repeated:
             notes.append(f"{run.path}: {case.repeated} ids have several rows, of which the mean counts")
+        lacking: dict[tuple[str, ...], list[str]] = {}
+        for metric, unscored in case.unscored:
+            lacking.setdefault(unscored, []).append(metric)
         notes += [
-            f"{run.path}: {len(unscored)} rows have no {metric} and are left out: {_first(unscored)}"
-            for metric, unscored in case.unscored
+            f"{run.path}: {len(ids)} rows have no {_first(metrics)} and are left out: {_first(ids)}"
+            for ids, metrics in lacking.items()
         ]
         if alone := case.tables.keys() - (before.tables.keys() & after.tables.keys()):
             notes.append(f"only {run.path} has {_first(sorted(alone))}, not compared")
@@ -240,10 +244,20 @@ def _first(names: Iterable[str]) -> str:
 
 
 def _changes(
-    figures: Sequence[Figure], pairings: Sequence[Pairing]
+    name: str, figures: Sequence[Figure], pairings: Sequence[Pairing]
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the rows lost and gained by the first metric that is right or wrong."""
+    """Return the rows lost and gained by the first metric that is right or wrong.
+
+    They have the task in their ids, since the first row of one task is no row of another.
+    """
     for figure, pairing in zip(figures, pairings, strict=True):
         if figure.rate:
-            return fact_changes(None, pairing.candidate, pairing.baseline)
+            changes = fact_changes(None, pairing.candidate, pairing.baseline)
+            if name == ONE_TASK:
+                return changes
+            lost, gained = (
+                tuple(dataclasses.replace(one, fact_id=f"{name}/{one.fact_id}") for one in some)
+                for some in changes
+            )
+            return lost, gained
     return (), ()
