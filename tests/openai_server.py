@@ -6,7 +6,8 @@
         assert len(openai_server.calls_to("chat/completions")) == 3
 
 It cuts its replies at ``stop`` and at ``max_tokens`` words, as a real one does. ``inject`` makes the next
-calls go wrong, ``always`` all of them; the list of models always comes.
+calls go wrong, ``always`` all of them; the list of models always comes. With a ``rate`` of (5, 0.1) it
+answers 5 calls in each tenth of a second, and refuses the others until the next one begins.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class OpenAIServer:
     ``about`` is what it says of each of its ``models`` besides the usual; ``headers`` go with each reply.
     ``parses`` is the name under which it hands out what is written before ``</think>``, as servers with a
     parser for thoughts do; they too cut first and part then. ``routes`` are further paths, or replace one.
+    ``waits`` are the headers of a 429, 500 or 503, which the client waits half a second and more without.
     """
 
     say: Callable[[str], str] = lambda text: "unsure"
@@ -100,10 +102,14 @@ class OpenAIServer:
     parses: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     routes: dict[str, Callable[[Call], dict[str, Any]]] = field(default_factory=dict)
+    waits: dict[str, str] = field(default_factory=lambda: {"retry-after-ms": "1"})
+    rate: tuple[int, float] | None = None
+    refused: int = 0
     calls: list[Call] = field(default_factory=list)
     most_at_once: int = 0
     _faults: deque[Fault] = field(default_factory=deque)
     _busy: int = 0
+    _window: tuple[int, int] = (0, 0)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> OpenAIServer:
@@ -141,6 +147,8 @@ class OpenAIServer:
                 fault = None
             elif self._faults:
                 fault = self._faults.popleft()
+            elif self.rate is not None:
+                fault = self._over_rate(*self.rate)
         try:
             if fault is not None and fault.delay:
                 time.sleep(fault.delay)
@@ -148,6 +156,16 @@ class OpenAIServer:
         finally:
             with self._lock:
                 self._busy -= 1
+
+    def _over_rate(self, most: int, seconds: float) -> Fault | None:
+        window, into = divmod(time.monotonic(), seconds)
+        begun, count = self._window
+        self._window = (int(window), count + 1 if begun == window else 1)
+        if self._window[1] <= most:
+            return None
+        self.refused += 1
+        self.waits = {"retry-after-ms": str(1 + round(1000 * (seconds - into)))}
+        return TOO_MANY
 
     def _reply(self, call: Call, fault: Fault) -> tuple[int, str]:
         if fault.raw is not None:
@@ -265,9 +283,8 @@ def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header("content-length", str(len(data)))
                 for name, value in server.headers.items():
                     self.send_header(name, value)
-                if status in (429, 500):
-                    # The client waits half a second and more unless it is told how long.
-                    self.send_header("retry-after-ms", "1")
+                for name, value in server.waits.items() if status in (429, 500, 503) else ():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
             except (BrokenPipeError, ConnectionResetError):

@@ -25,6 +25,7 @@ from pytest_kbrel.models.openai.http import (
     limits_for,
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
+from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, LONGEST_WAIT, NO_QUOTA, Throttle, WaitError
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
@@ -66,8 +67,8 @@ class Connection:
     """Client for one model of one server; any thread may use it.
 
     The client itself repeats a request ``spec.max_retries`` times, with longer and longer pauses, after time
-    limits, 408, 409, 429 and 5xx. ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a
-    reply held a key.
+    limits, 408, 409 and 5xx; what the server refuses for a while, the :class:`Throttle` repeats.
+    ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a reply held a key.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
@@ -76,6 +77,7 @@ class Connection:
         self.repeats_key = False
         self._reached = False
         self._loop = LoopThread("kbrel-openai-client")
+        self._throttle = Throttle(spec.max_concurrent, 1 + spec.max_retries + FURTHER_TRIES)
         self.client = openai.AsyncOpenAI(
             api_key=api_key(spec),
             base_url=spec.base_url,
@@ -88,7 +90,8 @@ class Connection:
         """Return the JSON that ``call`` gets from the server, as builtins, or why it got nothing.
 
         Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
-        know the model or the path, takes no temperature 0, redirects to another server, or was never reached.
+        know the model or the path, takes no temperature 0, redirects to another server, was never reached,
+        has no quota left, or asks for a wait that is too long.
         """
         try:
             content = self._run(lambda: call(self._post), limits)
@@ -103,6 +106,8 @@ class Connection:
             ) from None
         except RedirectError as error:
             raise ModelError(f"{self._where()} {replace_surrogates(redacted(str(error)))}") from None
+        except WaitError as error:
+            raise self._too_long(error) from None
         except ReplyError as error:
             self._reached = True
             return Failed(error=replace_surrogates(redacted(str(error))))
@@ -129,6 +134,8 @@ class Connection:
             self._reached = True
             return Failed(error=self._why(error))
         except (openai.OpenAIError, ValueError) as error:
+            if getattr(error, "code", None) == NO_QUOTA:
+                raise ModelError(f"{self._where()} has no quota left: {self._why(error)}") from None
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
@@ -138,7 +145,8 @@ class Connection:
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
 
-        What changes from call to call with some servers (times, permissions) is left out.
+        What changes from call to call with some servers (times, permissions) is left out. Raises
+        :class:`ModelError` where the server asks for a wait that is too long.
         """
         limits = Limits(
             seconds=min(self.spec.timeout, _LIST_SECONDS),
@@ -152,6 +160,8 @@ class Connection:
             ]
             entry = entries[0]
             return json.dumps({key: entry[key] for key in entry if key not in _CHANGING}, sort_keys=True)
+        except WaitError as error:
+            raise self._too_long(error) from None
         except (openai.OpenAIError, ReplyError, ValueError, TypeError, LookupError, RecursionError):
             return ""
 
@@ -167,11 +177,24 @@ class Connection:
         return self._loop.run(within())
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        return content_of(await self.client.post(path, body=body, cast_to=Response))
+        async def send() -> bytes:
+            return content_of(await self.client.post(path, body=body, cast_to=Response))
+
+        return await self._throttle.run(send)
 
     async def _list(self) -> bytes:
         once = self.client.with_options(max_retries=0)
-        return content_of(await once.get("/models", cast_to=Response))
+
+        async def send() -> bytes:
+            return content_of(await once.get("/models", cast_to=Response))
+
+        return await self._throttle.run(send)
+
+    def _too_long(self, error: WaitError) -> ModelError:
+        return ModelError(
+            f"{self._where()} {error}, and no more than {LONGEST_WAIT:.0f} are waited; allowed: another run "
+            "when that time is over"
+        )
 
     def _where(self) -> str:
         return f"{self.spec.text}: the server {self.spec.base_url}"

@@ -29,7 +29,11 @@ _PORTS = {"http": 80, "https": 443}
 _EITHER_HEADER = zlib.MAX_WBITS | 32
 # They no longer hold for a body that was unpacked or cut.
 _OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
+# Tells the client of ``openai`` to return a reply as it is, whatever its status.
+_NO_RETRY = (b"x-should-retry", b"false")
 _REFUSED = "pytest_kbrel.refused"
+# Where a server says how long to wait.
+_WAITS = ("retry-after", "retry-after-ms")
 
 
 @record
@@ -70,7 +74,8 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
     """The HTTP client of ``openai``, with :data:`LIMITS` over each try: connecting, headers and body.
 
     A reply that is refused comes back as an empty one, with the reason for :func:`content_of`: what is
-    raised here would be tried again. Proxies and certificates are those of the environment, as ever.
+    raised here would be tried again. The client itself does not repeat what the server refuses for a while
+    (:func:`is_refusal`). Proxies and certificates are those of the environment, as ever.
     """
 
     def __init__(self) -> None:
@@ -118,6 +123,12 @@ def content_of(response: Any) -> bytes:
         raise refused
     content: bytes = response.content
     return content
+
+
+def is_refusal(response: Any) -> bool:
+    """Return True if the server answers nothing at the moment, and may answer the same request later."""
+    told = any(name in response.headers for name in _WAITS)
+    return response.status_code == 429 or (response.status_code == 503 and told)
 
 
 def _watcher(opened: list[Any]) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
@@ -168,6 +179,8 @@ async def _read(response: Any, limits: Limits) -> Any:
             raise
         content = str(refused).encode()
     headers = [pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY]
+    if is_refusal(response):
+        headers = [pair for pair in headers if pair[0].lower() != _NO_RETRY[0]] + [_NO_RETRY]
     return Response(response.status_code, headers=headers, content=content[:most], request=response.request)
 
 

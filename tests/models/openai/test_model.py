@@ -10,6 +10,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.openai import spec
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import OpenAISpec
+from pytest_kbrel.models.openai.throttle import FURTHER_TRIES
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, ScoreRequest
 from tests.openai_server import (
     BROKEN,
@@ -89,10 +90,13 @@ def test_a_busy_or_broken_server_is_asked_again(openai_server, model_at):
     assert len(openai_server.calls) == 4
 
 
-@pytest.mark.parametrize(("fault", "said"), [(TOO_MANY, "Rate limit"), (BROKEN, "had an error")])
-def test_a_server_that_stays_so_fails_the_request_and_no_other(openai_server, model_at, fault, said):
+@pytest.mark.parametrize(
+    ("fault", "tries", "said"),
+    [(TOO_MANY, 2 + FURTHER_TRIES, "Rate limit"), (BROKEN, 2, "had an error")],
+)
+def test_a_server_that_stays_so_fails_the_request_and_no_other(openai_server, model_at, fault, tries, said):
     model = model_at("max_retries=1,max_concurrent=1")
-    openai_server.inject(fault, fault)
+    openai_server.inject(*[fault] * tries)
     first, second = model.generate([ask("a"), ask("b")])
     assert isinstance(first, Failed)
     assert said in first.error

@@ -1,0 +1,184 @@
+"""Limit of the requests under way at one server, which adapts to the requests that the server refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import openai
+
+from pytest_kbrel.models.openai.http import is_refusal
+
+T = TypeVar("T")
+_Place = asyncio.Future[None]
+
+LONGEST_WAIT = 600.0
+"""Seconds of a wait that a server asks for, beyond which it is an error."""
+FURTHER_TRIES = 3
+"""Tries of a request that is refused for a while, beside its first one and ``max_retries``."""
+NO_QUOTA = "insufficient_quota"
+"""Code of a quota that is used up, which has the same status as too many requests and is not waited for."""
+# Seconds between tries where the server does not say: the first wait, and the longest.
+_FIRST, _MOST = 0.5, 30.0
+# Refusals after which a request is sent alone and behind the others, and after which before them.
+_LATE, _INSISTS = 2, 4
+_NUMBER = re.compile(r"\s*[0-9]{1,15}([.][0-9]{0,15})?\s*")
+
+
+class WaitError(Exception):
+    """Raised for a wait beyond :data:`LONGEST_WAIT`; the message goes on after the server's name."""
+
+
+class Throttle:
+    """Limit of the requests of one model that are under way at once, for one event loop.
+
+    At most ``limit`` requests are under way, ``most`` at the beginning. When the server refuses one (429, or
+    503 with ``Retry-After``), the limit is halved and all requests wait as long as the server says, or with
+    growing pauses where it does not say. Each answer raises the limit again, by one for as many answers as
+    the limit is.
+
+    A refused request is sent again. One that was refused twice is sent alone, behind the others, and before
+    them after four times. It fails when it is refused alone and there were ``tries`` rounds of refusals
+    without an answer; so do those after it at their first refusal alone, until the next answer.
+    """
+
+    def __init__(self, most: int, tries: int) -> None:
+        self.refused = 0
+        self._most, self._limit, self._tries = most, float(most), tries
+        self._under_way = 0
+        # Of requests that were sent before the latest cut, refusals are no further news.
+        self._cuts = 0
+        # Since the latest answer, and of them those whose pauses grow.
+        self._rounds = self._pauses = 0
+        self._not_before = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: deque[_Place] = deque()
+        self._late: deque[_Place] = deque()
+        # The request that goes before all others, and whether one is under way that must be alone.
+        self._foremost: _Place | None = None
+        self._exclusive = False
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be under way now."""
+        return int(self._limit)
+
+    async def run(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Return what ``send`` returns, called again as long as the server refuses it.
+
+        Raises what ``send`` raises, also the last refusal of a request that is given up, and
+        :class:`WaitError`.
+        """
+        refused = 0
+        while True:
+            await self._enter(refused)
+            is_alone, cuts = self._under_way == 1, self._cuts
+            try:
+                answer = await send()
+            except openai.APIStatusError as error:
+                if not is_refusal(error.response) or error.code == NO_QUOTA:
+                    raise
+                refused += 1
+                self._slow_down(told_wait(error.response.headers, time.time()), cuts)
+                if is_alone and self._rounds >= self._tries:
+                    # The next request is another one.
+                    self._pauses = 0
+                    raise
+            else:
+                self._rounds = self._pauses = 0
+                self._limit = min(self._most, self._limit + 1 / self._limit)
+                return answer
+            finally:
+                self._leave()
+
+    async def _enter(self, refused: int) -> None:
+        """Wait until a request that was refused so often may be sent."""
+        place: _Place = asyncio.get_running_loop().create_future()
+        if refused >= _INSISTS:
+            # No other one was under way with it, so that there is one at most.
+            self._foremost = place
+        elif refused >= _LATE:
+            self._late.append(place)
+        elif refused:
+            self._waiting.appendleft(place)
+        else:
+            self._waiting.append(place)
+        self._admit()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        self._under_way -= 1
+        self._exclusive = False
+        self._admit()
+
+    def _admit(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._not_before:
+            if self._timer is None:
+                self._timer = loop.call_at(self._not_before, self._end_pause)
+            return
+        while place := self._next():
+            # That of a task that was cancelled is left out.
+            if not place.done():
+                place.set_result(None)
+                self._under_way += 1
+
+    def _next(self) -> _Place | None:
+        """Return the next request that may be sent now; ``None`` if none may."""
+        if self._exclusive:
+            return None
+        if self._foremost is None and self._waiting:
+            return self._waiting.popleft() if self._under_way < self.limit else None
+        if self._under_way:
+            return None
+        place = self._foremost or (self._late.popleft() if self._late else None)
+        self._foremost = None
+        self._exclusive = place is not None and not place.done()
+        return place
+
+    def _end_pause(self) -> None:
+        self._timer = None
+        self._admit()
+
+    def _slow_down(self, told: float | None, cuts: int) -> None:
+        self.refused += 1
+        if told is not None and told > LONGEST_WAIT:
+            raise WaitError(f"asks to wait {told:,.0f} seconds before the next request (Retry-After)")
+        if cuts == self._cuts:
+            self._cuts += 1
+            self._rounds += 1
+            self._pauses += 1
+            self._limit = max(1.0, self._limit / 2)
+        wait = told or min(_MOST, _FIRST * 2.0 ** min(self._pauses - 1, 10))
+        self._not_before = max(self._not_before, asyncio.get_running_loop().time() + wait)
+
+
+def told_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """Return how many seconds a refusal asks to wait; ``None`` where it does not say, or nothing readable.
+
+    ``Retry-After`` has seconds, or a date, which is compared with the reply's own ``Date`` or else with the
+    time ``now``. Some servers send ``retry-after-ms`` too.
+    """
+    if _NUMBER.fullmatch(milliseconds := headers.get("retry-after-ms", "")):
+        return float(milliseconds) / 1000
+    if _NUMBER.fullmatch(seconds := headers.get("retry-after", "")):
+        return float(seconds)
+    until = _timestamp(seconds)
+    return None if until is None else max(0.0, until - (_timestamp(headers.get("date", "")) or now))
+
+
+def _timestamp(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
