@@ -368,7 +368,7 @@ def test_another_thread_and_another_system_get_no_handler(monkeypatch: pytest.Mo
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGTERM) == former
-    monkeypatch.setattr("pytest_kbrel.plugin.controller.sys.platform", "win32")
+    monkeypatch.setattr("pytest_kbrel.plugin.termination.sys.platform", "win32")
     termination.watch()
     assert signal.getsignal(signal.SIGTERM) == former
 
