@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError
@@ -15,7 +16,12 @@ from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
 from pytest_kbrel.models.base import Model, Replanned, Spec
-from pytest_kbrel.models.cache.caching_model import CachingModel, DeduplicatingModel, new_counts
+from pytest_kbrel.models.cache.caching_model import (
+    CachingModel,
+    DeduplicatingModel,
+    new_counts,
+    uncounted_hits,
+)
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.chat import text_of
@@ -208,6 +214,10 @@ class ModelPool:
     def new_answer_counts(self) -> tuple[int, int]:
         """Return the numbers of requests to the run's own models and of cache hits since the last call."""
         return self._cache.new_counts()
+
+    def uncounted_hits(self) -> AbstractContextManager[None]:
+        """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
+        return uncounted_hits(lambda: (*self._cache.models, *self._helpers.values()))
 
     def cache_problem(self) -> str:
         """Return why answers of the run's own models cannot be cached, empty if they can."""

@@ -32,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     options.take_further_runs(config)
     if hasattr(config, "workerinput"):
+        if options.DEALT in config.workerinput:
+            from pytest_kbrel.plugin.hidden_items import HiddenItems
+
+            workers, split = (config.workerinput[key] for key in (options.DEALT, options.SPLIT))
+            config.pluginmanager.register(HiddenItems(workers, split=split), "kbrel-hidden-items")
         return
     if options.is_active(config) or config.option.collectonly:
         from pytest_kbrel.plugin.settings import read_settings

@@ -11,8 +11,9 @@ from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
+from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
-from pytest_kbrel.models.registry import gives_answer_probabilities
+from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.gpus import gpus_each
@@ -53,9 +54,22 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if config.pluginmanager.hasplugin("xdist"):
         device = "cpu" if settings.from_run else settings.device
-        distribution = Distribution(recorder, device, gpus_each(config, settings))
+        distribution = Distribution(
+            recorder, device, gpus_each(config, settings), may_split=_may_split(config, settings)
+        )
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
+
+
+def _may_split(config: pytest.Config, settings: Settings) -> bool:
+    """Return True if the workers of a session may ask parts of a case: one decides by what the store has.
+
+    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
+    """
+    if settings.use_cache is None or settings.from_run is not None or settings.until_decided:
+        return False
+    stored = not any(backend_of(text) is ANSWERS for text in (settings.model, settings.baseline_model))
+    return stored and not config.getoption("maxfail", 0)
 
 
 def start_plan(config: pytest.Config) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from pytest_kbrel.plugin.fixtures import (
 )
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
+from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
 from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
@@ -131,6 +132,15 @@ class Recorder:
         self._unused = unused_flags(self._config, self._settings, self._suites, self._results.expected)
         self._results.notes |= dict.fromkeys(self._unused)
         self._spool_directory.start()
+
+    def dealing_of(self, nodeids: Sequence[str], workers: int, *, split: bool) -> Dealing:
+        """Return how the items that the workers collected are dealt to them."""
+        return dealing_of(nodeids, self._suites, workers, split=split, shard=self._settings.shard)
+
+    def add_counts(self, answered: tuple[int, int], helped: tuple[int, int]) -> None:
+        """Add numbers of requests and cache hits that a worker has reported with no item."""
+        self._results.add_answers("", *answered)
+        self._results.add_help((), *helped)
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""

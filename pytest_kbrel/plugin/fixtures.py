@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 results_key = pytest.StashKey["list[CaseResult]"]()
 runner_key = pytest.StashKey["CaseRunner"]()
+# Of an item whose case is asked in parts: the part that is asked now, as its first fact and how many, or None
+# where all have been asked.
+part_key = pytest.StashKey["tuple[int, int] | None"]()
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +83,10 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
     """Measure one case and assert all its gates."""
 
     def check(case: Case) -> CaseResult:
-        result = _or_fail(lambda: _kb_runner.decide(case))
+        if (part := request.node.stash.get(part_key, None)) is not None:
+            _or_fail(lambda: _kb_runner.ask_part(case, *part))
+            pytest.skip("a part of a case decides nothing")
+        result = _or_fail(lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash))
         results = request.node.stash.setdefault(results_key, [])
         results += [result, *_kb_runner.unreported(result)]
         from pytest_kbrel.reports.json_report import case_properties

@@ -18,9 +18,14 @@ from pytest_kbrel.words import NO_BUDGET, SUITE_SUFFIX
 
 today_key = pytest.StashKey[datetime.date]()
 run_key = pytest.StashKey[str]()
-# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id.
+# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, the run's id, to
+# how many workers items are dealt, and whether large cases are split.
 TODAY = "kbrel_today"
 RUN = "kbrel_run"
+DEALT = "kbrel_dealt"
+SPLIT = "kbrel_split"
+# The key of xdist's ``workeroutput`` for numbers of requests.
+COUNTS = "kbrel_counts"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
 FURTHER_RUNS = "kb_further_runs"
 _REPORT = "report.json"

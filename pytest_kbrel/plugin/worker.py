@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 
@@ -30,15 +31,16 @@ class CaseRunner(CaseAsker):
         self._turns = Turns(session, self.asked, lambda case: len(self.looks(case)), failing=settings.failing)
         let_threads_sleep()
 
-    def decide(self, case: Case) -> CaseResult:
-        """Run a case and decide its gates.
+    def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
+        """Run a case and decide its gates; ``in_parts`` says that this session asked its parts before.
 
         Raises ``KbrelError`` where no answers can be had, or where a checkpoint's files have changed since it
         was loaded.
         """
         # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
-        decided = self._turns.decide(case)
+        with self.pool.uncounted_hits() if in_parts else nullcontext():
+            decided = self._turns.decide(case)
         self.pool.check_files()
         return decided
 

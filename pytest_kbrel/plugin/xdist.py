@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kbrel.plugin.gpus import deal_gpus
-from pytest_kbrel.plugin.options import RUN, TODAY, run_id, today
+from pytest_kbrel.plugin.options import COUNTS, DEALT, RUN, SPLIT, TODAY, run_id, today
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
@@ -22,17 +23,41 @@ PATIENCE = 1.0
 class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
-    def __init__(self, recorder: Recorder, device: str, gpus_each: int | None = 0) -> None:
-        """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share."""
+    def __init__(
+        self, recorder: Recorder, device: str, gpus_each: int | None = 0, *, may_split: bool = False
+    ) -> None:
+        """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share.
+
+        With ``may_split`` large cases are split among the workers.
+        """
         self._recorder = recorder
         self._device = device
         self._each = gpus_each
+        self._may_split = may_split
+        # Among how many workers items are dealt; 0 where xdist deals them.
+        self._dealt = 0
         self._config: pytest.Config | None = None
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
         node.workerinput[TODAY] = today(node.config).isoformat()
         node.workerinput[RUN] = run_id(node.config)
+        if self._dealt:
+            node.workerinput[DEALT], node.workerinput[SPLIT] = self._dealt, self._may_split
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""
+        if not self._dealt:
+            return None
+        from pytest_kbrel.plugin.scheduling import SliceScheduling
+
+        deal = functools.partial(self._recorder.dealing_of, workers=self._dealt, split=self._may_split)
+        return SliceScheduling(config, log, deal)
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add what a worker has reported with no item."""
+        if counts := getattr(node, "workeroutput", {}).get(COUNTS):
+            self._recorder.add_counts(*counts)
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Expect the items that the workers collected."""
@@ -42,6 +67,9 @@ class Distribution:
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
         self._config = config
+        # Workers on other machines have neither these files nor this store.
+        if len(specs) > 1 and config.getoption("dist") == "load" and all(spec.popen for spec in specs):
+            self._dealt = len(specs)
         deal_gpus(specs, self._device, self._each)
 
     def stop(self, interrupt: bool) -> None:

@@ -56,6 +56,8 @@ class CaseAsker:
         self._baseline: Baseline | None = None
         self._suites = functools.cache(suites)
         self._measured_judge: JudgeError | None = None
+        # A case of which parts are asked, and what it is asked with.
+        self._last_prepared: tuple[Case, Case] | None = None
 
     def baseline(self) -> Baseline | None:
         """Return the baseline, ``None`` without --kb-baseline."""
@@ -77,15 +79,11 @@ class CaseAsker:
             count += len(exchanges)
             self._spool(exchanges)
 
-        if PROBES[case.probe].scored and (why := self.pool.unscorable()):
-            # The model reasons first, so its answers have no probabilities.
-            raise no_probabilities(case.probe, why)
+        self._check_scorable(case)
         # Between two looks other cases may be asked.
         spent, started = 0.0, time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
-        case = dataclasses.replace(case, top_k=self.settings.top_k)
-        case = self._retrieval.with_distractors(case)
-        case = self.pool.with_examples(case) or self._retrieval.with_examples(case)
+        case = self._prepared(case)
         judge_error = self._judge_error(case)
         if self.settings.shard is not None:
             # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
@@ -154,6 +152,39 @@ class CaseAsker:
         if self.settings.noise_floor:
             decided = measure_noise(case, decided, self.pool)
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
+
+    def ask_part(self, case: Case, first: int, size: int) -> None:
+        """Ask so many facts of a case, from one on, so that the store has the answers.
+
+        Nothing is decided, and no response is recorded: :meth:`asked` does both for the whole case. Raises
+        ``KbrelError`` where no answers can be had.
+        """
+        from pytest_kbrel.probes import part_of, run_case
+
+        self._check_scorable(case)
+        whole, case = case, self._prepared(case)
+        self._last_prepared = whole, case
+        facts = case.facts if self.settings.shard is None else self.settings.shard.facts_of(case)
+        part = part_of(case, facts[first : first + size])
+        # Answers that are not stored would be asked for twice.
+        if not part.facts or self.pool.cache_problem():
+            return
+        run_case(part, functools.partial(self.pool.ask, case=f"{case.suite}::{case.id}"), _forget)
+        if self.settings.baseline_model:
+            ask_baseline_model(part, self.pool, _forget)
+
+    def _check_scorable(self, case: Case) -> None:
+        if PROBES[case.probe].scored and (why := self.pool.unscorable()):
+            # The model reasons first, so its answers have no probabilities.
+            raise no_probabilities(case.probe, why)
+
+    def _prepared(self, case: Case) -> Case:
+        """Return a case with the distractors and the examples that it is asked with."""
+        if self._last_prepared is not None and self._last_prepared[0] is case:
+            return self._last_prepared[1]
+        case = dataclasses.replace(case, top_k=self.settings.top_k)
+        case = self._retrieval.with_distractors(case)
+        return self.pool.with_examples(case) or self._retrieval.with_examples(case)
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
@@ -227,6 +258,10 @@ class CaseAsker:
             append_exchanges(self.spool_path, exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def _forget(exchanges: Sequence[Exchange]) -> None:
+    """Keep nothing of these exchanges."""
 
 
 def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:

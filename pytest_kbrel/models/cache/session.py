@@ -21,14 +21,14 @@ class CacheSession:
     """One process's use of the store in ``folder``; a run goes on without it if it fails.
 
     A ``folder`` of None stores nothing; ``run`` is the run's id. Responses of a served model are stored as
-    long as the run is unfinished (see ``journal.py``). ``trouble`` is the first reason why responses are not
-    stored, else empty.
+    long as the run is unfinished (see ``journal.py``). ``models`` are those wrapped so far,
+    ``trouble`` is the first reason why responses are not stored, else empty.
     """
 
     def __init__(self, folder: Path | None, run: str) -> None:
         self._folder = folder
         self._run = run
-        self._models: list[CachingModel] = []
+        self.models: list[CachingModel] = []
         self.trouble = ""
 
     def wrap(self, model: Model) -> CachingModel:
@@ -50,16 +50,16 @@ class CacheSession:
                     self._note(error)
                     store = None
         wrapped = CachingModel(model, store, on_trouble=self._note, journal=own_journal)
-        self._models.append(wrapped)
+        self.models.append(wrapped)
         return wrapped
 
     def new_counts(self) -> tuple[int, int]:
         """Return the numbers of requests and of those that the store answered since the last call."""
-        return new_counts(self._models)
+        return new_counts(self.models)
 
     def close(self) -> None:
         """Store the models' rates and close the store; the models belong to the caller."""
-        for model in self._models:
+        for model in self.models:
             if self._folder is not None and model.store is not None:
                 store_rates(self._folder, model.describe(), model.meter.rates())
             model.close_store()

@@ -1,0 +1,61 @@
+"""What a case costs, roughly and from its suite alone: no tokenizer is read, and no model is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.chat import text_of
+from pytest_kbrel.models.token_counting import CHARACTERS
+from pytest_kbrel.planning.requests import StubModel
+from pytest_kbrel.probes import open_case
+from pytest_kbrel.probes.reliability.shots import with_shots
+from pytest_kbrel.records import Ask, Case, GenerateRequest
+
+# Examples of each kind that stand for the whole repository: all are about as long.
+_EXAMPLES = 32
+
+
+def cost_of(case: Case) -> float:
+    """Return the tokens of all requests of a case: those that are read, and the most that are written.
+
+    The probe is driven for one fact with a stub in place of the model, so that a figure takes about as long
+    as one question is made in.
+    """
+    if not case.facts:
+        return 0.0
+    middle = case.facts[len(case.facts) // 2]
+    try:
+        tokens = sum(map(_tokens, _asks_about(dataclasses.replace(case, facts=(middle,)))))
+    except KbrelError:
+        # The case itself says what is wrong with it.
+        tokens = 1.0
+    return len(case.facts) * tokens
+
+
+def _asks_about(case: Case) -> list[Ask]:
+    if sum(case.settings.shown):
+        answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]
+        others = [shot for shot in case.repository if shot.answer is None][:_EXAMPLES]
+        case = with_shots(dataclasses.replace(case, repository=(*answered, *others)), _equally_alike)
+    stub, probe = StubModel(case, "most"), open_case(case)
+    all_asks: list[Ask] = []
+    try:
+        asks = next(probe)
+        while True:
+            all_asks += asks
+            asks = probe.send(tuple(stub.answer(asks)))
+    except StopIteration:
+        return all_asks
+
+
+def _equally_alike(questions: Sequence[str], examples: Sequence[str]) -> list[list[float]]:
+    return [[0.0] * len(examples) for _ in questions]
+
+
+def _tokens(ask: Ask) -> float:
+    request = ask.request
+    if isinstance(request, GenerateRequest):
+        return len(text_of(request)) / CHARACTERS + request.max_new_tokens
+    return (len(text_of(request)) + len(request.continuation)) / CHARACTERS + 1

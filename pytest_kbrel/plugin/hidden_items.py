@@ -1,0 +1,107 @@
+"""Hidden items: what xdist's workers are sent beside the items that they have collected.
+
+They stand behind the collected items, where xdist reaches them by number (see ``parts.py``), and nothing is
+reported of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TypeVar
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from pytest_kbrel.plugin.fixtures import part_key, runner_key
+from pytest_kbrel.plugin.options import COUNTS
+from pytest_kbrel.plugin.parts import Dealing, dealing_of
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.plugin.worker import suites_of
+
+
+class HiddenItem(pytest.Item):
+    """A filler, at which nothing is to be done; the fixtures of its suite stay set up."""
+
+    whole: pytest.Item
+
+    def runtest(self) -> None:
+        """Do nothing."""
+
+    def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:
+        """Return where the item is beside which it stands."""
+        return self.whole.reportinfo()
+
+
+class PartItem(HiddenItem):
+    """A part of the case of the item ``whole``: that item with its fixtures, which asks only the part."""
+
+    first: int
+    size: int
+
+
+H = TypeVar("H", bound=HiddenItem)
+
+
+class HiddenItems:
+    """pytest plugin of a worker that adds the hidden items and runs them."""
+
+    def __init__(self, workers: int, *, split: bool) -> None:
+        self._workers = workers
+        self._split = split
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Add the hidden items, now that the controller has been told what was collected."""
+        settings = read_settings(session.config)
+        ids = [item.nodeid for item in session.items]
+        suites = suites_of(session.config, ids, settings)
+        dealing = dealing_of(ids, suites, self._workers, split=self._split, shard=settings.shard)
+        session.items += _hidden(session.items, dealing)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Tell the controller how many requests the parts had that no item has reported since."""
+        if (runner := session.config.stash.get(runner_key, None)) is not None:
+            counts = runner.pool.new_answer_counts(), runner.pool.new_helper_counts()
+            session.config.workeroutput[COUNTS] = counts  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run a hidden item; only an error of a teardown is reported, since no other item will have it."""
+        if not isinstance(item, HiddenItem):
+            return None
+        run: pytest.Item = item
+        if isinstance(item, PartItem):
+            run = item.whole
+            run.stash[part_key] = item.first, item.size
+        try:
+            # The item itself may come next, and its fixtures must be those of a new test.
+            reports = runtestprotocol(run, log=False, nextitem=item if nextitem is run else nextitem)
+        finally:
+            if isinstance(item, PartItem):
+                run.stash[part_key] = None
+        for report in reports:
+            if report.when == "teardown" and report.failed:
+                item.ihook.pytest_runtest_logreport(report=report)
+        return True
+
+
+def _hidden(items: Sequence[pytest.Item], dealing: Dealing) -> list[pytest.Item]:
+    """Return the fillers and then the parts of a dealing."""
+    hidden: list[pytest.Item] = []
+    for path in dealing.fillers:
+        first = next(item for item in items if item.nodeid.partition("::")[0] == path)
+        hidden.append(_beside(HiddenItem, first))
+    by_id = {item.nodeid: item for item in items}
+    for part in dealing.parts:
+        one = _beside(PartItem, by_id[part.item])
+        one.first, one.size = part.first, part.size
+        hidden.append(one)
+    return hidden
+
+
+def _beside(kind: type[H], whole: pytest.Item) -> H:
+    assert whole.parent is not None
+    one: H = kind.from_parent(whole.parent, name=whole.name, nodeid=whole.nodeid)
+    one.whole = whole
+    return one

@@ -1,0 +1,127 @@
+"""Parts: how items of suites are dealt to workers, the largest first and large cases in parts of their facts.
+
+Controller and workers reckon the same parts from the node ids and the suites, so that a number tells a worker
+what to ask. A part only asks, and the store of answers has what it was told; the item itself then runs once
+and decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_kbrel.records import Case, Shard, Suite, record
+from pytest_kbrel.words import in_suite
+
+# A case is split if it costs more than this share of what each worker has to do.
+_SPLIT = 0.1
+# A part has this share of what has not been dealt yet, over the workers: early parts are large, late ones
+# small.
+_ROUNDS = 2
+# No part is smaller than what each worker has to do over this, or has fewer facts than this.
+_PARTS_OF_A_WORKER = 16
+_LEAST_FACTS = 4
+# An item below this share of what each worker has to do is small: it may wait behind another small one.
+_SMALL = 0.01
+
+
+@record
+class Part:
+    """``size`` facts of the case of ``item`` (a node id), from the one at ``first`` on."""
+
+    item: str
+    first: int
+    size: int
+
+
+@record
+class Dealing:
+    """The order in which the items of suites are dealt, by numbers.
+
+    The numbers of items are their positions among the ``items`` that were collected. Behind them are those of
+    ``fillers``, one for each suite by its path, and then those of ``parts``. ``order`` are parts and items in
+    the order in which they are dealt, the largest case first; an item stands behind its own parts. ``small``
+    are those of which one may wait at a worker that runs another.
+    """
+
+    items: tuple[str, ...]
+    fillers: tuple[str, ...]
+    parts: tuple[Part, ...]
+    order: tuple[int, ...]
+    small: frozenset[int]
+
+    def part(self, number: int) -> Part | None:
+        """Return the part of this number, ``None`` if it is that of something else."""
+        position = number - len(self.items) - len(self.fillers)
+        return self.parts[position] if position >= 0 else None
+
+    def is_filler(self, number: int) -> bool:
+        """Return True if nothing is to be done at this number."""
+        return 0 <= number - len(self.items) < len(self.fillers)
+
+    def filler_behind(self, number: int) -> int:
+        """Return the number of the filler that follows an item or a part; any suite's where it has none."""
+        part = self.part(number)
+        path = (self.items[number] if part is None else part.item).partition("::")[0]
+        return len(self.items) + (self.fillers.index(path) if path in self.fillers else 0)
+
+
+def dealing_of(
+    items: Sequence[str], suites: Sequence[Suite], workers: int, *, split: bool, shard: Shard | None = None
+) -> Dealing:
+    """Return how items are dealt to so many workers; none is split without ``split``.
+
+    Of each case only the facts that are in the ``shard`` count.
+    """
+    from pytest_kbrel.planning.case_cost import cost_of
+
+    cases = {f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases}
+    facts: dict[str, int] = {}
+    costs: dict[int, float] = {}
+    for number, item in enumerate(items):
+        if not in_suite(item):
+            continue
+        case, costs[number] = cases.get(item), 0.0
+        if case is not None and case.facts:
+            facts[item] = len(_facts_in(case, shard))
+            costs[number] = cost_of(case) * facts[item] / len(case.facts)
+    fillers = tuple(dict.fromkeys(items[number].partition("::")[0] for number in costs))
+    share = remaining = sum(costs.values())
+    share /= workers
+    parts: list[Part] = []
+    order: list[int] = []
+    for number in sorted(costs, key=lambda one: (-costs[one], one)):
+        item, cost = items[number], costs[number]
+        if split and cost > _SPLIT * share:
+            cuts = list(_cut(item, facts[item], cost, remaining, workers, share / _PARTS_OF_A_WORKER))
+            if len(cuts) > 1:
+                start = len(items) + len(fillers) + len(parts)
+                order += range(start, start + len(cuts))
+                parts += cuts
+        order.append(number)
+        remaining -= cost
+    return Dealing(
+        items=tuple(items),
+        fillers=fillers,
+        parts=tuple(parts),
+        order=tuple(order),
+        small=frozenset(number for number, cost in costs.items() if cost <= _SMALL * share),
+    )
+
+
+def _facts_in(case: Case, shard: Shard | None) -> Sequence[object]:
+    return case.facts if shard is None else shard.facts_of(case)
+
+
+def _cut(item: str, facts: int, cost: float, remaining: float, workers: int, least: float) -> list[Part]:
+    """Cut a case into parts; ``remaining`` is the cost of all that has not been dealt, itself included."""
+    each, first = cost / facts, 0
+    parts = []
+    while first < facts:
+        size = max(remaining / (_ROUNDS * workers), least) / each
+        size = min(max(round(size), _LEAST_FACTS), facts - first)
+        if facts - first - size < _LEAST_FACTS:
+            size = facts - first
+        parts.append(Part(item=item, first=first, size=size))
+        first += size
+        remaining -= size * each
+    return parts

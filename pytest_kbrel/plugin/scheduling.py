@@ -1,0 +1,174 @@
+"""Scheduler for pytest-xdist: items of suites one at a time and the largest first, large cases in parts.
+
+Only imported where xdist is. Ordinary tests are dealt as xdist deals them, once no item of a suite can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdist.scheduler import LoadScheduling
+
+from pytest_kbrel.plugin.parts import Dealing
+
+# How often a part is dealt that workers crash at.
+_TRIES = 2
+
+
+class SliceScheduling(LoadScheduling):  # type: ignore[misc]
+    """xdist's own scheduler with a queue of its own for the items of suites; without any it is xdist's own.
+
+    A worker begins an item when it has the next one as well. So that none waits at a busy worker for that
+    reason, a filler is sent behind each, at which nothing is to be done.
+
+    Where a worker crashes in a part, another one is given the part: what was answered is in the store. An
+    item is dealt once all its parts have been run.
+    """
+
+    # xdist's own, which has no types.
+    collection: list[str] | None
+    maxschedchunk: int | None
+
+    def __init__(self, config: Any, log: Any, deal: Callable[[Sequence[str]], Dealing]) -> None:
+        """``deal`` returns the dealing of the items by their node ids."""
+        super().__init__(config, log)
+        self._deal = deal
+        self._dealing: Dealing | None = None
+        # What can be dealt, in order; and for each item that is split, which of its parts have not been run.
+        self._units: list[int] = []
+        self._open_parts: dict[int, set[int]] = {}
+        self._crashes: dict[int, int] = {}
+
+    @property
+    def tests_finished(self) -> bool:
+        """True if all is dealt, and no worker has more than the one that it runs."""
+        if self._dealing is None:
+            return bool(super().tests_finished)
+        return not self._outstanding and all(len(self._real(node)) < 2 for node in self.nodes)
+
+    @property
+    def has_pending(self) -> bool:
+        """True if something has not been dealt or run."""
+        return bool(self._units or self._open_parts or super().has_pending)
+
+    @property
+    def _outstanding(self) -> bool:
+        return bool(self._units or self._open_parts or self.pending)
+
+    def schedule(self) -> None:
+        """Deal to all workers; called when the collection is complete, and when a worker has joined."""
+        if self.collection is None:
+            items = next(iter(self.node2collection.values()))
+            dealing = self._deal(items)
+            if not dealing.order or not self._check_nodes_have_same_collection():
+                super().schedule()
+                return
+            self._dealing, self.collection = dealing, items
+            numbers = {part.item: items.index(part.item) for part in dealing.parts}
+            start = len(items) + len(dealing.fillers)
+            for number, part in enumerate(dealing.parts, start):
+                self._open_parts.setdefault(numbers[part.item], set()).add(number)
+            self._units = [number for number in dealing.order if number not in self._open_parts]
+            of_suites = set(dealing.order)
+            self.pending[:] = [number for number in range(len(items)) if number not in of_suites]
+            if self.maxschedchunk is None:
+                self.maxschedchunk = len(items)
+        for node in self.nodes:
+            self.check_schedule(node)
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Note that a worker has run an item, a part or a filler, and deal on."""
+        decidable = self._dealing is not None and self._ends_parts(self._dealing, item_index)
+        super().mark_test_complete(node, item_index, duration)
+        for other in self.nodes if decidable else ():
+            self.check_schedule(other)
+
+    def _ends_parts(self, dealing: Dealing, number: int) -> bool:
+        """Return True if this was the last part of an item, which can now be dealt."""
+        part = dealing.part(number)
+        item = -1 if part is None else dealing.items.index(part.item)
+        if item not in self._open_parts:
+            return False
+        self._open_parts[item].discard(number)
+        if self._open_parts[item]:
+            return False
+        del self._open_parts[item]
+        self._units.insert(0, item)
+        return True
+
+    def check_schedule(self, node: Any, duration: float = 0) -> None:
+        """Send a worker what it is to run next, or to its end if nothing is left for it."""
+        if self._dealing is None:
+            super().check_schedule(node, duration)
+            return
+        # One that takes the place of another is still collecting.
+        if node.shutting_down or node not in self.node2collection:
+            return
+        while self._units and self._may_have(node, self._units[0]):
+            number = self._units.pop(0)
+            self._send(node, number, self._dealing.filler_behind(number))
+        if not self._units and self.pending:
+            super().check_schedule(node, duration)
+        pending = self.node2pending[node]
+        if not self._outstanding:
+            node.shutdown()
+        elif len(self._real(node)) == 1 and not self._dealing.is_filler(pending[-1]):
+            self._send(node, self._dealing.filler_behind(pending[-1]))
+
+    def remove_node(self, node: Any) -> str | None:
+        """Remove a worker; return the item at which it crashed, ``None`` where that is run again."""
+        if self._dealing is None:
+            result: str | None = super().remove_node(node)
+            return result
+        real = self._real(node)
+        del self.node2pending[node]
+        if not real:
+            return None
+        first, *others = real
+        crashed = self._crashed_at(first)
+        of_suites = set(self._dealing.order)
+        # What was dealt first stands in front again.
+        again = [number for number in ([] if crashed else [first]) + others if self._is_needed(number)]
+        self._units[:0] = [number for number in again if number in of_suites]
+        self.pending[:0] = [number for number in again if number not in of_suites]
+        for other in self.nodes:
+            self.check_schedule(other)
+        return crashed
+
+    def _crashed_at(self, number: int) -> str | None:
+        """Return the node id of the item that a worker crashed at, ``None`` for a part to deal again."""
+        assert self._dealing is not None
+        part = self._dealing.part(number)
+        if part is None:
+            return self._dealing.items[number]
+        item = self._dealing.items.index(part.item)
+        if item not in self._open_parts:
+            return None
+        self._crashes[number] = self._crashes.get(number, 0) + 1
+        if self._crashes[number] < _TRIES:
+            return None
+        # The case fails: nobody needs its other parts.
+        dropped = self._open_parts.pop(item)
+        self._units = [unit for unit in self._units if unit not in dropped]
+        return part.item
+
+    def _is_needed(self, number: int) -> bool:
+        assert self._dealing is not None
+        part = self._dealing.part(number)
+        return part is None or self._dealing.items.index(part.item) in self._open_parts
+
+    def _may_have(self, node: Any, number: int) -> bool:
+        assert self._dealing is not None
+        real = self._real(node)
+        # A small one may wait behind a small one, so that the worker does not wait for the controller.
+        return not real or (len(real) == 1 and {number, *real} <= self._dealing.small)
+
+    def _real(self, node: Any) -> list[int]:
+        """Return the numbers that a worker has yet to run, without fillers."""
+        assert self._dealing is not None
+        return [number for number in self.node2pending[node] if not self._dealing.is_filler(number)]
+
+    def _send(self, node: Any, *numbers: int) -> None:
+        self.node2pending[node].extend(numbers)
+        node.send_runtest_some(list(numbers))

@@ -1,0 +1,247 @@
+"""The scheduler for xdist, with workers that only note what they are sent."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_kbrel.plugin.parts import Dealing, dealing_of
+from pytest_kbrel.plugin.scheduling import SliceScheduling
+from pytest_kbrel.records import Fact, Shard
+from tests.made_cases import made_case, made_suite
+
+PATH = "mini.kb.yaml"
+
+
+def case_of(name: str, facts: int, subject: str = "Chad"):
+    made = tuple(
+        Fact(id=f"{name}{number}", relation="P36", subject=subject, object="b", question=f"Which {subject}?")
+        for number in range(facts)
+    )
+    return dataclasses.replace(made_case(f"head_to_tail[{name}]", prompt="zero-shot"), facts=made)
+
+
+def item(name: str) -> str:
+    return f"{PATH}::head_to_tail[{name}]"
+
+
+def dealt(sizes: dict[str, int], *others: str, workers: int = 2, **more: Any) -> Dealing:
+    suite = made_suite(*(case_of(name, facts) for name, facts in sizes.items()))
+    more.setdefault("split", True)
+    return dealing_of([*others, *map(item, sizes)], [suite], workers, **more)
+
+
+class Worker:
+    """A worker as xdist's controller sees it, and as the worker runs: an item only when it has the next."""
+
+    def __init__(self, number: int) -> None:
+        self.gateway = SimpleNamespace(id=f"gw{number}")
+        self.queue: list[int] = []
+        self.shutting_down = False
+        self.ran: list[int] = []
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        assert not self.shutting_down
+        self.queue += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+    @property
+    def can_run(self) -> bool:
+        return len(self.queue) > 1 or bool(self.queue and self.shutting_down)
+
+    def run(self) -> int:
+        self.ran.append(self.queue.pop(0))
+        return self.ran[-1]
+
+
+class Session:
+    """xdist's session over a scheduler, a step at a time."""
+
+    def __init__(self, dealing: Dealing, workers: int = 2) -> None:
+        config = SimpleNamespace(
+            getvalue=lambda name: ["popen"] * workers, getoption=lambda name: None, hook=None
+        )
+        self.dealing = dealing
+        self.scheduler = SliceScheduling(cast(Any, config), None, lambda ids: dealing)
+        self.workers: list[Worker] = []
+        self.crashed: list[str] = []
+        for _ in range(workers):
+            self.join()
+
+    def join(self) -> None:
+        worker = Worker(len(self.workers))
+        self.workers.append(worker)
+        self.scheduler.add_node(worker)
+        self.scheduler.add_node_collection(worker, list(self.dealing.items))
+        if self.scheduler.collection_is_completed:
+            self.scheduler.schedule()
+        self._end()
+
+    def step(self, worker: Worker) -> int:
+        number = worker.run()
+        self.scheduler.mark_test_complete(worker, number, 0.0)
+        self._end()
+        return number
+
+    def crash(self, worker: Worker) -> None:
+        """Let a worker crash at what it is to run now, and another take its place."""
+        worker.queue.clear()
+        worker.shutting_down = True
+        if (at := self.scheduler.remove_node(worker)) is not None:
+            self.crashed.append(at)
+        self.join()
+
+    def able(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker in self.scheduler.nodes and worker.can_run]
+
+    def finish(self, draw: random.Random) -> list[int]:
+        """Run to the end; return what was run, without fillers."""
+        ran = []
+        while able := self.able():
+            ran.append(self.step(draw.choice(able)))
+        assert self.scheduler.tests_finished
+        assert not any(worker.queue for worker in self.workers if worker in self.scheduler.nodes)
+        return [number for number in ran if not self.dealing.is_filler(number)]
+
+    def _end(self) -> None:
+        # As xdist does after every event.
+        if self.scheduler.tests_finished:
+            for node in self.scheduler.nodes:
+                node.shutdown()
+
+
+def test_the_largest_item_comes_first():
+    dealing = dealt({"small": 3, "large": 30, "middle": 12}, "test_a.py::test_a", split=False)
+    names = [dealing.items[number] for number in dealing.order]
+    assert names == [item("large"), item("middle"), item("small")]
+    session = Session(dealing)
+    assert [worker.queue[0] for worker in session.workers] == list(dealing.order[:2])
+    # What asks the model comes before what does not.
+    assert [dealing.items[number] for number in session.finish(random.Random(0))][-1] == "test_a.py::test_a"
+
+
+def test_long_questions_cost_more_than_short_ones():
+    short, long = case_of("a", 10), case_of("b", 8, subject="Chad " * 200)
+    dealing = dealing_of([item("a"), item("b")], [made_suite(short, long)], 2, split=False)
+    assert [dealing.items[number] for number in dealing.order] == [item("b"), item("a")]
+
+
+SIZES = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 400), min_size=1, max_size=12)
+
+
+@given(SIZES, st.integers(2, 9))
+def test_the_parts_of_a_case_are_all_its_facts_once_and_in_order(sizes, workers):
+    dealing = dealt(sizes, workers=workers)
+    for name, facts in sizes.items():
+        end = 0
+        for part in [one for one in dealing.parts if one.item == item(name)]:
+            assert part.first == end
+            assert part.size > 0
+            end += part.size
+        assert end in (0, facts)
+
+
+def test_early_parts_are_large_and_late_ones_small():
+    dealing = dealt({"a": 1000, "b": 3})
+    sizes = [part.size for part in dealing.parts]
+    assert sizes == sorted(sizes, reverse=True)[:-1] + sizes[-1:]
+    assert sizes[0] == pytest.approx(250, abs=3)
+    assert min(sizes[:-1]) >= 31
+    assert {part.item for part in dealing.parts} == {item("a")}
+
+
+def test_only_the_facts_of_a_shard_are_dealt():
+    shard = Shard(index=1, count=4)
+    dealing = dealt({"a": 400}, shard=shard)
+    assert sum(part.size for part in dealing.parts) == len(shard.facts_of(case_of("a", 400)))
+
+
+@pytest.mark.parametrize(("sizes", "split"), [({"a": 100}, False), ({"a": 5}, True), ({}, True)])
+def test_what_is_not_split(sizes, split):
+    assert dealt(sizes, split=split).parts == ()
+
+
+OTHERS = st.integers(0, 9)
+
+
+@given(SIZES, OTHERS, st.integers(2, 4), st.randoms())
+def test_everything_runs_once_and_an_item_behind_its_parts(sizes, others, workers, draw):
+    tests = [f"test_a.py::test_{number}" for number in range(others)]
+    dealing = dealt(sizes, *tests, workers=workers)
+    ran = Session(dealing, workers).finish(draw)
+    start = len(dealing.items) + len(dealing.fillers)
+    expected = [*range(len(dealing.items)), *range(start, start + len(dealing.parts))]
+    assert sorted(ran) == expected
+    for number, part in enumerate(dealing.parts, start):
+        assert ran.index(number) < ran.index(dealing.items.index(part.item))
+
+
+@given(SIZES, OTHERS, st.integers(2, 4), st.randoms())
+def test_a_crashed_worker_costs_no_more_than_its_item(sizes, others, workers, draw):
+    tests = [f"test_a.py::test_{number}" for number in range(others)]
+    dealing = dealt(sizes, *tests, workers=workers)
+    session = Session(dealing, workers)
+    for _ in range(draw.randrange(5)):
+        if able := session.able():
+            session.step(draw.choice(able))
+    if able := session.able():
+        session.crash(draw.choice(able))
+    session.finish(draw)
+    ran = [number for worker in session.workers for number in worker.ran if number < len(dealing.items)]
+    assert sorted([*map(dealing.items.__getitem__, ran), *session.crashed]) == sorted(dealing.items)
+    # At a part nothing is lost, and a filler is nothing.
+    assert len(session.crashed) <= 1
+
+
+def running(session: Session, worker: Worker) -> int:
+    return next(number for number in worker.queue if not session.dealing.is_filler(number))
+
+
+def test_a_part_that_a_worker_crashed_at_is_dealt_again_and_fails_its_case_the_second_time():
+    dealing = dealt({"a": 400, "b": 5})
+    session = Session(dealing)
+    first = session.workers[0]
+    number = running(session, first)
+    assert dealing.part(number) is not None
+    session.crash(first)
+    assert session.crashed == []
+    again = next(worker for worker in session.workers[1:] if number in worker.queue)
+    session.crash(again)
+    assert session.crashed == [item("a")]
+    ran = session.finish(random.Random(0))
+    # Of the others only the one that was being run then is.
+    assert [dealing.items[number] for number in ran if number < len(dealing.items)] == [item("b")]
+    assert len([number for number in ran if dealing.part(number)]) == 1
+
+
+def waiting(session: Session, worker: Worker) -> list[str]:
+    names = [session.dealing.items[n] for n in worker.queue if not session.dealing.is_filler(n)]
+    return [name.partition("[")[2].removesuffix("]") for name in names]
+
+
+def test_a_small_item_waits_behind_a_small_one_and_no_other_does():
+    sizes = {"a": 300, "b": 290, "c": 280, **{f"s{number}": 2 for number in range(40)}}
+    session = Session(dealt(sizes, split=False))
+    first, second = session.workers
+    assert (waiting(session, first), waiting(session, second)) == (["a"], ["b"])
+    session.step(second)
+    # The next one is large, and the other worker gets it once it is idle.
+    assert (waiting(session, first), waiting(session, second)) == (["a"], ["c"])
+    while "c" in waiting(session, second):
+        session.step(second)
+    assert (waiting(session, first), waiting(session, second)) == (["a"], ["s0", "s1"])
+
+
+def test_without_suites_xdist_deals_as_ever():
+    tests = [f"test_a.py::test_{number}" for number in range(12)]
+    session = Session(dealt({}, *tests))
+    assert [worker.queue for worker in session.workers] == [[0, 1], [2, 3]]
+    assert sorted(session.finish(random.Random(0))) == list(range(12))
