@@ -19,7 +19,7 @@ _SPLIT = 0.1
 _ROUNDS = 2
 # No part is smaller than what each worker has to do over this, or has fewer facts than this.
 _PARTS_OF_A_WORKER = 16
-_LEAST_FACTS = 4
+_LEAST_FACTS = 16
 # An item below this share of what each worker has to do is small: it may wait behind another small one.
 _SMALL = 0.01
 

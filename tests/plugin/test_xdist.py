@@ -8,9 +8,31 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from execnet.xspec import XSpec
 
 from pytest_kbrel.plugin.xdist import Distribution
 from tests.plugin.conftest import GATE, MODEL
+
+
+@pytest.mark.parametrize(
+    ("workers", "dist", "remote", "own"),
+    [
+        (2, "load", False, True),
+        (1, "load", False, False),
+        (2, "load", True, False),
+        *((2, dist, False, False) for dist in ("each", "loadscope", "loadfile", "loadgroup", "worksteal")),
+    ],
+)
+def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
+    workers: int, dist: str, remote: bool, own: bool
+) -> None:
+    specs = [XSpec("ssh=elsewhere" if remote and number else "popen") for number in range(workers)]
+    config: Any = SimpleNamespace(
+        getoption=lambda name: dist, getvalue=lambda name: ["popen"] * workers, stash=pytest.Stash()
+    )
+    distribution = Distribution(cast(Any, SimpleNamespace(dealing_of=print)), "cpu")
+    distribution.pytest_xdist_setupnodes(config, specs)
+    assert (distribution.pytest_xdist_make_scheduler(config, None) is not None) == own
 
 
 class Workers:
