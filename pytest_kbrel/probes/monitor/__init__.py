@@ -8,6 +8,7 @@ without context, and the base frame after each of M wrong objects (the foreign a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pytest_kbrel.errors import ResponseError
@@ -44,12 +45,15 @@ from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
+    Generated,
     GenerateRequest,
     MonitorSettings,
     Outcome,
     Scored,
     Table,
 )
+
+_FIRST_WORD = re.compile(r"\W*\w+")
 
 
 def run(case: Case) -> ProbeRun:
@@ -118,8 +122,7 @@ class _FactResult:
             asked=scored,
             study=generated.values(),
             formats=format_values(case, fact, grid, answers, self._is_right),
-            # White space, or a decoder's own token, may stand before an answer.
-            written=self._scored[BASE].token_ids[0] in generated[BASE].token_ids[:2],
+            written=self._is_written(generated[BASE]),
         )
         # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
         others = [generated[cell] for cell in grid.others]
@@ -141,6 +144,15 @@ class _FactResult:
         """Return the asks for attribution about the fact, once it has its outcome."""
         anchor = self._probabilities(ANCHOR)
         return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
+
+    def _is_written(self, answer: Generated) -> bool:
+        """Return True if an answer of the base frame begins with the token that is scored there."""
+        if answer.token_ids:
+            # White space, or a decoder's own token, may stand before an answer.
+            return self._scored[BASE].token_ids[0] in answer.token_ids[:2]
+        # A server shows no tokens of what it writes: the first word stands for them.
+        word = _FIRST_WORD.match(self._fact.object or "")
+        return word is not None and answer.text.lstrip().startswith(word.group())
 
     def _probabilities(self, cell: Cell) -> tuple[float, ...]:
         anchor, scored = self._scored[ANCHOR], self._scored[cell]

@@ -9,8 +9,12 @@ import gguf
 from safetensors.numpy import load_file
 
 
-def write_gguf(folder: Path, file: Path) -> Path:
-    """Write a Llama checkpoint with a byte-level BPE tokenizer as a GGUF in float32."""
+def write_gguf(folder: Path, file: Path, kind: str = "F32") -> Path:
+    """Write a Llama checkpoint with a byte-level BPE tokenizer as a GGUF.
+
+    ``kind`` is the number format of its matrices: ``F32``, or a quantisation such as ``Q8_0``.
+    """
+    stored_as = gguf.GGMLQuantizationType[kind]
     config = json.loads((folder / "config.json").read_text())
     heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
     writer = gguf.GGUFWriter(file, "llama")
@@ -23,14 +27,19 @@ def write_gguf(folder: Path, file: Path) -> Path:
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_dimension_count(config["hidden_size"] // heads)
     writer.add_rope_freq_base((config.get("rope_parameters") or config)["rope_theta"])
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    writer.add_file_type(gguf.LlamaFileType["ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"])
     _add_tokenizer(writer, folder, config)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
     for name, tensor in load_file(folder / "model.safetensors").items():
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             count = heads if "q_proj" in name else groups
             tensor = tensor.reshape(count, 2, -1, tensor.shape[1]).swapaxes(1, 2).reshape(tensor.shape)
-        writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), tensor.astype("float32"))
+        tensor = tensor.astype("float32")
+        name = names.get_name(name, try_suffixes=(".weight",))
+        if tensor.ndim == 1:
+            writer.add_tensor(name, tensor)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(tensor, stored_as), raw_dtype=stored_as)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

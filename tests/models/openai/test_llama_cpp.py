@@ -5,11 +5,8 @@ import pytest
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
-
-xllamacpp = pytest.importorskip("xllamacpp")
-pytest.importorskip("gguf")
-
-from tests.models.openai.gguf_files import write_gguf  # noqa: E402
+from tests.models.openai.gguf_files import write_gguf
+from tests.models.openai.llama_cpp import serve
 
 pytestmark = pytest.mark.slow
 
@@ -28,15 +25,7 @@ TEXTS = [GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in
 @pytest.fixture(scope="module")
 def server(checkpoint_of, tmp_path_factory):
     """llama.cpp's own server on loopback, with the weights of the tiny llama checkpoint in float32."""
-    file = write_gguf(checkpoint_of("llama"), tmp_path_factory.mktemp("gguf") / "llama.gguf")
-    params = xllamacpp.CommonParams()
-    params.model.path = str(file)
-    params.n_ctx, params.n_parallel, params.port, params.warmup = 512, 2, 0, False
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-    # Its keys and values are in half precision unless it is told otherwise.
-    params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    return xllamacpp.Server(params)
+    return serve(write_gguf(checkpoint_of("llama"), tmp_path_factory.mktemp("gguf") / "llama.gguf"))
 
 
 @pytest.fixture(params=["/tokenize", "tokenizer"])

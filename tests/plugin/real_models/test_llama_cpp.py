@@ -1,0 +1,133 @@
+"""The embedded checkpoint as GGUF files under llama.cpp's own server: whole sessions with MONITOR."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from pytest_kbrel.reference import CHECKPOINTS
+from tests.models.openai.gguf_files import write_gguf
+from tests.models.openai.llama_cpp import serve
+from tests.models.tiny_checkpoints import change_weights
+from tests.plugin.conftest import HEADER
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """Return a function that copies an embedded checkpoint, with a tokenizer that llama.cpp has as well."""
+
+    def copy(name):
+        folder = tmp_path_factory.mktemp("checkpoint") / name
+        shutil.copytree(CHECKPOINTS / name, folder)
+        file = folder / "tokenizer.json"
+        tokenizer = json.loads(file.read_text(encoding="utf-8"))
+        # llama.cpp puts no blank in front of a text.
+        tokenizer["pre_tokenizer"]["add_prefix_space"] = False
+        file.write_text(json.dumps(tokenizer), encoding="utf-8")
+        return folder
+
+    return copy
+
+
+@pytest.fixture(scope="module")
+def server_of(tmp_path_factory):
+    """Return a function that starts llama.cpp's server with a checkpoint in a number format."""
+    servers = []
+
+    def start(folder, kind="F32"):
+        servers.append(serve(write_gguf(folder, tmp_path_factory.mktemp("gguf") / "model.gguf", kind)))
+        return f"base_url={servers[-1].listening_address}/v1,endpoint=completions"
+
+    yield start
+    servers.clear()
+
+
+@pytest.fixture(scope="module")
+def base(checkpoint, server_of):
+    """The embedded checkpoint: its folder, and the arguments for its server."""
+    folder = checkpoint("base")
+    return folder, server_of(folder)
+
+
+def by_question(responses):
+    """Return the recorded responses by what was asked."""
+    rows = {(row["case"], row["fact"], row["role"]): row for row in responses}
+    assert len(rows) == len(responses)
+    return rows
+
+
+def test_a_suite_gets_the_same_answers_from_llama_cpp_as_from_transformers(
+    pytester, mini_suite, base, responses, slices
+):
+    mini_suite()
+    folder, args = base
+    here = pytester.runpytest("suites", f"--kb-model={folder}", "--kb-dtype=float32")
+    there = pytester.runpytest(
+        "suites", "--kb-model=openai/base", f"--kb-model-args={args}", "--kb-output-path=there"
+    )
+    assert (here.ret, there.ret) == (0, 0)
+    ours, theirs = by_question(responses()), by_question(responses("there"))
+    assert ours.keys() == theirs.keys()
+    scored = 0
+    for key, row in ours.items():
+        one, other = row["response"], theirs[key]["response"]
+        assert row["request"]["prompt"] == theirs[key]["request"]["prompt"]
+        if "probabilities" in one:
+            scored += 1
+            assert other["probabilities"] == pytest.approx(one["probabilities"], abs=1e-3)
+            assert other["token_ids"] == one["token_ids"]
+            assert other["prompt_digest"] == one["prompt_digest"]
+        else:
+            assert other["text"] == one["text"]
+    # Twelve facts after the right answer and two wrong ones, and without, in two frames.
+    assert scored == 12 * 5
+    for one, other in zip(slices(), slices("there"), strict=True):
+        assert {gate["metric"]: gate["verdict"] for gate in other["gates"]} == {
+            gate["metric"]: gate["verdict"] for gate in one["gates"]
+        }
+    there.stdout.fnmatch_lines(["the server gives probabilities by /completion of llama.cpp; token ids are*"])
+
+
+SUITE = (
+    HEADER
+    + """\
+monitor:
+  negatives: 2
+  gates:
+    monitor: {max: 0.3, max_drop: 0.2}
+    anchor_prob: {recovery: 0.5}
+"""
+)
+
+
+def weakened(tensors):
+    """Let the layer that remembers the capitals say less."""
+    tensors["model.layers.0.mlp.down_proj.weight"].mul_(0.2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "verdict"),
+    [("Q8_0", None, "pass"), ("F32", weakened, "fail")],
+    ids=["quantised", "weakened"],
+)
+def test_a_gguf_file_is_gated_against_another_under_one_binary(
+    pytester, mini_suite, base, checkpoint, server_of, slices, kind, change, verdict
+):
+    mini_suite(SUITE)
+    folder = checkpoint("base")
+    if change:
+        change_weights(folder, change)
+    candidate = server_of(folder, kind)
+    result = pytester.runpytest(
+        "suites",
+        "--kb-model=openai/candidate",
+        f"--kb-model-args={candidate}",
+        f"--kb-baseline-model=openai/base,{base[1]}",
+    )
+    (case,) = slices()
+    assert case["verdict"] == verdict
+    assert result.ret == (0 if verdict == "pass" else 1)
