@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint types check audit wheel clean
+.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint lint-ci types check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -61,10 +61,16 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Workflows, the action and their scripts. Nothing is looked up in the network, and no cache is written.
+lint-ci: $(VENV)/.lint-ci
+	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck $(wildcard .github/workflows/*.yml)
+	$(BIN)/zizmor --offline --no-config --quiet --no-progress action.yml .github/workflows
+	$(BIN)/shellcheck .github/scripts/*.sh $(wildcard examples/*.sh)
+
 types: $(VENV)/.lint
 	$(BIN)/mypy --num-workers auto
 
-check: lint types test test-slow
+check: lint lint-ci types test test-slow
 
 # Look up what is installed among known vulnerabilities: it needs a network, and fails without. `2.13.0+cpu` is listed there as 2.13.0.
 audit: $(VENV)/.audit
@@ -97,6 +103,11 @@ $(VENV)/.mutants: $(VENV)/.test
 
 $(VENV)/.audit: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --group audit
+	touch $@
+
+$(VENV)/.lint-ci: $(VENV)/.demo
+	$(INSTALL) "pip>=25.1"
+	$(INSTALL) -c constraints.txt --group lint-ci
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
