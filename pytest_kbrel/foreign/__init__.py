@@ -11,9 +11,19 @@ from pytest_kbrel.foreign.inspect_logs import read_inspect
 from pytest_kbrel.foreign.lines import json_rows
 from pytest_kbrel.foreign.lm_eval import read_lm_eval
 from pytest_kbrel.foreign.plain import read_plain
-from pytest_kbrel.foreign.scored import ONE_TASK, SCORE, ScoredCase, ScoredRun, Wanted
+from pytest_kbrel.foreign.scored import ONE_TASK, SCORE, ScoredCase, ScoredRun, Wanted, names_metric
 
-__all__ = ["ALLOWED", "ONE_TASK", "SCORE", "ScoredCase", "ScoredRun", "Wanted", "format_of", "read_run"]
+__all__ = [
+    "ALLOWED",
+    "ONE_TASK",
+    "SCORE",
+    "ScoredCase",
+    "ScoredRun",
+    "Wanted",
+    "format_of",
+    "names_metric",
+    "read_run",
+]
 
 ALLOWED = (
     "lm_eval's samples_*.jsonl or their folder, Inspect's logs, instances of Every Eval Ever, "

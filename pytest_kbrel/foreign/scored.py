@@ -172,7 +172,12 @@ def _scored(name: str, available: Mapping[str, bool]) -> bool:
 
 
 def _named(metric: str, names: Sequence[str]) -> bool:
-    return metric in names or metric.partition(",")[0] in names
+    return any(names_metric(name, metric) for name in names)
+
+
+def names_metric(name: str, metric: str) -> bool:
+    """Whether a name means a metric: ``exact_match`` means ``exact_match,strict-match`` as well."""
+    return name in (metric, metric.partition(",")[0])
 
 
 def _case(metrics: Mapping[str, dict[str, _Row]], lower: frozenset[str]) -> ScoredCase:

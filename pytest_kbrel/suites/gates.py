@@ -83,7 +83,7 @@ def read_gates(
         if name not in metrics:
             hint = f"; {name!r} {elsewhere[name]}" if name in elsewhere else ""
             raise entry.error(unknown("metric", name, metrics, where=f"gates of {where}") + hint)
-        gates += _metric_gates(entry, metrics[name], name in controls)
+        gates += metric_gates(entry, metrics[name], name in controls)
     return tuple(gates)
 
 
@@ -94,7 +94,8 @@ def merged_gates(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate
     return tuple(merged.values())
 
 
-def _metric_gates(entry: Entry, metric: Metric, controlled: bool) -> list[Gate]:
+def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list[Gate]:
+    """Read the gates on a metric: a number, or a mapping of rules; ``controlled`` as for :func:`as_gate`."""
     node = entry.node
     if not isinstance(node.value, dict):
         bound = node.number(f"the gate on {metric.name}", "a number or a mapping such as {max_drop: 0.02}")

@@ -71,6 +71,9 @@ def register(commands: Commands) -> None:
     others = parser.add_argument_group("runs of other tools")
     for flag, words in _THRESHOLDS.items():
         others.add_argument(flag, metavar="NUMBER", help=words)
+    others.add_argument(
+        "--gates", type=Path, metavar="FILE", help="a YAML file of gates: {CASE: {METRIC: {recovery: 0.95}}}"
+    )
     for flag, (dest, metavar, words) in _LISTS.items():
         others.add_argument(flag, dest=dest, metavar=metavar, action="append", default=[], help=words)
     for flag, (dest, words) in _KEYS.items():
@@ -100,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
     if foreign:
         return _run_foreign(options)
     flags = {
-        **{flag: flag[2:].replace("-", "_") for flag in _THRESHOLDS},
+        **{flag: flag[2:].replace("-", "_") for flag in (*_THRESHOLDS, "--gates")},
         **{f: d[0] for f, d in _LISTS.items()},
     }
     flags |= {flag: dest for flag, (dest, _) in _KEYS.items()}
@@ -121,8 +124,9 @@ def _is_recorded(source: str) -> bool:
 
 
 def _run_foreign(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.foreign import compared_model, pair_scored, threshold
+    from pytest_kbrel.cli.compare.foreign import compared_model, pair_scored
     from pytest_kbrel.cli.compare.render import model_lines, paired_lines, report_json, summary_lines
+    from pytest_kbrel.cli.compare.thresholds import Demands, read_gate_file, threshold
     from pytest_kbrel.foreign import Wanted, read_run
 
     thresholds = []
@@ -137,9 +141,13 @@ def _run_foreign(options: argparse.Namespace) -> int:
             raise KbrelError(f"--{rule.replace('_', '-')}: {error}") from None
     if len(options.model) < 2:
         raise KbrelError(f"found 1 run to compare, {options.model[0]}; allowed: two or more")
-    if options.exit_code and not thresholds:
+    demands = Demands(
+        thresholds=tuple(thresholds), by_case=read_gate_file(options.gates) if options.gates else {}
+    )
+    if options.exit_code and not (demands.thresholds or demands.by_case):
         raise KbrelError(
-            "--exit-code: no gate can be judged; allowed: --max-drop NUMBER or --recovery NUMBER as well"
+            "--exit-code: no gate can be judged; allowed: --max-drop NUMBER, --recovery NUMBER or "
+            "--gates FILE as well"
         )
     wanted = Wanted(
         id=options.id,
@@ -150,7 +158,7 @@ def _run_foreign(options: argparse.Namespace) -> int:
         pool=tuple(options.pool),
     )
     runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
-    pairs = pair_scored(runs[0], runs[1:], thresholds, strict=options.inconclusive == "fail")
+    pairs = pair_scored(runs[0], runs[1:], demands, strict=options.inconclusive == "fail")
     if options.exit_code and not any(case.gates for paired in pairs for case in paired.run.cases):
         raise KbrelError("--exit-code: no gate can be judged: no case has a metric that is a number")
     models = [compared_model(run) for run in runs]

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import __version__, stats
-from pytest_kbrel.bounds import FIGURE, Bounds
-from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
+from pytest_kbrel.bounds import FIGURE
+from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.cli.compare.models import ComparedModel
 from pytest_kbrel.cli.compare.pairing import PairedRun
-from pytest_kbrel.errors import nearest
+from pytest_kbrel.cli.compare.thresholds import Demands
 from pytest_kbrel.foreign import ONE_TASK, SCORE, ScoredCase, ScoredRun
 from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
 from pytest_kbrel.gates.cases import unjudged
@@ -19,49 +19,9 @@ from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.metrics.base import ratio
-from pytest_kbrel.records import CaseResult, Change, Gate, Judgement, Rule, Run, Unmatched, record
+from pytest_kbrel.records import CaseResult, Change, Judgement, Run, Table, Unmatched
 
 _NAMED = 3
-_BOUND = Bounds(0, FIGURE, whole=False)
-
-
-@record
-class Threshold:
-    """What a flag demands of every metric: a rule with its numbers."""
-
-    rule: Rule
-    within: float
-    beyond: float | None = None
-    never: float | None = None
-
-    def gate(self, metric: str) -> Gate:
-        """Return the gate on one metric."""
-        return Gate(metric=metric, rule=self.rule, bound=self.within, beyond=self.beyond, never=self.never)
-
-
-def threshold(rule: Rule, text: str) -> Threshold:
-    """Read ``0.05`` or ``within:0.08,beyond:0.02,never:0.1``; raises ``ValueError`` with what is allowed."""
-    allowed = GATE_RULES[rule]
-    parts = [part.strip().partition(":") for part in text.split(",")]
-    if len(parts) == 1 and not parts[0][1]:
-        parts = [("within", ":", parts[0][0])]
-    numbers: dict[str, float] = {}
-    bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
-    for name, _, value in parts:
-        if name not in THRESHOLDS or name in numbers:
-            raise ValueError(
-                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N,never:N"
-            )
-        numbers[name] = bounds.number(value)
-    if "within" not in numbers:
-        raise ValueError(f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N")
-    within = numbers["within"]
-    beyond, never = numbers.get("beyond"), numbers.get("never")
-    # The order in which each allows more.
-    order = [one * allowed.allows_more for one in (beyond, within, never) if one is not None]
-    if order != sorted(set(order)) and within:
-        raise ValueError(f"found {text!r}; allowed: beyond allows less than within, and never allows more")
-    return Threshold(rule=rule, within=within, beyond=beyond, never=never)
 
 
 def compared_model(run: ScoredRun) -> ComparedModel:
@@ -76,7 +36,7 @@ def compared_model(run: ScoredRun) -> ComparedModel:
 def pair_scored(
     baseline: ScoredRun,
     candidates: Sequence[ScoredRun],
-    thresholds: Sequence[Threshold],
+    demands: Demands,
     *,
     strict: bool = False,
 ) -> tuple[PairedRun, ...]:
@@ -86,10 +46,18 @@ def pair_scored(
     otherwise are listed and not compared; a case is ``not comparable`` where fewer than half are compared.
     ``strict`` is that of :class:`PairedRun`.
     """
-    comparisons = max(sum(len(baseline.cases.keys() & run.cases.keys()) for run in candidates), 1)
+    metrics: dict[str, list[str]] = {}
+    for one in (baseline, *candidates):
+        for name, scored in one.cases.items():
+            metrics.setdefault(name, []).extend(scored.tables)
+    demands.check_names(metrics)
+    comparisons = sum(
+        demands.judges(name) for run in candidates for name in baseline.cases.keys() & run.cases.keys()
+    )
+    comparisons = max(comparisons, 1)
     decided = [
         [
-            _case(name, baseline, run, thresholds, comparisons)
+            _case(name, baseline, run, demands, comparisons)
             for name in dict.fromkeys((*baseline.cases, *run.cases))
         ]
         for run in candidates
@@ -118,7 +86,7 @@ def pair_scored(
 
 
 def _case(
-    name: str, baseline: ScoredRun, candidate: ScoredRun, thresholds: Sequence[Threshold], comparisons: int
+    name: str, baseline: ScoredRun, candidate: ScoredRun, demands: Demands, comparisons: int
 ) -> tuple[CaseResult, list[str]]:
     """Return a decided case, and what is to know about its rows."""
     before, after = baseline.cases.get(name), candidate.cases.get(name)
@@ -134,16 +102,16 @@ def _case(
         gates=(),
     )
     if before is None:
-        return _unpaired(
-            result, candidate.cases[name], thresholds, "no baseline", f"{baseline.path} has no case {name}"
-        )
+        why = f"{baseline.path} has no case {name}"
+        return _unpaired(result, (candidate,), demands, "no baseline", why)
     if after is None:
-        return _unpaired(result, before, thresholds, "not run", f"{candidate.path} has no case {name}")
+        why = f"{candidate.path} has no case {name}"
+        return _unpaired(result, (baseline,), demands, "not run", why)
     metrics = [metric for metric in after.tables if metric in before.tables]
     if not metrics:
         has = [_first(case.tables) or "no metric that is a number" for case in (before, after)]
         why = f"the baseline has {has[0]}, the candidate {has[1]}"
-        return _unpaired(result, after if after.tables else before, thresholds, "not comparable", why)
+        return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
     pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
     notes = _notes(before, after, pairings, (baseline, candidate))
     lower = baseline.lower | candidate.lower
@@ -153,7 +121,13 @@ def _case(
     )
     tables = tuple(after.tables[metric] for metric in metrics)
     measurement = measure_figures(figures, tables, pairings, alpha=stats.sidak(comparisons))
-    gates = [one.gate(metric) for metric in metrics for one in thresholds]
+    gates = [
+        gate
+        for metric in metrics
+        for gate in demands.gates(
+            name, _metric(metric, (before.tables[metric], after.tables[metric]), metric in lower)
+        )
+    ]
     why = _too_few(before, after, metrics, pairings)
     judged = decide(
         gates, measurement, obstacle=("not comparable", why) if why else None, comparisons=comparisons
@@ -174,11 +148,28 @@ def _case(
 
 
 def _unpaired(
-    result: CaseResult, case: ScoredCase, thresholds: Sequence[Threshold], verdict: Judgement, why: str
+    result: CaseResult, runs: Sequence[ScoredRun], demands: Demands, verdict: Judgement, why: str
 ) -> tuple[CaseResult, list[str]]:
-    gates = unjudged([one.gate(metric) for metric in case.tables for one in thresholds], why)
-    gates = tuple(dataclasses.replace(gate, verdict=verdict) for gate in gates)
-    return dataclasses.replace(result, verdict=verdict, gates=gates), [f"{verdict}: {why}"]
+    """Return a case that cannot be compared; its gates are those on the metrics of the first run with any."""
+    run = next((run for run in runs if run.cases[result.id].tables), runs[0])
+    gates = [
+        gate
+        for metric, table in run.cases[result.id].tables.items()
+        for gate in demands.gates(result.id, _metric(metric, (table,), metric in run.lower))
+    ]
+    judged = tuple(dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why))
+    return dataclasses.replace(result, verdict=verdict, gates=judged), [f"{verdict}: {why}"]
+
+
+def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
+    """Return what is to know of a metric to read gates on it: its values say what they may be."""
+    values = {row.values[0] for table in tables for row in table.rows}
+    return Metric(
+        name=name,
+        better="lower" if less_is_better else "higher",
+        low=0.0 if min(values, default=0.0) >= 0 else -FIGURE,
+        high=1.0 if values <= {0.0, 1.0} else math.inf,
+    )
 
 
 def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) -> Figure:

@@ -1,0 +1,103 @@
+"""What runs of other tools must meet: thresholds of every metric, and a file of gates by case and metric."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pytest_kbrel.bounds import FIGURE, Bounds
+from pytest_kbrel.catalogue.metrics import Metric
+from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
+from pytest_kbrel.errors import nearest
+from pytest_kbrel.facts.located import Entry, read_document, unknown
+from pytest_kbrel.foreign import ONE_TASK, names_metric
+from pytest_kbrel.records import Gate, Rule, record
+from pytest_kbrel.suites.gates import merged_gates, metric_gates
+
+_BOUND = Bounds(0, FIGURE, whole=False)
+
+
+@record
+class Threshold:
+    """What a flag demands of every metric: a rule with its numbers."""
+
+    rule: Rule
+    within: float
+    beyond: float | None = None
+    never: float | None = None
+
+    def gate(self, metric: str) -> Gate:
+        """Return the gate on one metric."""
+        return Gate(metric=metric, rule=self.rule, bound=self.within, beyond=self.beyond, never=self.never)
+
+
+def threshold(rule: Rule, text: str) -> Threshold:
+    """Read ``0.05`` or ``within:0.08,beyond:0.02,never:0.1``; raises ``ValueError`` with what is allowed."""
+    allowed = GATE_RULES[rule]
+    parts = [part.strip().partition(":") for part in text.split(",")]
+    if len(parts) == 1 and not parts[0][1]:
+        parts = [("within", ":", parts[0][0])]
+    numbers: dict[str, float] = {}
+    bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
+    for name, _, value in parts:
+        if name not in THRESHOLDS or name in numbers:
+            raise ValueError(
+                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N,never:N"
+            )
+        numbers[name] = bounds.number(value)
+    if "within" not in numbers:
+        raise ValueError(f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N")
+    within = numbers["within"]
+    beyond, never = numbers.get("beyond"), numbers.get("never")
+    # The order in which each allows more.
+    order = [one * allowed.allows_more for one in (beyond, within, never) if one is not None]
+    if order != sorted(set(order)) and within:
+        raise ValueError(f"found {text!r}; allowed: beyond allows less than within, and never allows more")
+    return Threshold(rule=rule, within=within, beyond=beyond, never=never)
+
+
+@record
+class Demands:
+    """What each case must meet.
+
+    The gates of a file come before thresholds of the same rule; ``by_case`` has its metrics by case, those of
+    every case as :data:`ONE_TASK`.
+    """
+
+    thresholds: tuple[Threshold, ...] = ()
+    by_case: Mapping[str, Mapping[str, Entry]]
+
+    def judges(self, case: str) -> bool:
+        """Whether a case may have a gate."""
+        return bool(self.thresholds) or case in self.by_case or ONE_TASK in self.by_case
+
+    def gates(self, case: str, metric: Metric) -> tuple[Gate, ...]:
+        """Return the gates on a metric of a case; raises ``SuiteError`` where the file has a wrong one."""
+        gates = tuple(one.gate(metric.name) for one in self.thresholds)
+        for name in dict.fromkeys((ONE_TASK, case)):
+            # The shorter name of a metric is the more general one.
+            for key, entry in sorted(self.by_case.get(name, {}).items(), key=lambda item: len(item[0])):
+                if names_metric(key, metric.name):
+                    gates = merged_gates(gates, metric_gates(entry, metric))
+        return gates
+
+    def check_names(self, metrics: Mapping[str, Iterable[str]]) -> None:
+        """Raise ``SuiteError`` where the file names a case or a metric that no run has."""
+        for case, entries in self.by_case.items():
+            if case not in (*metrics, ONE_TASK):
+                entry = next(iter(entries.values()))
+                raise entry.error(unknown("case", case, (*metrics, ONE_TASK), where="the runs"))
+            there = metrics[case] if case in metrics else [one for some in metrics.values() for one in some]
+            for key, entry in entries.items():
+                if not any(names_metric(key, one) for one in there):
+                    raise entry.error(unknown("metric", key, dict.fromkeys(there), where=f"case {case}"))
+
+
+def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Entry]]:
+    """Read ``{CASE: {METRIC: {RULE: NUMBER}}}``; raises ``SuiteError`` where it has another shape."""
+    cases = {}
+    for case, entry in read_document(path).mapping("a file of gates").items():
+        cases[case] = entry.node.mapping(f"gates of the case {case}")
+        if not cases[case]:
+            raise entry.error(f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}")
+    return cases
