@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +13,7 @@ from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 
 _DELIMITERS = ",\t;"
+_GZIP = b"\x1f\x8b"
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -26,7 +28,15 @@ def json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 where = f"{path}:{at}"
                 if not line.strip():
                     continue
-                row = untrusted.parse(line, nan=True)
+                if line.startswith(_GZIP):
+                    raise ValueError("is packed with gzip; allowed: the file unpacked")
+                try:
+                    row = untrusted.parse(line, nan=True)
+                except json.JSONDecodeError as error:
+                    end = (
+                        "" if line.endswith(b"\n") else ", and no line ends there: the file may be cut short"
+                    )
+                    raise ValueError(f"is no JSON at character {error.pos + 1}: {error.msg}{end}") from None
                 if not isinstance(row, dict):
                     raise ValueError(f"found {type(row).__name__}; allowed: an object a line")
                 yield where, row

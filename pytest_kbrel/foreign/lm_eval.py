@@ -134,9 +134,9 @@ def _answers(task: str, path: Path, pool: str) -> Iterator[Answer]:
         filtered = str(row.get("filter") or "none")
         # What is no number, such as the parts of a perplexity, has no score of its own.
         scores = {
-            str(name) if filtered == "none" else f"{name},{filtered}": number(row.get(name))
+            name if filtered == "none" else f"{name},{filtered}": number(row.get(name))
             for name in names
-            if isinstance(row.get(name), int | float)
+            if isinstance(name, str) and isinstance(row.get(name), int | float)
         }
         doc = row.get("doc")
         expected, answer = _expected_and_answer(row)

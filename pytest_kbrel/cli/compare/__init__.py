@@ -82,7 +82,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.foreign import format_of
+    from pytest_kbrel.foreign import ALLOWED, format_of
     from pytest_kbrel.reports import REPORT
 
     output = options.json
@@ -94,11 +94,15 @@ def _run(options: argparse.Namespace) -> int:
     foreign = [
         source for source in options.model if source not in recorded and format_of(Path(source).expanduser())
     ]
+    unknown = [source for source in options.model if source not in recorded and source not in foreign]
+    if unknown and (foreign or not Path(unknown[0]).expanduser().is_file()):
+        raise KbrelError(f"{unknown[0]}: found no run in it; allowed: {ALLOWED}, or a report folder")
     if foreign and len(foreign) < len(options.model):
         other = next(source for source in options.model if source not in foreign)
         raise KbrelError(
-            f"found {foreign[0]} of another tool beside {other}; allowed: runs of other tools only, or "
-            "recorded runs, baselines and papers only"
+            f"found {foreign[0]} of another tool beside {other}"
+            f"{'' if Path(other).expanduser().exists() else ', which is no file here'}; "
+            "allowed: runs of other tools only, or recorded runs, baselines and papers only"
         )
     if foreign:
         return _run_foreign(options)
