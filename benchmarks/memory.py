@@ -66,7 +66,7 @@ if __name__ == "__main__":
     finally:
         note("main")
 '''
-_SCRIPTED = '''\
+SCRIPTED = '''\
 """Puts a model that answers at once into the place of a checkpoint."""
 
 import dataclasses
@@ -118,7 +118,7 @@ class Ground:
     def __init__(self, folder: Path, share: float, *, one: bool, scripted: bool) -> None:
         self.folder = folder
         self._plugins = ["-p", "noting_peaks", *(["-p", "quick_model"] if scripted else [])]
-        (folder / "quick_model.py").write_text(_SCRIPTED)
+        (folder / "quick_model.py").write_text(SCRIPTED)
         (folder / "pytest.ini").write_text("[pytest]\n")
         (folder / "noting_peaks.py").write_text(_PLUGIN)
         self.facts, texts = make_suite(folder / "suite", share, one)

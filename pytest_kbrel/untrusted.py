@@ -78,10 +78,14 @@ def parse(data: bytes | str, pairs: Pairs | None = None, *, nan: bool = False) -
     text = data if isinstance(data, str) else data.decode("utf-8")
     if text.count("[") + text.count("{") > DEEPEST:
         _check_depth(text)
+    large = _LARGE.search(text)
+    if pairs is None and not nan and not large and not text.startswith("\ufeff"):
+        # Making a decoder takes as long as reading a line with it.
+        return _PLAIN.decode(text)
     hooks: dict[str, Any] = {} if nan else {"parse_constant": _constant}
     if pairs is not None:
         hooks["object_pairs_hook"] = pairs
-    if _LARGE.search(text):
+    if large:
         hooks |= {"parse_int": _integer, "parse_float": _float}
     return json.loads(text, **hooks)
 
@@ -130,6 +134,9 @@ def _check_depth(text: str) -> None:
 
 def _constant(name: str) -> float:
     raise ValueError(f"found {name}; allowed: finite numbers")
+
+
+_PLAIN = json.JSONDecoder(parse_constant=_constant)
 
 
 def _integer(text: str) -> int:

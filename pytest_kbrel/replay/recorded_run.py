@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import os
 import sqlite3
@@ -32,7 +33,7 @@ from pytest_kbrel.records import (
     ShardedRun,
 )
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
-from pytest_kbrel.reports.responses import from_line, numbered, parse_line
+from pytest_kbrel.reports.responses import from_line, numbered, parse_line, response_in
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
@@ -253,8 +254,10 @@ class RecordedResponses:
             try:
                 index.execute("BEGIN")
                 for file, path in enumerate(self._paths):
-                    for word, rows in _index_rows(file, path):
-                        index.executemany(f"INSERT OR {word} INTO places VALUES (?, ?, ?, ?)", rows)
+                    # One statement takes all rows up to those with the other word.
+                    for word, rows in itertools.groupby(_index_rows(file, path), key=lambda row: row[0]):
+                        insert = f"INSERT OR {word} INTO places VALUES (?, ?, ?, ?)"
+                        index.executemany(insert, (row for _, row in rows))
                 index.execute("COMMIT")
             except BaseException:
                 self._broken = True
@@ -283,7 +286,7 @@ class RecordedResponses:
             if file not in streams:
                 streams[file] = stack.enter_context(path.open("rb"))
             streams[file].seek(at)
-            response = from_line(short(streams[file].readline(LINE + 1))).response
+            response = response_in(short(streams[file].readline(LINE + 1)))
             return check_size(request, check_probabilities(response))
         except OSError as error:
             raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
@@ -291,7 +294,7 @@ class RecordedResponses:
             raise ResponseError(_broken(path, line, error)) from None
 
 
-def _index_rows(file: int, path: Path) -> Iterator[tuple[str, list[tuple[bytes, int, int, int]]]]:
+def _index_rows(file: int, path: Path) -> Iterator[tuple[str, tuple[bytes, int, int, int]]]:
     """Yield rows of the index with REPLACE or IGNORE: of equal keys a usable response precedes a failure."""
     try:
         with path.open("rb") as stream:
@@ -308,9 +311,10 @@ def _index_rows(file: int, path: Path) -> Iterator[tuple[str, list[tuple[bytes, 
                 keys = _keys(data["case"], data.get("to", ""), request["kind"], values)
                 if data["case"] != last:
                     last = data["case"]
-                    yield "IGNORE", [(_start(file, last), file, number, at)]
-                usable = data["response"]["kind"] != "failed"
-                yield "REPLACE" if usable else "IGNORE", [(key, file, number, at) for key in keys]
+                    yield "IGNORE", (_start(file, last), file, number, at)
+                word = "REPLACE" if data["response"]["kind"] != "failed" else "IGNORE"
+                for key in keys:
+                    yield word, (key, file, number, at)
                 at += len(line)
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
