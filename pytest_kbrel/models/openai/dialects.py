@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.tokens import Ids, Pair
+from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
 from pytest_kbrel.records import record
 
 # Added to a token's logit, it makes a server write this token.
 _FORCED = 10_000.0
 # Log-probabilities may be above 0 by rounding.
 _ROUNDING = 1e-3
+# vLLM writes this in place of minus infinity and of NaN, neither of which JSON has.
+_NO_NUMBER = -9999.0
 
 
 @record
@@ -50,6 +52,7 @@ def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], list[Question
 
 
 def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
+    _counted(_usage(reply), len(question.ids))
     entries = _length(reply["choices"][0].get("prompt_logprobs"), question, len(question.ids))
     values = []
     for token, entry in zip(question.targets, entries[-len(question.targets) :], strict=True):
@@ -59,7 +62,34 @@ def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
     return values
 
 
+def _of_token_ids(spec: OpenAISpec, pair: Pair) -> list[Question]:
+    questions = []
+    for before, token in _steps(pair):
+        body = {
+            "model": spec.name,
+            "prompt": list(before),
+            "max_tokens": 1,
+            "temperature": 0,
+            "logprobs": 1,
+            "logprob_token_ids": [token],
+            "return_tokens_as_token_ids": True,
+        }
+        questions.append(Question(path="/completions", body=body, ids=(*before, token), targets=(token,)))
+    return questions
+
+
+def _read_token_ids(reply: Any, question: Question) -> list[float]:
+    _counted(_usage(reply), len(question.ids) - 1)
+    (token,) = question.targets
+    (entries,) = (reply["choices"][0].get("logprobs") or {}).get("top_logprobs") or [{}]
+    if (key := f"token_id:{token}") not in entries:
+        told = ", ".join(list(entries)[:3]) or "nothing"
+        raise ValueError(f"token {token} was asked for, and the reply tells the log-probability of {told}")
+    return [_number(entries[key])]
+
+
 def _read_echo(reply: Any, question: Question) -> list[float]:
+    _counted(_usage(reply), len(question.ids))
     # The server writes one token more, since some take a limit of 0 tokens for none.
     logprobs = reply["choices"][0].get("logprobs") or {}
     values = _length(logprobs.get("token_logprobs"), question, len(question.ids) + 1)
@@ -79,17 +109,18 @@ def _of_sglang(spec: OpenAISpec, pair: Pair) -> list[Question]:
 
 
 def _read_sglang(reply: Any, question: Question) -> list[float]:
-    entries = reply["meta_info"]["input_token_logprobs"][-len(question.targets) :]
+    about = reply["meta_info"]
+    _counted(about.get("prompt_tokens"), len(question.ids))
+    entries = about["input_token_logprobs"][-len(question.targets) :]
     _same_tokens([entry[1] for entry in entries], question.targets)
     return [_number(entry[0]) for entry in entries]
 
 
 def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
     questions = []
-    for index, token in enumerate(pair.targets):
-        ids = (*pair.context, *pair.targets[:index])
+    for before, token in _steps(pair):
         body = {
-            "prompt": list(ids),
+            "prompt": list(before),
             "n_predict": 1,
             "n_probs": 1,
             # Those before sampling are not changed by the bias that makes the server write the token.
@@ -99,7 +130,7 @@ def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
             "cache_prompt": True,
         }
         path = _outside(spec, "/completion")
-        questions.append(Question(path=path, body=body, ids=(*ids, token), targets=(token,)))
+        questions.append(Question(path=path, body=body, ids=(*before, token), targets=(token,)))
     return questions
 
 
@@ -109,6 +140,7 @@ def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
         raise ValueError(
             "llama.cpp told no probability of a token; it tells none of one that ends within a character"
         )
+    _counted(reply.get("tokens_evaluated"), len(question.ids) - 1)
     entry = entries[0]
     _same_tokens([entry["id"]], question.targets)
     return [_number(entry["logprob"])]
@@ -121,6 +153,8 @@ DIALECTS = (
         questions=_whole("/completions", prompt_logprobs=0),
         read=_read_prompt_logprobs,
     ),
+    # Slower, and for servers where something is wrong with the first.
+    Dialect(name="logprob_token_ids of vLLM", questions=_of_token_ids, read=_read_token_ids),
     Dialect(
         name="completions with echo and logprobs",
         questions=_whole("/completions", echo=True, logprobs=1),
@@ -142,6 +176,22 @@ def _outside(spec: OpenAISpec, path: str) -> str:
     return spec.base_url.removesuffix("/v1") + path
 
 
+def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
+    """Yield each target with the tokens before it."""
+    for index, token in enumerate(pair.targets):
+        yield (*pair.context, *pair.targets[:index]), token
+
+
+def _counted(counted: Any, expected: int) -> None:
+    """Raise ``ValueError`` where a server says that it read more or fewer tokens than it was sent."""
+    if type(counted) is int and counted != expected:
+        raise ValueError(f"{expected} tokens were sent, and the server counts {counted} in the prompt")
+
+
+def _usage(reply: Any) -> Any:
+    return (reply.get("usage") or {}).get("prompt_tokens")
+
+
 def _length(values: Any, question: Question, expected: int) -> list[Any]:
     if not isinstance(values, list):
         raise ValueError("the reply holds no log-probabilities of the prompt")
@@ -154,7 +204,9 @@ def _length(values: Any, question: Question, expected: int) -> list[Any]:
 
 def _same_tokens(told: list[Any], sent: Ids) -> None:
     if tuple(told) != sent:
-        raise ValueError(f"the tokens {list(sent)[:5]} were sent, and the reply is about {told[:5]}")
+        start = common_prefix(sent, told)
+        mine, theirs = list(sent[start : start + 5]), told[start : start + 5]
+        raise ValueError(f"the tokens {mine} were sent, and the reply is about {theirs}")
 
 
 def _number(value: Any) -> float:
@@ -162,4 +214,6 @@ def _number(value: Any) -> float:
         raise ValueError("no log-probability of a token that was sent: a prefix cache may have left it out")
     if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value <= _ROUNDING:
         raise ValueError(f"not a log-probability: {str(value)[:40]}")
+    if value == _NO_NUMBER:
+        raise ValueError(f"not a log-probability: {value} stands for minus infinity or NaN")
     return float(value)

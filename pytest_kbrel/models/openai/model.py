@@ -76,14 +76,17 @@ class OpenAIModel:
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name, its server, and what the server said that it serves.
 
+        Once probabilities were needed, it says by what the server gives them.
+
         There are no digests, since nobody sees what a server serves under a name. ``architecture`` is the
         name, ``device`` the server's address, ``chat_template`` is True if the server wraps the prompts.
         """
         served = f", served {' and '.join(sorted(self.served))}" if self.served else ""
+        scoring = f", {self._scorer.described}" if self._scorer.described else ""
         return Fingerprint(
             spec=self._spec.text,
             backend="openai",
-            backend_version=f"openai {openai.__version__}{served}",
+            backend_version=f"openai {openai.__version__}{scoring}{served}",
             architecture=self._spec.name,
             parameters=0,
             weights_digest="",

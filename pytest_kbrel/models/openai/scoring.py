@@ -16,7 +16,7 @@ from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest, record
 
 # Servers tell a token's text, its bytes and its alternatives beside its probability.
@@ -57,13 +57,18 @@ class ServerScorer:
         return without_tokenizer(self._spec) or (self.way if isinstance(self.way, str) else "")
 
     @property
-    def note(self) -> str:
-        """How the server was found to give probabilities, as a sentence; empty where nobody tried."""
+    def described(self) -> str:
+        """By what the server gives probabilities and whose the token ids are; empty where nobody tried."""
         way = self.__dict__.get("way", "")
         if isinstance(way, str):
             return ""
         tokens = f"the tokenizer {self._spec.tokenizer}" if self._spec.tokenizer else "the server's /tokenize"
-        return f"the server gives probabilities by {way.dialect.name}; token ids are those of {tokens}"
+        return f"probabilities by {way.dialect.name}, token ids by {tokens}"
+
+    @property
+    def note(self) -> str:
+        """What :attr:`described` says, as a sentence."""
+        return f"the server gives {self.described}" if self.described else ""
 
     @cached_property
     def way(self) -> Way | str:
@@ -88,6 +93,8 @@ class ServerScorer:
                 f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and its "
                 f"usage.prompt_tokens is: {stated}; allowed is tokenizer=FOLDER with the tokenizer it uses"
             )
+        if other := self._other_ids(encoder):
+            return other
         tried = []
         for dialect in DIALECTS:
             if not (wrong := self._wrong(dialect, pair)):
@@ -149,6 +156,26 @@ class ServerScorer:
         if math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME or first[-1] == second[-1]:
             return "the probabilities of two tokens at one position are no probabilities of one distribution"
         return ""
+
+    def _other_ids(self, encoder: PromptEncoder) -> str:
+        """Return how the tokenizer that was named differs from the server's own, where it shows its own."""
+        if not self._spec.tokenizer:
+            return ""
+        try:
+            theirs = self._tokens_of(_PROMPT, special=False)
+        except ValueError:
+            # Most servers have no /tokenize.
+            return ""
+        ours = tuple(encoder.tokenizer(_PROMPT, add_special_tokens=False)["input_ids"])
+        if ours == theirs:
+            return ""
+        shared = common_prefix(ours, theirs)
+        here, there = (list(ids[shared : shared + 3]) for ids in (ours, theirs))
+        return (
+            f"its tokenisation is another one: behind {shared} tokens of a prompt its /tokenize has {there}, "
+            f"and {self._spec.tokenizer} has {here}; "
+            "allowed is tokenizer=FOLDER with the tokenizer it uses"
+        )
 
     def _encoder(self) -> PromptEncoder:
         spec = self._spec

@@ -68,6 +68,19 @@ def vllm(call):
     return _completion(call, prompt_logprobs=entries)
 
 
+def vllm_steps(call):
+    """Answer as vLLM with log-probabilities of tokens that are named, and none of a prompt."""
+    if "logprob_token_ids" not in call.body:
+        return _completion(call)
+    assert call.body["return_tokens_as_token_ids"]
+    assert call.body["logprobs"] is not None
+    ids = call.body["prompt"]
+    (token,) = call.body["logprob_token_ids"]
+    # The token that it writes comes with the named one.
+    entries = {f"token_id:{one}": logprob(ids, one) for one in (120, token)}
+    return _completion(call, logprobs={"tokens": ["token_id:120"], "top_logprobs": [entries]})
+
+
 def echo(call):
     """Answer as a server with echo: a list of numbers, the last of a token that it wrote."""
     if not call.body.get("echo"):
@@ -85,7 +98,8 @@ def llama_cpp(call):
     assert bias > 100
     assert not call.body["post_sampling_probs"]
     entry = {"id": token, "token": text_of([token]), "logprob": logprob(ids, token), "top_logprobs": []}
-    return {"content": text_of([token]), "completion_probabilities": [entry]}
+    about = {"content": text_of([token]), "tokens_evaluated": len(ids)}
+    return {**about, "completion_probabilities": [entry]}
 
 
 def sglang(call):
@@ -93,11 +107,13 @@ def sglang(call):
     ids = call.body["input_ids"]
     start = call.body["logprob_start_len"]
     rows = [[value, token, None] for token, value in zip(ids, logprobs_of(ids), strict=True)][start:]
-    return {"text": "x", "meta_info": {"input_token_logprobs": [[None, *rows[0][1:]], *rows[1:]]}}
+    about = {"prompt_tokens": len(ids), "input_token_logprobs": [[None, *rows[0][1:]], *rows[1:]]}
+    return {"text": "x", "meta_info": about}
 
 
 ROUTES = {
     "prompt_logprobs of vLLM": {"completions": vllm},
+    "logprob_token_ids of vLLM": {"completions": vllm_steps},
     "completions with echo and logprobs": {"completions": echo},
     "/completion of llama.cpp": {"completions": writer, "/completion": llama_cpp},
     "/generate of SGLang": {"completions": writer, "/generate": sglang},

@@ -15,7 +15,7 @@ from tests.models.openai.scoring_server import ROUTES, logprob, tokens_of
 from tests.openai_server import Fault
 
 RAW = "endpoint=completions"
-VLLM, ECHO, LLAMA_CPP, SGLANG = ROUTES
+VLLM, STEPS, ECHO, LLAMA_CPP, SGLANG = ROUTES
 
 
 @pytest.fixture
@@ -138,6 +138,23 @@ def test_the_checkpoints_own_tokenizer_makes_the_ids(
     assert str(tmp_path) in model.notes[-1]
 
 
+def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(served, model_at, tmp_path):
+    server = served(VLLM)
+    tiny_checkpoints.make_tokenizer(tmp_path, "bos")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+
+    def counted(call):
+        reply = scoring_server.vllm(call)
+        if isinstance(call.body["prompt"], str):
+            reply["usage"]["prompt_tokens"] = len(tokenizer(call.text)["input_ids"])
+        return reply
+
+    server.routes["completions"] = counted
+    why = model_at(f"{RAW},tokenizer={tmp_path}").unscorable
+    assert "its tokenisation is another one: behind 0 tokens of a prompt its /tokenize has [73, 110," in why
+    assert str(tmp_path) in why
+
+
 def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_server):
     openai_server.routes = {"completions": scoring_server.writer}
     spec = read_spec("openai/judge", f"base_url=http://127.0.0.1:9/v1,{RAW},max_retries=0")
@@ -154,53 +171,159 @@ def test_another_tokenisation_than_the_servers_is_refused(served, model_at):
     assert response == Failed(error=why)
 
 
+def _choice(reply):
+    return reply["choices"][0]
+
+
 def shorter(reply):
-    del reply["choices"][0]["logprobs"]["token_logprobs"][0]
+    del _choice(reply)["logprobs"]["token_logprobs"][0]
 
 
 def left_out(reply):
-    reply["choices"][0]["prompt_logprobs"][-2] = None
+    _choice(reply)["prompt_logprobs"][-2] = None
+
+
+def all_left_out(reply):
+    # Only where there were some.
+    assert _choice(reply)["prompt_logprobs"]
+    _choice(reply)["prompt_logprobs"] = None
+
+
+def cut_off(reply):
+    _choice(reply)["prompt_logprobs"] = _choice(reply)["prompt_logprobs"][4:]
 
 
 def renamed(reply):
-    entries = reply["choices"][0]["prompt_logprobs"]
+    entries = _choice(reply)["prompt_logprobs"]
     entries[-1] = {"999": next(iter(entries[-1].values()))}
 
 
 def positive(reply):
-    reply["choices"][0]["logprobs"]["token_logprobs"][-2] = 0.7
+    _choice(reply)["logprobs"]["token_logprobs"][-2] = 0.7
 
 
+def written_as(value):
+    def change(reply):
+        next(iter(_choice(reply)["prompt_logprobs"][-1].values()))["logprob"] = value
+
+    return change
+
+
+def more_tokens(reply):
+    assert _choice(reply)["prompt_logprobs"]
+    reply["usage"]["prompt_tokens"] += 1
+
+
+def another_named(reply):
+    (entries,) = _choice(reply)["logprobs"]["top_logprobs"]
+    entries.popitem()
+    entries["token_id:999"] = -1.0
+
+
+def none_named(reply):
+    _choice(reply)["logprobs"]["top_logprobs"] = None
+
+
+def another_id(reply):
+    reply["completion_probabilities"][0]["id"] = 999
+
+
+def no_entry(reply):
+    reply["completion_probabilities"] = []
+
+
+def prompt_cut(reply):
+    reply["tokens_evaluated"] -= 1
+
+
+def other_ids(reply):
+    reply["meta_info"]["input_token_logprobs"][-1][1] = 999
+
+
+def fewer_rows(reply):
+    del reply["meta_info"]["input_token_logprobs"][:-1]
+
+
+def no_number(reply):
+    reply["meta_info"]["input_token_logprobs"][-1][0] = None
+
+
+COMPLETIONS, COMPLETION, GENERATE = "completions", "/completion", "/generate"
 TRAPS = [
-    (ECHO, shorter, "log-probabilities, where a prompt of"),
-    (ECHO, positive, "not a log-probability: 0.7"),
-    (VLLM, left_out, "a prefix cache may have left it out"),
-    (VLLM, renamed, "the reply is about 999"),
+    (ECHO, COMPLETIONS, shorter, "log-probabilities, where a prompt of"),
+    (ECHO, COMPLETIONS, positive, "not a log-probability: 0.7"),
+    (VLLM, COMPLETIONS, left_out, "a prefix cache may have left it out"),
+    (VLLM, COMPLETIONS, all_left_out, "holds no log-probabilities of the prompt"),
+    (VLLM, COMPLETIONS, cut_off, "log-probabilities, where a prompt of"),
+    (VLLM, COMPLETIONS, renamed, "the reply is about 999"),
+    (VLLM, COMPLETIONS, written_as(-9999.0), "-9999.0 stands for minus infinity or NaN"),
+    (VLLM, COMPLETIONS, written_as(-math.inf), "not a log-probability: -inf"),
+    (VLLM, COMPLETIONS, written_as(math.nan), "not a log-probability: nan"),
+    (VLLM, COMPLETIONS, written_as("-1.0"), "not a log-probability: -1.0"),
+    (VLLM, COMPLETIONS, more_tokens, "in the prompt"),
+    (STEPS, COMPLETIONS, another_named, "log-probability of token_id:120, token_id:999"),
+    (STEPS, COMPLETIONS, none_named, "log-probability of nothing"),
+    (LLAMA_CPP, COMPLETION, another_id, "the reply is about [999]"),
+    (LLAMA_CPP, COMPLETION, no_entry, "told no probability of a token"),
+    (LLAMA_CPP, COMPLETION, prompt_cut, "in the prompt"),
+    (SGLANG, GENERATE, other_ids, "999"),
+    (SGLANG, GENERATE, fewer_rows, "the reply is about"),
+    (SGLANG, GENERATE, no_number, "a prefix cache may have left it out"),
+]
+TRAP_IDS = [
+    f"{name.split()[0]}-{getattr(change, '__name__', '')}-{n}" for n, (name, _, change, _) in enumerate(TRAPS)
 ]
 
 
-@pytest.mark.parametrize(("name", "change", "said"), TRAPS)
+@pytest.mark.parametrize(("name", "path", "change", "said"), TRAPS, ids=TRAP_IDS)
 def test_a_reply_that_does_not_hold_the_probabilities_is_an_error_of_its_request(
-    served, model_at, name, change, said
+    served, model_at, name, path, change, said
 ):
     server = served(name)
     model = model_at(RAW)
     assert not model.unscorable
-    route = ROUTES[name]["completions"]
-    server.routes["completions"] = wrapped(route, change)
+    route = ROUTES[name][path]
+    server.routes[path] = wrapped(route, change)
     (first,) = model.score([asked()])
-    server.routes["completions"] = route
+    server.routes[path] = route
     (second,) = model.score([asked()])
     assert isinstance(first, Failed)
     assert said in first.error
     assert isinstance(second, Scored)
 
 
-@pytest.mark.parametrize(("name", "change", "said"), TRAPS)
-def test_a_dialect_that_fails_its_probe_is_not_used(served, model_at, name, change, said):
+@pytest.mark.parametrize(("name", "path", "change", "said"), TRAPS, ids=TRAP_IDS)
+def test_a_dialect_that_fails_its_probe_is_not_used(served, model_at, name, path, change, said):
     server = served(name)
-    server.routes["completions"] = wrapped(ROUTES[name]["completions"], change)
+    server.routes[path] = wrapped(ROUTES[name][path], change)
     assert said in model_at(RAW).unscorable
+
+
+def test_where_the_first_way_of_vllm_is_out_of_order_its_second_is_used(served, model_at):
+    server = served(VLLM)
+
+    def stale(call):
+        reply = (
+            scoring_server.vllm(call) if "prompt_logprobs" in call.body else scoring_server.vllm_steps(call)
+        )
+        if "prompt_logprobs" in call.body:
+            reply["choices"][0]["prompt_logprobs"][-2] = None
+        return reply
+
+    server.routes["completions"] = stale
+    model = model_at(RAW)
+    assert not model.unscorable
+    assert STEPS in model.notes[-1]
+
+
+def test_the_fingerprint_says_by_what_probabilities_are_given_once_they_are_needed(served, model_at):
+    served(VLLM)
+    model = model_at(RAW)
+    assert "probabilities" not in model.describe().backend_version
+    assert not model.unscorable
+    (what,) = model.notes
+    assert what == f"the server gives probabilities by {VLLM}, token ids by the server's /tokenize"
+    assert f", {what.removeprefix('the server gives ')}" in model.describe().backend_version
 
 
 def test_probabilities_after_the_bias_are_not_believed(served, model_at):
