@@ -46,6 +46,9 @@ def test_lm_eval_has_a_case_for_each_task_with_the_values_that_it_prints(
             metric: (0.75, round(printed[f"made_{subject}"][f"{metric},none"], 4), 24)
             for metric in ("acc", "acc_norm")
         }
+    # The rows of a perplexity have its parts, which are no scores.
+    assert (cases["made_text"]["verdict"], cases["made_text"]["gates"]) == ("not comparable", [])
+    assert "no metric that is a number in each row" in cases["made_text"]["obstacle"]
     assert values(cases["made_sums"]) == {
         f"exact_match,{filtered}": (0.75, round(printed["made_sums"][f"exact_match,{filtered}"], 4), 24)
         for filtered in ("strict-match", "flexible-extract")

@@ -109,7 +109,7 @@ def _case(
         return _unpaired(result, (baseline,), demands, "not run", why)
     metrics = [metric for metric in after.tables if metric in before.tables]
     if not metrics:
-        has = [_first(case.tables) or "no metric that is a number" for case in (before, after)]
+        has = [_first(case.tables) or "no metric that is a number in each row" for case in (before, after)]
         why = f"the baseline has {has[0]}, the candidate {has[1]}"
         return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
     pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
