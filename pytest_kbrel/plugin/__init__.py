@@ -37,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
             workers, split = (config.workerinput[key] for key in (options.DEALT, options.SPLIT))
             config.pluginmanager.register(HiddenItems(workers, split=split), "kbrel-hidden-items")
+        if options.ELSEWHERE in config.workerinput:
+            from pytest_kbrel.plugin.elsewhere import arrive
+
+            arrive(config)
         return
     if options.is_active(config) or config.option.collectonly:
         from pytest_kbrel.plugin.settings import read_settings
@@ -116,6 +120,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         fixtures.attach(report, item)
     if fixtures.uses_model(item):
         fixtures.make_printable(report)
+        if options.ELSEWHERE in getattr(item.config, "workerinput", ()):
+            from pytest_kbrel.plugin.elsewhere import attach_responses
+
+            attach_responses(report, item.config)
         if report.failed:
             fixtures.attach_failure(report, item)
     return report

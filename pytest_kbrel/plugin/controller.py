@@ -26,7 +26,7 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import run_lock, spec_notes
-from pytest_kbrel.plugin import worker
+from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
     add_suite_properties,
     emit_reports,
@@ -85,6 +85,7 @@ class Recorder:
         self._written = False
         # The folder of a baseline written by this run, and the noise floor of the one it replaced.
         self._blessed: tuple[Path, tuple[int, int] | None] | None = None
+        self._copies = elsewhere.Copies()
         self._run_lock = run_lock(settings)
         self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
         self._termination = Termination()
@@ -202,6 +203,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
         self._results.note(report)
+        elsewhere.keep_responses(report, self._spool_directory.folder)
         text: str | None = getattr(report, "kbrel", None)
         if text is not None:
             wire: dict[str, Any] = json.loads(text)
@@ -214,6 +216,9 @@ class Recorder:
             helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
             own = [("", self._model), *([(BASELINE, self._base)] if self._base is not None else [])]
             mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
+            mixed = mixed or self._copies.differences(wire.get("read", ""), self._suites, self._baseline)
+            if mixed:
+                self._problems[mixed] = None
             self._results.add_help(helpers, *wire["helped"])
             self._results.add_answers(wire["cache_problem"], *wire["answered"])
             self._results.add_loading(*wire["loading"])

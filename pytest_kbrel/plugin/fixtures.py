@@ -136,6 +136,7 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "cache_problem": runner.pool.cache_problem(),
         "loading": runner.pool.loading(),
         "notes": runner.pool.notes(),
+        "read": runner.what_was_read(),
     }
     # xdist transports unknown attributes of a report.
     report.kbrel = dumps_compact(wire)  # type: ignore[attr-defined]

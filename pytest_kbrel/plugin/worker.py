@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from contextlib import nullcontext
 
 import pytest
 
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
-from pytest_kbrel.plugin import collection
+from pytest_kbrel.plugin import collection, elsewhere
 from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.plugin.turns import Turns
 from pytest_kbrel.records import Case, CaseResult, Suite
@@ -22,14 +23,21 @@ class CaseRunner(CaseAsker):
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
+        spool = f"{_worker_id(config)}.jsonl"
         super().__init__(
-            settings,
+            elsewhere.settings_there(config, settings),
             root=config.rootpath,
-            spool_path=spool_folder(settings.output_path, settings.run) / f"{_worker_id(config)}.jsonl",
+            spool_path=elsewhere.own_spool(config, spool)
+            or spool_folder(settings.output_path, settings.run) / spool,
             suites=lambda: suites_of(config, [item.nodeid for item in session.items], settings),
         )
         self._turns = Turns(session, self.asked, lambda case: len(self.looks(case)), failing=settings.failing)
         let_threads_sleep()
+        self._read = functools.cache(lambda: elsewhere.what_was_read(config, self._suites(), self._baseline))
+
+    def what_was_read(self) -> str:
+        """Return which suites and baseline a worker elsewhere has, empty for another process."""
+        return self._read()
 
     def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
         """Run a case and decide its gates; ``in_parts`` says that this session asked its parts before.

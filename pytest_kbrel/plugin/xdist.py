@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kbrel.plugin import elsewhere
 from pytest_kbrel.plugin.gpus import deal_gpus
 from pytest_kbrel.plugin.options import COUNTS, DEALT, RUN, SPLIT, TODAY, run_id, today
 
@@ -44,6 +45,7 @@ class Distribution:
         node.workerinput[RUN] = run_id(node.config)
         if self._dealt:
             node.workerinput[DEALT], node.workerinput[SPLIT] = self._dealt, self._may_split
+        elsewhere.prepare(node)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""
@@ -67,8 +69,10 @@ class Distribution:
     def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
         self._config = config
+        elsewhere.check_arguments(config, specs)
+        here = not any(map(elsewhere.is_elsewhere, specs))
         # Workers on other machines have neither these files nor this store.
-        if len(specs) > 1 and config.getoption("dist") == "load" and all(spec.popen for spec in specs):
+        if len(specs) > 1 and config.getoption("dist") == "load" and here:
             self._dealt = len(specs)
         deal_gpus(specs, self._device, self._each)
 

@@ -320,11 +320,11 @@ def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> Shar
     """Return what a report says of its shard; ``None`` where everything is asked."""
     if settings.shard is None:
         return None
-    digests = tuple(sorted((suite.path, _digest(suite)) for suite in suites))
+    digests = tuple(sorted((suite.path, suite_digest(suite)) for suite in suites))
     return ShardedRun(shard=settings.shard, suites=digests, commit=commit_of(root))
 
 
-def _digest(suite: Suite) -> str:
+def suite_digest(suite: Suite) -> str:
     """Return a sha256 of all that a suite asks, and how it decides."""
     digest = hashlib.sha256()
     cases: list[Case | AggregateCase] = [*suite.cases, *suite.aggregates]

@@ -28,7 +28,12 @@ def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
 ) -> None:
     specs = [XSpec("ssh=elsewhere" if remote and number else "popen") for number in range(workers)]
     config: Any = SimpleNamespace(
-        getoption=lambda name: dist, getvalue=lambda name: ["popen"] * workers, stash=pytest.Stash()
+        getoption=lambda name: dist,
+        getvalue=lambda name: ["popen"] * workers,
+        getini=lambda name: [],
+        option=SimpleNamespace(rsyncdir=[]),
+        invocation_params=SimpleNamespace(args=()),
+        stash=pytest.Stash(),
     )
     distribution = Distribution(cast(Any, SimpleNamespace(dealing_of=print)), "cpu")
     distribution.pytest_xdist_setupnodes(config, specs)
