@@ -101,6 +101,8 @@ FEWEST_LABELS = 20
 
 # Arguments of models.
 TOKENS = Bounds(1, 100_000_000)
+TOKENS_TOTAL = Bounds(1, 1_000_000_000_000)
+COST = Bounds(0, 1_000_000_000, whole=False, above=True)
 TOKEN_ID = Bounds(0, 1_000_000_000)
 REQUESTS = Bounds(1, 10_000)
 SECONDS = Bounds(0, 86_400, whole=False, above=True)

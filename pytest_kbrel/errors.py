@@ -3,6 +3,7 @@
     KbrelError
     ├── SuiteError          a suite or facts file says something it may not
     ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
+    │   └── BudgetError     what a session may spend on a model is spent
     ├── BaselineError       a baseline cannot be read or written
     ├── ResponseError       the model's responses are no ground for a measurement
     ├── StoreError          kept answers cannot be read or written
@@ -42,6 +43,10 @@ class SuiteError(KbrelError):
 
 class ModelError(KbrelError):
     """A checkpoint cannot be loaded, or its weights or tokenizer cannot be trusted."""
+
+
+class BudgetError(ModelError):
+    """What a session may spend on a model is spent, so that it is asked nothing more."""
 
 
 class BaselineError(KbrelError):

@@ -30,7 +30,7 @@ SAME_JUDGE = (
 # What stands in a run's environment and is no version of anything.
 KEPT = (
     *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
-    *("model_load_seconds", "engine", "model_notes"),
+    *("tokens_spent", "model_load_seconds", "engine", "model_notes"),
 )
 
 # What a model is called does not make it another one, and digests are told by their beginning.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.errors import BudgetError, KbrelError, ModelError
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
@@ -26,12 +26,14 @@ from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.checkpoint.integrity import check_files
+from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import BASELINE, Case, Fingerprint, JudgeError, ProbeName, Request, Response
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
+_SPENT_BY = {"": "{}", BASELINE: "{} (--kb-baseline-model)"}
 
 
 class ModelPool:
@@ -49,6 +51,7 @@ class ModelPool:
         self._missing: Counter[str] = Counter()
         self._again: DeduplicatingModel | None = None
         self._cache = CacheSession(settings.use_cache, settings.run)
+        self._spent: dict[str, tuple[int, int]] = {}
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
 
@@ -150,14 +153,14 @@ class ModelPool:
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
         """Return the error of a helper model with the flag or key that names it."""
-        named = ModelError(f"{role_of(self._settings, text)}: {error}")
+        named = type(error)(f"{role_of(self._settings, text)}: {error}")
         if text == self._settings.judge:
             self._note_unusable(named)
         return named
 
     def _note_unusable(self, error: ModelError) -> None:
-        # A recorded run has answers even where no model can be asked.
-        if self._settings.from_run is None:
+        # A recorded run has answers even where no model can be asked, and a budget is no fault of a model.
+        if self._settings.from_run is None and not isinstance(error, BudgetError):
             self.unusable = self.unusable or str(error)
 
     def rendered(self, request: Request, case: str = "") -> str:
@@ -218,6 +221,21 @@ class ModelPool:
     def uncounted_hits(self) -> AbstractContextManager[None]:
         """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
         return uncounted_hits(lambda: (*self._cache.models, *self._helpers.values()))
+
+    def new_spent(self) -> list[tuple[str, int, int]]:
+        """Return each model on a server, with the tokens that it read and wrote since the last call."""
+        models = {
+            _SPENT_BY[which].format(model.describe().spec): model for which, model in self._models.items()
+        }
+        for text, helper in self._helpers.items():
+            models[f"{text} ({role_of(self._settings, text)})"] = helper.model
+        spent = []
+        for name, model in models.items():
+            if (usage := getattr(model, "usage", None)) is not None:
+                before, now = self._spent.get(name, (0, 0)), (usage.read, usage.written)
+                spent.append((name, now[0] - before[0], now[1] - before[1]))
+                self._spent[name] = now
+        return spent
 
     def cache_problem(self) -> str:
         """Return why answers of the run's own models cannot be cached, empty if they can."""
@@ -288,7 +306,7 @@ def with_specs(settings: Settings) -> Settings:
     """
     model = baseline = judge = None
     if settings.from_run is None:
-        model = _parsed(lambda: _own_spec(settings, settings.model, settings.model_args))
+        model = _parsed(lambda: _priced(settings, _own_spec(settings, settings.model, settings.model_args)))
     if settings.baseline_model:
         text, _, args = settings.baseline_model.partition(",")
         baseline = _parsed(lambda: _own_spec(settings, text, args))
@@ -347,6 +365,10 @@ def _own_spec(settings: Settings, text: str, args: str) -> Spec:
         batch_size=settings.batch_size,
         chat_template=settings.apply_chat_template,
     )
+
+
+def _priced(settings: Settings, spec: Spec) -> Spec:
+    return dataclasses.replace(spec, prices=settings.prices) if isinstance(spec, OpenAISpec) else spec
 
 
 def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -222,6 +222,7 @@ class Recorder:
             self._results.add_help(helpers, *wire["helped"])
             self._results.add_answers(wire["cache_problem"], *wire["answered"])
             self._results.add_loading(*wire["loading"])
+            self._results.add_spent(wire["spent"])
             self._results.notes |= dict.fromkeys(wire["notes"])
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
@@ -250,6 +251,17 @@ class Recorder:
         if hasattr(report, "kbrel_unusable") and in_suite(report.nodeid):
             self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
+
+    def end_at_budget(self, nodeid: str, why: str, spent: Iterable[tuple[str, int, int]]) -> NoReturn:
+        """End the session as an interrupted one at an item for which nothing more may be spent."""
+        self._results.add_spent(spent)
+        # What it asked for is kept, and nothing is wrong with it.
+        self._results.begun.discard(nodeid)
+        kept = self._run_lock.summary().answers if self._run_lock is not None else 0
+        answers = f": {kept:,} answers are kept" if kept else ""
+        message = f"{why}; run it again, it goes on{answers}"
+        self._problems[message] = None
+        pytest.exit(f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:

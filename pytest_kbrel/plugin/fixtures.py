@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import BudgetError, KbrelError
 from pytest_kbrel.plugin.options import is_active
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.base import Model
+    from pytest_kbrel.plugin.controller import Recorder
     from pytest_kbrel.plugin.worker import CaseRunner
     from pytest_kbrel.records import Case, CaseResult, Fact, Shard
     from pytest_kbrel.settings import Settings
@@ -86,7 +87,10 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
         if (part := request.node.stash.get(part_key, None)) is not None:
             _or_fail(lambda: _kb_runner.ask_part(case, *part))
             pytest.skip("a part of a case decides nothing")
-        result = _or_fail(lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash))
+        try:
+            result = _or_fail(lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash))
+        except BudgetError as error:
+            _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
         results += [result, *_kb_runner.unreported(result)]
         from pytest_kbrel.reports.json_report import case_properties
@@ -110,9 +114,19 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
     return check
 
 
+def _end_at_budget(request: pytest.FixtureRequest, runner: CaseRunner, why: str) -> NoReturn:
+    """End the session, as an interrupted one, since what it may spend is spent."""
+    recorder: Recorder | None = request.config.pluginmanager.getplugin("kbrel-recorder")
+    # With workers a budget is refused.
+    assert recorder is not None
+    recorder.end_at_budget(request.node.nodeid, why, runner.pool.new_spent())
+
+
 def _or_fail(action: Callable[[], T]) -> T:
     try:
         return action()
+    except BudgetError:
+        raise
     except KbrelError as error:
         why = str(error)
     from pytest_kbrel.serialization import replace_surrogates
@@ -134,6 +148,7 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "helped": runner.pool.new_helper_counts(),
         "answered": runner.pool.new_answer_counts(),
         "cache_problem": runner.pool.cache_problem(),
+        "spent": runner.pool.new_spent(),
         "loading": runner.pool.loading(),
         "notes": runner.pool.notes(),
         "read": runner.what_was_read(),

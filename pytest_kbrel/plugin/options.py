@@ -319,7 +319,8 @@ FLAGS = (
     Flag(
         name="prices",
         metavar="IN,OUT",
-        help="With --kb-plan: prices of a million tokens read and written, such as 0.15,0.60",
+        help="With --kb-plan, or max_cost in --kb-model-args: prices of a million tokens read and written, "
+        "such as 0.15,0.60",
     ),
     Flag(
         name="inconclusive",

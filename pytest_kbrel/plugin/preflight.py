@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pytest_kbrel.models import attribution
 from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
+from pytest_kbrel.models.openai.spec import BUDGETS, OpenAISpec
 from pytest_kbrel.models.registry import (
     BACKENDS,
     args_for,
@@ -31,6 +33,7 @@ from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
+from pytest_kbrel.words import NO_CACHE
 
 
 def check(config: pytest.Config, settings: Settings) -> Baseline | None:
@@ -44,6 +47,7 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     if settings.baseline_model:
         _check_baseline_model(settings)
     _check_ineffective(config, settings)
+    _check_budgets(config, settings)
     if settings.shard is not None:
         _check_shard(config, settings)
     check_judge(settings)
@@ -155,13 +159,47 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
     workers = config.getoption("numprocesses", None) or config.getoption("tx", None)
     for name, present, needed, why in (
         ("gpus_per_worker", workers, "-n", "it says what each worker gets"),
-        ("prices", settings.plan, "--kb-plan", "prices are what a plan reckons with"),
+        (
+            "prices",
+            settings.plan or _has_max_cost(settings),
+            "--kb-plan or max_cost in --kb-model-args",
+            "prices are what a plan and max_cost reckon with",
+        ),
         ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
         ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
     ):
         if not present and is_on_command_line(config, name):
             flag = "--kb-" + name.replace("_", "-")
             raise pytest.UsageError(f"{flag}: found without {needed}; allowed: with it, for {why}")
+
+
+def _has_max_cost(settings: Settings) -> bool:
+    spec = settings.model_spec.spec if settings.model_spec is not None else None
+    return isinstance(spec, OpenAISpec) and spec.max_cost is not None
+
+
+def _check_budgets(config: pytest.Config, settings: Settings) -> None:
+    """Raise ``UsageError`` for a budget that cannot be kept, or after which a run could not go on."""
+    if settings.from_run is not None or settings.plan:
+        return
+    for name, args in (
+        ("model_args", settings.model_args),
+        ("baseline_model", settings.baseline_model),
+        ("judge_args", settings.judge_args),
+    ):
+        if (given := re.search(rf"(?:^|[,\s])({'|'.join(BUDGETS)})=", args)) is None:
+            continue
+        origin = f"{origin_of(config, name)}: found {given[1]}"
+        if config.getoption("dist", "no") != "no":
+            raise pytest.UsageError(
+                f"{origin} with several workers (-n), each of which would spend as much; allowed: one "
+                "process, which has up to max_concurrent requests under way"
+            )
+        if settings.use_cache is None:
+            raise pytest.UsageError(
+                f"{origin} with --kb-use-cache={NO_CACHE}, so that no answer would be kept for the run that "
+                "goes on; allowed: a folder"
+            )
 
 
 def _check_output(directory: Path) -> None:

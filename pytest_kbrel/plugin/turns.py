@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import BudgetError, KbrelError
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.records import Case, CaseResult
 from pytest_kbrel.session.case_asker import Asking
@@ -114,6 +114,9 @@ class Turns:
         except StopIteration as stop:
             turn.result, turn.ended = stop.value, True
             turn.fails = self._fails(stop.value)
+        except BudgetError:
+            # No other case could be asked either.
+            raise
         except KbrelError as error:
             turn.result, turn.ended, turn.fails = error, True, True
 

@@ -406,6 +406,7 @@ def _environment_notes(facts: dict[str, str]) -> Iterator[str]:
     if facts.get("answers_reused", "0") != "0":
         store = one_line(facts.get("answers_store", ""))
         yield f"{facts['answers_reused']} of {facts.get('answers_asked')} answers reused from {store}"
+    yield from (one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines())
     yield from (one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines())
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"

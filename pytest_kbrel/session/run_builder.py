@@ -27,6 +27,7 @@ from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.models.cache.store import identity
+from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
@@ -78,6 +79,7 @@ class SessionResults:
     answer_counts: list[int] = field(default_factory=lambda: [0, 0])
     cache_problem: str = ""
     resumed: str = ""
+    spent: dict[str, tuple[int, int]] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     crashed: set[str] = field(default_factory=set)
     stopped: bool = False
@@ -113,6 +115,12 @@ class SessionResults:
         self.answer_counts = [self.answer_counts[0] + requests, self.answer_counts[1] + hits]
         # It is the same in all workers.
         self.cache_problem = self.cache_problem or cache_problem
+
+    def add_spent(self, spent: Iterable[tuple[str, int, int]]) -> None:
+        """Add the tokens that each model on a server read and wrote for a worker, since it last told."""
+        for name, read, written in spent:
+            before = self.spent.get(name, (0, 0))
+            self.spent[name] = before[0] + read, before[1] + written
 
     def add_loading(self, seconds: float, engine: str) -> None:
         """Add how long a worker's checkpoint took to load, and how it computes, as far as known."""
@@ -414,7 +422,19 @@ def _environment(invocation: Invocation, settings: Settings, results: SessionRes
         cache = NO_CACHE if settings.use_cache is None else os.path.relpath(settings.use_cache, here)
         entries |= {"answers_asked": str(requests), "answers_reused": str(hits), "answers_store": cache}
         optional |= {"answers_not_kept": results.cache_problem, "answers_resumed": results.resumed}
+    optional["tokens_spent"] = "\n".join(
+        _spent(settings, name, *counts) for name, counts in results.spent.items() if any(counts)
+    )
     return entries | {name: text for name, text in optional.items() if text}
+
+
+def _spent(settings: Settings, name: str, read: int, written: int) -> str:
+    cost = ""
+    # The prices are those of the model under test.
+    own = settings.model_spec
+    if settings.prices is not None and own is not None and own.spec is not None and name == own.spec.text:
+        cost = f", {cost_of(read, written, settings.prices):,.4f} by the prices given"
+    return f"{name}: {read:,} tokens read and {written:,} written{cost}"
 
 
 @functools.cache

@@ -148,7 +148,7 @@ def test_what_forbids_a_comparison(
 # What stands in a run's environment and says nothing of its answers.
 NO_VERSIONS = (
     *("commit", "workers", "helpers_asked", "helpers_reused", "answers_asked", "answers_reused"),
-    *("answers_store", "answers_not_kept", "answers_resumed", "model_load_seconds", "engine"),
+    *("answers_store", "answers_not_kept", "answers_resumed", "tokens_spent", "model_load_seconds", "engine"),
 )
 
 

@@ -31,6 +31,12 @@ def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
     return Row(what or typed, {}, exit, printed, args=(f"--kb-model={typed}", "suites"))
 
 
+def for_server(args: str, printed: str, *more: str, what: str = "") -> Row:
+    served = ("--kb-model=openai/judge", f"--kb-model-args=base_url=http://localhost:9/v1,{args}")
+    typed = " ".join((f"--kb-model-args={args}", *more))
+    return Row(what or typed, {}, USAGE, printed, args=(*served, *more, "suites"))
+
+
 def exported(path: str, printed: str) -> Row:
     args = ("--kb-model=openai/judge", "suites", f"--kb-export-requests={path}")
     return Row(f"--kb-export-requests={path}", {}, USAGE, printed, args=args)
@@ -130,6 +136,11 @@ ROWS = [
     flag("--kb-prices=1"),
     flag("--kb-prices=nan,nan"),
     flag("--kb-prices=-1,2"),
+    *(for_server(f"max_tokens_total={n}", "max_tokens_total") for n in ("0", "-1", "nan", "1e6", "0x10")),
+    for_server(f"max_tokens_total={HUGE}", "max_tokens_total", what="max_tokens_total: 5,000 digits"),
+    *(for_server(f"max_cost={n}", "max_cost", "--kb-prices=1,1") for n in ("0", "-1", "nan", "inf", "5€")),
+    for_server("max_cost=1", "--kb-prices=IN,OUT"),
+    for_server("max_tokens_total=1000", "max_tokens_total", "--kb-use-cache=off"),
     flag("--kb-nosuch=1", "unrecognized arguments"),
     Row("a seed in the environment", {}, USAGE, "KB_SEED", env={"KB_SEED": "x"}),
     Row("a limit in the environment of 5,000 digits", {}, USAGE, "KB_LIMIT", env={"KB_LIMIT": HUGE}),

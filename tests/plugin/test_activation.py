@@ -131,7 +131,10 @@ def test_an_empty_one_does_not_give_way_to_the_environment(pytester, mini_suite,
 
 @pytest.mark.parametrize(
     ("typed", "needed"),
-    [("--kb-prices=1,2", "--kb-plan"), ("--kb-baseline-reason=why", "--kb-baseline-update")],
+    [
+        ("--kb-prices=1,2", "--kb-plan or max_cost in --kb-model-args"),
+        ("--kb-baseline-reason=why", "--kb-baseline-update"),
+    ],
 )
 def test_what_is_typed_without_its_flag_is_a_usage_error(pytester, mini_suite, typed, needed):
     mini_suite()

@@ -61,6 +61,7 @@ def report(*results: CaseResult, outcome: str = "passed", **more: Any) -> Any:
     sent = {
         **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
         **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
+        "spent": (),
     }
     if results:
         actual.kbrel = dumps_compact(sent | more)
@@ -82,18 +83,19 @@ def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -
     one = report(
         made_result(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), cache_problem="x"
     )
-    two = report(made_result(), loading=(1.5, "packed"), base=base, notes=("one", "two"))
+    spent = [("openai/m", 1200, 30), ("openai/j (--kb-judge)", 0, 0)]
+    two = report(made_result(), loading=(1.5, "packed"), base=base, notes=("one", "two"), spent=spent)
     recorder.pytest_runtest_logreport(one)
     assert not hasattr(one, "kbrel")
     recorder.pytest_runtest_logreport(two)
-    recorder.pytest_runtest_logreport(report(made_result(), base=base, notes=("two",)))
+    recorder.pytest_runtest_logreport(report(made_result(), base=base, notes=("two",), spent=spent))
     run, _ = finished(recorder)
     assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
     environment = dict(run.environment)
     assert {name: environment[name] for name in environment if "_" in name or name == "engine"} == {
         **{"helpers_asked": "5", "helpers_reused": "2", "answers_asked": "7", "answers_reused": "3"},
         **{"answers_store": "off", "answers_not_kept": "x", "model_load_seconds": "1.50", "engine": "packed"},
-        "model_notes": "one\ntwo",
+        **{"model_notes": "one\ntwo", "tokens_spent": "openai/m: 2,400 tokens read and 60 written"},
     }
 
 

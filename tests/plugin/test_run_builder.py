@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.records import (
     AggregateCase,
@@ -29,7 +30,7 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports.responses import append_exchanges, to_line
 from pytest_kbrel.session import run_builder
 from pytest_kbrel.session.run_builder import SessionResults, build_run, join_responses, write_reports
-from pytest_kbrel.settings import Settings
+from pytest_kbrel.settings import ParsedSpec, Settings
 from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
 
@@ -252,6 +253,14 @@ def test_the_environment_of_a_run_counts_its_helpers_and_cached_responses(tmp_pa
     loaded = SessionResults()
     loaded.add_loading(1.0, "")
     assert environment(loaded) == {"workers": "0", "model_load_seconds": "1.00"}
+    spent = SessionResults()
+    spent.add_spent([("openai/m", 1_000_000, 2_000), ("openai/j (--kb-judge)", 5, 0)])
+    own = ParsedSpec(spec=OpenAISpec(text="openai/m", name="m"))
+    with_prices = replace(OPTIONS, prices=(0.5, 10.0), model_spec=own)
+    assert environment(spent, options=with_prices)["tokens_spent"].splitlines() == [
+        "openai/m: 1,000,000 tokens read and 2,000 written, 0.5200 by the prices given",
+        "openai/j (--kb-judge): 5 tokens read and 0 written",
+    ]
     resumed = SessionResults(resumed="went on")
     resumed.add_answers("no room", 7, 3)
     assert environment(resumed) == {

@@ -261,6 +261,7 @@ def test_why_a_case_has_no_figures(
         ),
         ({"answers_resumed": "one run\nanother"}, ["one run", "another"]),
         ({"answers_resumed": ""}, []),
+        ({"tokens_spent": "a: 1\nb: 2", "answers_resumed": "one run"}, ["a: 1", "b: 2", "one run"]),
         ({"answers_not_kept": "the store is full"}, ["answers are not kept: the store is full"]),
         ({"answers_not_kept": ""}, ["answers are not kept: "]),
         ({"model_notes": "warning: one\na\x1bb"}, ["warning: one", "a\\x1bb"]),

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.errors import BudgetError, ModelError, StoreError
 from pytest_kbrel.models.base import Model, responses_of
 from pytest_kbrel.models.cache.store import Answer, Lock, Store, chunks, digest_of, is_held, key_of
 from pytest_kbrel.records import (
@@ -214,6 +214,8 @@ class _Beginning:
         questions = choose_questions(self._store, row.digest)
         try:
             difference = find_difference(self._model, questions)
+        except BudgetError:
+            raise
         except ModelError as error:
             raise ModelError(
                 f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "

@@ -26,6 +26,7 @@ from pytest_kbrel.models.openai.http import (
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
 from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, LONGEST_WAIT, NO_QUOTA, Throttle, WaitError
+from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
@@ -68,12 +69,14 @@ class Connection:
 
     The client itself repeats a request ``spec.max_retries`` times, with longer and longer pauses, after time
     limits, 408, 409 and 5xx; what the server refuses for a while, the :class:`Throttle` repeats.
-    ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a reply held a key.
+    ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a reply held a key. ``usage``
+    counts the tokens, and nothing is sent once the budget for them is spent.
     """
 
-    def __init__(self, spec: OpenAISpec) -> None:
+    def __init__(self, spec: OpenAISpec, usage: Usage | None = None) -> None:
         check(spec)
         self.spec = spec
+        self._usage = usage or Usage(spec)
         self.repeats_key = False
         self._reached = False
         self._loop = LoopThread("kbrel-openai-client")
@@ -91,10 +94,17 @@ class Connection:
 
         Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
         know the model or the path, takes no temperature 0, redirects to another server, was never reached,
-        has no quota left, or asks for a wait that is too long.
+        has no quota left, asks for a wait that is too long, or states no usage although there is a budget.
+        Raises :class:`BudgetError` where that is spent.
         """
+        paths: list[str] = []
+
+        async def post(path: str, body: Mapping[str, Any]) -> bytes:
+            paths.append(path)
+            return await self._post(path, body)
+
         try:
-            content = self._run(lambda: call(self._post), limits)
+            content = self._run(lambda: call(post), limits)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise ModelError(
                 f"{self._where()} refuses the key in {self.spec.api_key_env}: {self._why(error)}"
@@ -140,7 +150,11 @@ class Connection:
             return Failed(error=self._why(error))
         self._reached = True
         reply = read_json(content)
-        return reply if isinstance(reply, Failed) else self._redacted(reply)
+        if isinstance(reply, Failed):
+            return reply
+        if all(map(_is_paid, paths)):
+            self._usage.add(reply)
+        return self._redacted(reply)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -178,6 +192,8 @@ class Connection:
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         async def send() -> bytes:
+            if _is_paid(path):
+                self._usage.check()
             return content_of(await self.client.post(path, body=body, cast_to=Response))
 
         return await self._throttle.run(send)
@@ -207,6 +223,11 @@ class Connection:
         clean, held_key = redacted_reply(reply)
         self.repeats_key |= held_key
         return clean
+
+
+def _is_paid(path: str) -> bool:
+    # No model reads what is only split into tokens.
+    return not path.endswith("/tokenize")
 
 
 class OpenAIEmbedder:

@@ -19,6 +19,7 @@ from pytest_kbrel.models.openai.client import Connection, Post, Replies, excerpt
 from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
+from pytest_kbrel.models.openai.usage import Usage, count_of
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -53,13 +54,14 @@ class OpenAIModel:
 
     Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to continue. A model
     that thinks before it answers gets no stop strings and room for its thought, since a server has one limit
-    for both. ``served`` are the model names and system fingerprints of the replies so far. ``replies`` takes
-    the place of the server.
+    for both. ``usage`` counts the tokens of the server's replies. ``served`` are the model names and system
+    fingerprints of the replies so far. ``replies`` takes the place of the server.
     """
 
     def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self._connection: Replies = replies or Connection(spec)
+        self.usage = Usage(spec)
+        self._connection: Replies = replies or Connection(spec, self.usage)
         self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
         self._limit = "max_tokens"
         self._takes_stops = True
@@ -329,8 +331,6 @@ def _cancel(futures: Iterable[Future[A]]) -> None:
 # Under which names servers hand out a thought apart from the answer.
 _APART = ("reasoning_content", "reasoning")
 _NO_ANSWER = ("content_filter", "tool_calls", "function_call")
-# A count of tokens beyond this is none.
-_MOST_TOKENS = 10**12
 
 
 @record
@@ -404,8 +404,9 @@ def read_reply(reply: Any) -> Reply | Failed:
     return Reply(
         content=replace_surrogates(content or ""),
         apart=replace_surrogates(apart),
-        thought_tokens=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
-        prompt_tokens=_count(usage.get("prompt_tokens")),
+        # Not every server counts tokens, and no answer depends on it.
+        thought_tokens=count_of(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")) or 0,
+        prompt_tokens=count_of(usage.get("prompt_tokens")) or 0,
         ended=finish != "length",
         probability=round(math.fsum(probabilities) / len(probabilities), 6) if probabilities else None,
         first_probability=probabilities[0] if probabilities else None,
@@ -432,11 +433,6 @@ def _probabilities(logprobs: Any) -> list[float]:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _count(value: Any) -> int:
-    # Not every server counts tokens, and no answer depends on it.
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
 
 
 def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:

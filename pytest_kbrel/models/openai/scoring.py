@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.errors import BudgetError, MissingExtraError, ModelError
 from pytest_kbrel.models.base import scored
 from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
@@ -143,6 +143,8 @@ class ServerScorer:
         try:
             first = self._values(dialect, pair)
             second = self._values(dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other)))
+        except BudgetError:
+            raise
         except ModelError as error:
             # No such path, or a refused one: the server itself has answered before.
             return str(error)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_kbrel.bounds import REQUESTS, RETRIES, SECONDS, SEED, shown
+from pytest_kbrel.bounds import COST, REQUESTS, RETRIES, SECONDS, SEED, TOKENS_TOTAL, shown
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import flag, number, parse_backend_args, require_auto, whole, whole_or_auto
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
@@ -19,6 +19,8 @@ from pytest_kbrel.records import record
 PREFIX = "openai/"
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
+BUDGETS = ("max_tokens_total", "max_cost")
+"""The keys of what a session may spend on a model."""
 OPENAI_ARGS = (
     "base_url",
     "api_key_env",
@@ -27,6 +29,7 @@ OPENAI_ARGS = (
     "max_concurrent",
     "timeout",
     "max_retries",
+    *BUDGETS,
     "seed",
     "logprobs",
     "tokenizer",
@@ -54,6 +57,9 @@ class OpenAISpec:
     for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
     the log-probabilities of what it writes. ``tokenizer`` is the folder or hub id of the checkpoint's
     tokenizer, empty for the server's own. ``notes`` are sentences on arguments without effect.
+
+    A session asks no more once it has spent ``max_tokens_total`` tokens, or ``max_cost`` by the ``prices`` of
+    a million tokens read and of a million written.
     """
 
     text: str
@@ -65,11 +71,19 @@ class OpenAISpec:
     max_concurrent: int = 8
     timeout: float = 60.0
     max_retries: int = 4
+    max_tokens_total: int | None = None
+    max_cost: float | None = None
+    prices: tuple[float, float] | None = None
     seed: int | None = None
     logprobs: bool = False
     tokenizer: str = ""
     chat: ChatArgs = ChatArgs()
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_budget(self) -> bool:
+        """True if a session may spend only so much on this model."""
+        return self.max_tokens_total is not None or self.max_cost is not None
 
 
 def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False, **run: str) -> OpenAISpec:
@@ -131,6 +145,10 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
         or 8,
         timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
         max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
+        max_tokens_total=whole("max_tokens_total", args["max_tokens_total"], TOKENS_TOTAL, "of tokens")
+        if "max_tokens_total" in args
+        else None,
+        max_cost=number("max_cost", args["max_cost"], COST) if "max_cost" in args else None,
         seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
@@ -140,9 +158,17 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
 
 
 def check(spec: OpenAISpec) -> None:
-    """Raise :class:`MissingExtraError` without the package ``openai``, :class:`ModelError` without a key."""
+    """Raise :class:`MissingExtraError` without the package ``openai``.
+
+    Raises :class:`ModelError` without a key, and for a cost without prices.
+    """
     if find_spec("openai") is None:
         raise MissingExtraError("openai", "openai", f"asking {spec.text}")
+    if spec.max_cost is not None and spec.prices is None:
+        raise ModelError(
+            f"{spec.text}: found max_cost without prices; allowed: with --kb-prices=IN,OUT for the model "
+            "under test, whose prices these are, and max_tokens_total for any model"
+        )
     api_key(spec)
 
 

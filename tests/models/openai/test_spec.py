@@ -26,7 +26,7 @@ def test_all_that_can_be_said():
     result = parse_openai(
         "openai/x",
         "base_url=http://localhost:8000/v1/,api_key_env=MY_KEY,endpoint=completions,max_concurrent=3,"
-        "timeout=2.5,max_retries=0,seed=5",
+        "timeout=2.5,max_retries=0,seed=5,max_tokens_total=2000,max_cost=1.5",
     )
     assert result == OpenAISpec(
         text="openai/x",
@@ -37,6 +37,8 @@ def test_all_that_can_be_said():
         max_concurrent=3,
         timeout=2.5,
         max_retries=0,
+        max_tokens_total=2000,
+        max_cost=1.5,
         seed=5,
     )
 
@@ -85,6 +87,13 @@ def test_the_environment_may_name_the_server(monkeypatch):
         ("openai/x", "seed=" + "9" * 5000, "seed '" + "9" * 57 + "...'; allowed"),
         ("openai/x", "max_thinking_tokens=100000001", "from 1 to 100,000,000, of tokens"),
         ("openai/x", "timeout=soon", "timeout 'soon'"),
+        ("openai/x", "max_tokens_total=0", "from 1 to 1,000,000,000,000, of tokens"),
+        *(
+            ("openai/x", f"max_tokens_total={n}", f"max_tokens_total '{n}'")
+            for n in ("-1", "1e6", "nan", "9" * 13)
+        ),
+        ("openai/x", "max_cost=0", "max_cost '0'; allowed is a number above 0 and up to 1,000,000,000"),
+        *(("openai/x", f"max_cost={n}", f"max_cost '{n}'") for n in ("-1", "nan", "inf", "1e10", "5€")),
         ("openai/x", "max_retries=-1", "max_retries '-1'"),
         ("openai/x", "seed=x", "seed 'x'"),
         ("openai/x", "max_concurrent=0", "max_concurrent '0'"),

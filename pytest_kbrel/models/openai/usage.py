@@ -1,0 +1,78 @@
+"""Tokens that a server read and wrote by its own account, and the budget of a session for them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pytest_kbrel.errors import BudgetError, ModelError
+from pytest_kbrel.models.openai.spec import OpenAISpec
+
+# A count of tokens beyond this is none.
+_MOST_TOKENS = 10**12
+
+
+class Usage:
+    """Counter of the tokens of one model in one process, by the ``usage`` of its replies.
+
+    ``read`` are tokens of prompts and ``written`` those of answers. Any thread may use it.
+    """
+
+    def __init__(self, spec: OpenAISpec) -> None:
+        self._spec = spec
+        self._lock = threading.Lock()
+        self.read = self.written = 0
+
+    @property
+    def cost(self) -> float | None:
+        """What the tokens cost by the prices of the spec; ``None`` without prices."""
+        if self._spec.prices is None:
+            return None
+        return cost_of(self.read, self.written, self._spec.prices)
+
+    def check(self) -> None:
+        """Raise :class:`BudgetError` if nothing more may be asked."""
+        spec = self._spec
+        total, cost = self.read + self.written, self.cost
+        if spec.max_tokens_total is not None and total >= spec.max_tokens_total:
+            raise BudgetError(
+                f"{spec.text}: the budget of {spec.max_tokens_total:,} tokens (max_tokens_total) is spent "
+                f"({total:,})"
+            )
+        if spec.max_cost is not None and cost is not None and cost >= spec.max_cost:
+            raise BudgetError(
+                f"{spec.text}: the budget of {spec.max_cost:g} (max_cost) is spent ({cost:,.4f})"
+            )
+
+    def add(self, reply: Any) -> None:
+        """Count the tokens of a reply.
+
+        Raises :class:`ModelError` for a reply that does not state them, if there is a budget.
+        """
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        usage = usage if isinstance(usage, dict) else {}
+        read = count_of(usage.get("prompt_tokens"))
+        written = count_of(usage.get("completion_tokens"))
+        if written is None and read is not None:
+            # Of embeddings there are no others.
+            total = count_of(usage.get("total_tokens"))
+            written = None if total is None else max(0, total - read)
+        if self._spec.has_budget and (read is None or written is None):
+            raise ModelError(
+                f"{self._spec.text}: the server {self._spec.base_url} states no usage (prompt_tokens and "
+                "completion_tokens), so that a budget cannot be kept; allowed: neither max_tokens_total nor "
+                "max_cost for this server"
+            )
+        with self._lock:
+            self.read += read or 0
+            self.written += written or 0
+
+
+def cost_of(read: int, written: int, prices: tuple[float, float]) -> float:
+    """Return what tokens cost by the prices of a million read and of a million written."""
+    return (read * prices[0] + written * prices[1]) / 1e6
+
+
+def count_of(value: Any) -> int | None:
+    """Return a count of tokens in a reply; ``None`` for what is none."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None

@@ -1,0 +1,131 @@
+"""The tokens that a server states, and the budget for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_kbrel.errors import BudgetError, ModelError
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import OpenAISpec, check, parse_openai
+from pytest_kbrel.models.openai.usage import Usage
+from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
+from tests.models.openai.scoring_server import tokenize, vllm
+from tests.openai_server import Fault
+
+SPEC = OpenAISpec(text="openai/m", name="m", base_url="http://h/v1")
+
+
+def stated(**usage):
+    return {"choices": [], "usage": usage}
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ({"prompt_tokens": 12, "completion_tokens": 3}, (12, 3)),
+        ({"prompt_tokens": 12, "completion_tokens": 0}, (12, 0)),
+        ({"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 99}, (12, 3)),
+        ({"prompt_tokens": 12, "total_tokens": 12}, (12, 0)),
+        ({"prompt_tokens": 12, "total_tokens": 20}, (12, 8)),
+        ({"prompt_tokens": 12, "total_tokens": 5}, (12, 0)),
+    ],
+)
+def test_what_a_reply_states_is_counted(usage, counts):
+    result = Usage(replace(SPEC, max_tokens_total=10**6))
+    result.add(stated(**usage))
+    result.add(stated(**usage))
+    assert (result.read, result.written) == (2 * counts[0], 2 * counts[1])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *([], None, {}, {"usage": None}, {"usage": [1]}, {"usage": "many"}, stated()),
+        stated(prompt_tokens=5),
+        stated(completion_tokens=5, total_tokens=5),
+        *(
+            stated(prompt_tokens=n, completion_tokens=1)
+            for n in (-1, 1.5, "7", True, None, float("nan"), 10**13)
+        ),
+    ],
+)
+def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
+    Usage(SPEC).add(reply)
+    with pytest.raises(ModelError, match=r"^openai/m: the server http://h/v1 states no usage") as raised:
+        Usage(replace(SPEC, max_tokens_total=10**6)).add(reply)
+    assert not isinstance(raised.value, BudgetError)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (replace(SPEC, max_tokens_total=14), r"of 14 tokens \(max_tokens_total\) is spent \(14\)"),
+        (replace(SPEC, max_tokens_total=3), r"of 3 tokens \(max_tokens_total\) is spent \(14\)"),
+        (replace(SPEC, max_cost=0.52, prices=(10_000, 200_000)), r"of 0.52 \(max_cost\) is spent \(0.5200\)"),
+        (replace(SPEC, max_tokens_total=15), ""),
+        (replace(SPEC, max_cost=0.53, prices=(10_000, 200_000)), ""),
+        (replace(SPEC, max_cost=1.0, prices=(0.0, 0.0)), ""),
+        (replace(SPEC, prices=(10_000, 200_000)), ""),
+        (SPEC, ""),
+    ],
+)
+def test_a_budget_is_spent_when_it_is_reached(spec, said):
+    usage = Usage(spec)
+    usage.check()
+    usage.add(stated(prompt_tokens=10, completion_tokens=2))
+    usage.add(stated(prompt_tokens=2, completion_tokens=0))
+    if not said:
+        usage.check()
+        return
+    with pytest.raises(BudgetError, match=rf"^openai/m: the budget {said}$"):
+        usage.check()
+
+
+def test_a_cost_needs_prices():
+    spec = parse_openai("openai/m", "base_url=http://h/v1,max_cost=2")
+    with pytest.raises(ModelError, match="found max_cost without prices; allowed: with --kb-prices=IN,OUT"):
+        check(spec)
+    with pytest.raises(ModelError, match="found max_cost without prices"):
+        OpenAIModel(spec)
+    check(replace(spec, prices=(1.0, 2.0)))
+
+
+def test_nothing_is_sent_once_the_budget_is_spent_and_what_was_sent_comes_back(openai_server, model_at):
+    usage = {"prompt_tokens": 40, "completion_tokens": 10}
+    openai_server.always = Fault(change=lambda reply: reply.update(usage=usage))
+    model = model_at("max_concurrent=3,max_tokens_total=200")
+    answers = []
+
+    requests = [GenerateRequest(prompt=str(n), max_new_tokens=8) for n in range(40)]
+
+    def ask():
+        for batch in model.generate_as_ready(requests):
+            answers.extend(response for _, response in batch)
+
+    with pytest.raises(BudgetError):
+        ask()
+    assert all(isinstance(answer, Generated) for answer in answers)
+    assert 4 <= len(answers) == len(openai_server.calls) < 4 + 3
+    assert model.usage.read + model.usage.written == 50 * len(answers)
+
+
+def test_scoring_has_the_budget_too_and_splitting_texts_into_tokens_costs_nothing(openai_server, model_at):
+    def paid(call):
+        reply = vllm(call)
+        reply["usage"]["completion_tokens"] = 1
+        return reply
+
+    openai_server.routes = {"/tokenize": tokenize, "completions": paid}
+    requests = [ScoreRequest(prompt="Berlin is in", continuation=f" {word}") for word in "abcdefghij"]
+    model = model_at("endpoint=completions,max_tokens_total=100000")
+    assert not model.unscorable
+    assert all(isinstance(response, Scored) for response in model.score(requests))
+    spent = model.usage.read + model.usage.written
+    poor = model_at(f"endpoint=completions,max_concurrent=1,max_tokens_total={spent - 40}")
+    with pytest.raises(BudgetError):
+        poor.score(requests)
+    # Already while it finds out how to score.
+    with pytest.raises(BudgetError):
+        model_at("endpoint=completions,max_tokens_total=150").score(requests)
