@@ -1,6 +1,7 @@
 """Kill runs at random instants, let each go on, and hold what comes out against a run that nobody disturbed.
 
     OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 50
+    OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 50 --split
 
 Each line of the table is one run of the shipped world suite on the embedded checkpoint, killed with its
 workers (``kill -9`` for the whole process group) at a random instant after the first answer was kept, then
@@ -9,8 +10,9 @@ plugin of the second run writes down all that the model is really asked. "Report
 ``report.json`` (without what two equal runs may differ in) and ``responses.jsonl`` are those of the
 undisturbed run: words and verdicts equal, probabilities and figures within 1e-4.
 
-With ``--served`` the model is one behind a server of this script, which counts what it is asked. Five stored
-questions may then be asked again, to see whether it still is the same model.
+With ``--split`` all killed runs have two workers, which ask large cases in parts. With ``--served`` the model
+is one behind a server of this script, which counts what it is asked. Five stored questions may then be asked
+again, to see whether it still is the same model.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from tests.openai_server import OpenAIServer
 
 TOLERANCE = 1e-4
 ARGUMENTS = ("suites", "-k", "P36 or P30 or head_to_tail", "--kb-limit=40")
+# Cases of so many facts that they are split.
+SPLIT = ("suites", "-k", "P36 or head_to_tail", "--kb-limit=150")
 SERVED = ("suites", "-k", "head_to_tail", "--kb-limit=40")
 STORE = Path(".kbrel-cache/answers.sqlite")
 # Longest time in seconds that a run may take to keep its first answer, or to end.
@@ -263,7 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--served", action="store_true", help="a model behind a server")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--served", action="store_true", help="a model behind a server")
+    kinds.add_argument("--split", action="store_true", help="two workers and larger cases")
     given = parser.parse_args(arguments)
     draw = random.Random(given.seed)
     bad = 0
@@ -272,14 +278,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copytree(suites(), folder / "suites")
         # Slow enough that a run can be killed in the midst of it.
         server.say = lambda text: time.sleep(0.01) or f"city {len(text)}"
-        ground = ServedGround(folder, server) if given.served else Ground(folder)
+        own = Ground(folder, SPLIT if given.split else ARGUMENTS)
+        ground = ServedGround(folder, server) if given.served else own
         whole = ground.finish(1)
         print(
             "| kill | workers | seconds after the first answer | stored | asked | asked again | of | report |"
         )
         print("|--:|--:|--:|--:|--:|--:|--:|---|")
         for number in range(given.kills):
-            workers = 1 + number % 2
+            workers = 2 if given.split else 1 + number % 2
             ground.forget()
             # Also short ones: on a quiet machine all is over in a few seconds.
             seconds = draw.uniform(0, 8.0 / (1 + number % 3))

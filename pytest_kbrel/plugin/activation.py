@@ -55,13 +55,13 @@ def start(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("xdist"):
         device = "cpu" if settings.from_run else settings.device
         distribution = Distribution(
-            recorder, device, gpus_each(config, settings), may_split=_may_split(config, settings)
+            recorder, device, gpus_each(config, settings), may_split=may_split(config, settings)
         )
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
 
 
-def _may_split(config: pytest.Config, settings: Settings) -> bool:
+def may_split(config: pytest.Config, settings: Settings) -> bool:
     """Return True if the workers of a session may ask parts of a case: one decides by what the store has.
 
     Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.

@@ -65,7 +65,8 @@ def from_line(line: bytes) -> Exchange:
 def response_in(line: bytes) -> Response:
     """Return the response of the exchange a line holds; raises ``ValueError`` as :func:`from_line` does."""
     data = _parse(line)
-    return from_wire(_kind(data, "response", _RESPONSES), data["response"])
+    response: Response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
+    return response
 
 
 def parse_line(line: bytes) -> dict[str, Any]:

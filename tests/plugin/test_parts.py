@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import HEADER, RELATIONS, outcomes
+from tests.plugin.conftest import HEADER, RELATIONS, one_line, outcomes
 
 pytestmark = pytest.mark.slow
 
@@ -120,3 +120,95 @@ def test_the_run_is_the_serial_one(pytester, large_suite, report):
     after = report()["environment"]
     assert after["answers_reused"] == before["answers_reused"] == "0"
     assert not list(pytester.path.glob("kbrel-report/.parts"))
+
+
+# Notes what the model is asked, and kills a worker that has just stored some answers of a part.
+KILLED = """
+import os, pathlib, signal
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.session.case_asker import CaseAsker
+
+in_part, stored = [], []
+
+def noting(method):
+    def noted(self, requests):
+        with open("put", "a") as file:
+            file.writelines(f"{request!r}\\n" for request in requests)
+        return method(self, requests)
+    return noted
+
+ScriptedModel.generate = noting(ScriptedModel.generate)
+ScriptedModel.score = noting(ScriptedModel.score)
+ask_part, put = CaseAsker.ask_part, Store.put
+
+def in_parts(self, *arguments):
+    in_part.append(True)
+    ask_part(self, *arguments)
+    in_part.clear()
+
+def killing(self, answers, *arguments, **more):
+    put(self, answers, *arguments, **more)
+    if in_part:
+        if ONCE:
+            try:
+                os.close(os.open("died", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+CaseAsker.ask_part, Store.put = in_parts, killing
+"""
+
+
+def test_what_a_killed_worker_was_told_is_not_put_to_the_model_again(pytester, large_suite, report):
+    large_suite(ONE)
+    assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=serial").ret == 0
+    one = files(pytester, report)
+    pytester.makeconftest(f"ONCE = True\n{KILLED}")
+    split = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
+    assert (pytester.path / "died").exists()
+    assert split.ret == 0, split.stdout.str()
+    split.stdout.fnmatch_lines(["replacing crashed worker gw?"])
+    assert files(pytester, report) == one
+    lines = (pytester.path / "put").read_text().splitlines()
+    assert len(lines) == len(set(lines))
+
+
+def test_a_case_fails_at_whose_parts_workers_die(pytester, large_suite, report):
+    large_suite(ONE)
+    pytester.makeconftest(f"ONCE = False\n{KILLED}")
+    result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    crash = rf"worker 'gw\d' crashed while running 'suites/mini.kb.yaml::{re.escape(ITEM)}'"
+    assert re.search(crash, one_line(result))
+    assert {case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]}[ITEM] == "invalid"
+
+
+PLAIN = """
+import pytest
+
+@pytest.fixture(scope="module")
+def costly():
+    with open("costly", "a") as file:
+        file.write("x")
+
+@pytest.mark.parametrize("number", range(8))
+def test_plain(number, costly):
+    assert number != 5
+"""
+
+
+def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, cases):
+    large_suite(ONE)
+    pytester.makeconftest(NOTED)
+    pytester.makepyfile(test_plain=PLAIN)
+    result = pytester.runpytest_subprocess(MODEL, "-n2")
+    assert outcomes(result) == {"passed": 10, "failed": 1}
+    assert cases()[ITEM]["verdict"] == "pass"
+    assert list(parts(pytester)) == [ITEM]
+    # Once for each worker: what follows a test is another one of its module.
+    assert len((pytester.path / "costly").read_text()) <= 2
+    (pytester.path / "parts").unlink()
+    assert pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret != 0
+    assert parts(pytester) == {}

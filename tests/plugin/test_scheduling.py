@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kbrel.plugin.activation import may_split
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.scheduling import SliceScheduling
 from pytest_kbrel.records import Fact, Shard
-from tests.made_cases import made_case, made_suite
+from tests.made_cases import made_case, made_options, made_suite
+from tests.stub_config import StubConfig
 
 PATH = "mini.kb.yaml"
 
@@ -246,3 +249,21 @@ def test_without_suites_xdist_deals_as_ever():
     session = Session(dealt({}, *tests))
     assert [worker.queue for worker in session.workers] == [[0, 1], [2, 3]]
     assert sorted(session.finish(random.Random(0))) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("given", "maxfail", "splits"),
+    [
+        ({}, 0, True),
+        ({}, 1, False),
+        ({"use_cache": None}, 0, False),
+        ({"until_decided": True}, 0, False),
+        ({"from_run": Path("run")}, 0, False),
+        ({"model": "answers/some.jsonl"}, 0, False),
+        ({"baseline_model": "reference:int4"}, 0, True),
+    ],
+)
+def test_cases_are_split_where_the_store_serves_all_workers(tmp_path, given, maxfail, splits):
+    settings = made_options(**{"use_cache": tmp_path, **given})
+    config: Any = StubConfig(tmp_path, others={"maxfail": maxfail})
+    assert may_split(config, settings) == splits
