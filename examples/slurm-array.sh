@@ -10,8 +10,9 @@
 #
 # MODEL  the model to ask
 # RUNS   folder on a shared disk for the reports of this run
+# CACHE  folder of the cache of answers on a disk of the node, or off: a cache on a network disk is refused
 set -euo pipefail
 
 # exec: the signal goes to pytest itself then.
 exec python -m pytest suites --kb-model="$MODEL" --kb-shard=auto \
-  --kb-output-path="$RUNS/shard-$SLURM_ARRAY_TASK_ID"
+  --kb-output-path="$RUNS/shard-$SLURM_ARRAY_TASK_ID" --kb-use-cache="${CACHE:-${TMPDIR:-/tmp}/kbrel-cache-$UID}"

@@ -147,11 +147,13 @@ def test_slurm(shell, project, blessed, stand_in, tmp_path):
     stand_in("sbatch", SBATCH)
     runs, submitted = tmp_path / "runs", tmp_path / "submitted"
     variables = {"MODEL": LOST, "BASELINE": "prod", "RUNS": str(runs), "SUBMITTED": str(submitted)}
+    variables["TMPDIR"] = str(tmp_path)
     result = shell([f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables)
     assert result.returncode == 0, result.stderr
     assert re.findall(r"^status (\d)$", result.stderr, flags=re.MULTILINE) == ["0"] * 4 + ["1"]
     assert sorted(path.name for path in runs.glob("shard-*")) == [f"shard-{n}" for n in (1, 2, 3, 4)]
     assert verdict(runs / "report") == "fail"
+    assert (tmp_path / f"kbrel-cache-{os.getuid()}").is_dir()
     assert "--dependency=afterany:17 " in submitted.read_text().splitlines()[1]
 
 

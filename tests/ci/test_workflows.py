@@ -152,3 +152,33 @@ def test_scripts_stop_at_the_first_error(path):
     assert "set -euo pipefail" in lines
     assert "${{" not in "\n".join(lines)
     assert "eval" not in "\n".join(lines)
+
+
+def blocks_of_the_page() -> list[str]:
+    text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    return [block for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL) if "jobs:" in block]
+
+
+def test_the_workflows_of_the_page_use_inputs_and_permissions_that_are_wanted():
+    one, several = map(yaml.safe_load, blocks_of_the_page())
+    step = one["jobs"]["gate"]["steps"][-1]
+    assert step["with"].keys() <= read(ROOT / "action.yml")["inputs"].keys()
+    for job in several["jobs"].values():
+        (name,) = re.findall(r"/(\w+\.yml)@v1$", job["uses"])
+        called = read(ROOT / ".github/workflows" / name)
+        inputs = called[True]["workflow_call"]["inputs"]
+        assert job["with"].keys() <= inputs.keys()
+        assert {key for key, of in inputs.items() if of.get("required")} <= job["with"].keys()
+        wanted: dict[str, str] = {}
+        for inner in called["jobs"].values():
+            for scope, access in inner["permissions"].items():
+                wanted[scope] = max(wanted.get(scope, access), access)
+        assert job["permissions"] == wanted
+
+
+def test_the_page_lists_the_inputs_of_the_action_with_their_defaults():
+    text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    for name, of in read(ROOT / "action.yml")["inputs"].items():
+        (row,) = [line for line in text.splitlines() if re.match(rf"\| (?:`[\w-]+`, )*`{name}`", line)]
+        default = of["default"]
+        assert not default or "${{" in default or f"`{default}`" in row, name
