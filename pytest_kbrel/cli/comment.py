@@ -61,7 +61,14 @@ def _run(options: argparse.Namespace) -> int:
     elif options.report is None:
         raise KbrelError("RUN: found none; allowed: a report folder, or --no-report")
     else:
-        text = comment_markdown(read_run(options.report), **stated)
+        run = read_run(options.report)
+        try:
+            text = comment_markdown(run, **stated)
+        except ArithmeticError as error:
+            raise KbrelError(
+                f"{options.report}: its figures are none that a run writes: {error}; allowed: a report as a "
+                "run wrote it"
+            ) from None
     if options.output is None:
         print(text, end="")
     else:

@@ -39,7 +39,7 @@ def _run(report: dict[str, Any]) -> Run:
         environment=_pairs(report["environment"]),
         settings=_pairs(report["settings"]),
         cases=tuple(map(_case, report["cases"])),
-        baseline=report.get("baseline") or "",
+        baseline=_text(report.get("baseline")),
         complete=bool(report["complete"]),
         problems=tuple(map(str, report["problems"])),
         exit_status=int(report["exit_status"]),
@@ -47,16 +47,20 @@ def _run(report: dict[str, Any]) -> Run:
         correlations=from_wire(tuple[Correlation, ...], report["correlations"]),
         base=_model(report.get("base")),
         differences=tuple(map(str, report.get("differences", ()))),
-        recorded=report.get("recorded") or "",
+        recorded=_text(report.get("recorded")),
         comparisons=int(report.get("comparisons", {}).get("counted", 0)),
         files=_pairs(report.get("files", {})),
         shard=_shard(report.get("shard")),
-        blessed=report.get("blessed") or "",
+        blessed=_text(report.get("blessed")),
     )
 
 
 def _model(data: Any) -> Fingerprint | None:
     return None if data is None else from_wire(Fingerprint, data)
+
+
+def _text(data: Any) -> str:
+    return "" if data is None else from_wire(str, data)
 
 
 def _pairs(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
