@@ -9,9 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from execnet import XSpec
 
+from pytest_kbrel.plugin.elsewhere import is_elsewhere, settings_there
+from pytest_kbrel.plugin.options import ELSEWHERE
+from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import INT4, MODEL, RENAMED, SUITE, facts_file
+from tests.stub_config import StubConfig
 
 INI = "[pytest]\ntestpaths = suites\n"
 # Does what ssh does: a shell of its own runs the command, in a home folder of its own and with few variables.
@@ -51,7 +56,7 @@ def ssh(pytester, monkeypatch):
 def contents(folder: Path):
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     files = {name: (folder / name).read_bytes() for name in ("responses.jsonl", "outcomes.jsonl.xz")}
-    return comparable(report), files
+    return json.dumps(comparable(report)), files
 
 
 def printed(result):
@@ -130,3 +135,26 @@ def test_other_facts_or_another_baseline_there_decide_nothing(pytester, project,
     name = "suites/mini.kb.yaml" if what == "suite" else "the baseline"
     assert f"{name} is not the same one on all machines" in printed(result)
     assert "invalid" in {case["verdict"] for case in report()["cases"]}
+
+
+def test_a_worker_elsewhere_keeps_no_answers_of_a_server(tmp_path):
+    here = StubConfig(tmp_path, model="openai/x")
+    there = StubConfig(tmp_path, model="openai/x", worker={ELSEWHERE: {}})
+    local = StubConfig(tmp_path, model="reference", worker={ELSEWHERE: {}})
+    kept = [settings_there(config, read_settings(config)).use_cache for config in (here, there, local)]
+    assert kept == [tmp_path / ".kbrel-cache", None, tmp_path / ".kbrel-cache"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "elsewhere"),
+    [
+        ("popen", False),
+        ("popen//python=python3.12", False),
+        ("popen//chdir=/other", True),
+        ("popen//via=far", True),
+        ("ssh=node", True),
+        ("socket=node:8888", True),
+    ],
+)
+def test_which_workers_may_see_other_files(spec, elsewhere):
+    assert is_elsewhere(XSpec(spec)) is elsewhere

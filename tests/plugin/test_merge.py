@@ -63,7 +63,7 @@ def shards(pytester):
 def contents(folder):
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     files = {name: (folder / name).read_bytes() for name in ("responses.jsonl", "outcomes.jsonl.xz")}
-    return comparable(report), files
+    return json.dumps(comparable(report)), files
 
 
 def made_facts(seed):
