@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, KbrelError, ModelError
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
@@ -52,6 +53,7 @@ class ModelPool:
         self._again: DeduplicatingModel | None = None
         self._cache = CacheSession(settings.use_cache, settings.run)
         self._spent: dict[str, tuple[int, int]] = {}
+        self.counts = AnswerCounts()
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
 
@@ -62,9 +64,13 @@ class ModelPool:
         """
         try:
             if to not in self._askers:
-                model = self._cache.wrap(self._opened(to)) if to in _OWN else self._helper(to)
+                model = self._own(to) if to in _OWN else self._helper(to)
                 self._askers[to] = DeduplicatingModel(model)
+            if to in _OWN:
+                self.counts.begin(case)
             responses = self._askers[to].ask(requests)
+            if to in _OWN:
+                self.counts.end(len(responses))
             if not to:
                 self._requests[case] += len(responses)
                 self._missing[case] += responses.count(MISSING)
@@ -134,6 +140,11 @@ class ModelPool:
                 self._note_unusable(named)
                 raise named from None
         return self._models[which]
+
+    def _own(self, which: str) -> CachingModel:
+        model = self._cache.wrap(self._opened(which))
+        model.on_answers = self.counts.add
+        return model
 
     def _helper(self, text: str) -> CachingModel:
         if text in self._failed:
@@ -348,6 +359,12 @@ def spec_notes(settings: Settings) -> tuple[str, ...]:
         ("judge: ", settings.judge_spec),
     )
     return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
+
+
+def announcement_of(settings: Settings) -> str:
+    """Return what opening the model under test will load or ask; nothing is opened."""
+    parsed = settings.model_spec
+    return "" if parsed is None or parsed.spec is None else registry.announcement(parsed.spec)
 
 
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:

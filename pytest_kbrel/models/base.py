@@ -104,6 +104,7 @@ class Backend:
     model gives no probabilities of given texts, empty if it gives them, and may ask a server;
     ``answer_probabilities(spec)``: whether it gives those of the answers that it writes.
     ``computes_here``: whether the test process computes them, and so uses the GPUs of its machine.
+    ``announcement(spec)`` says what opening it will load or ask, before anything is, or is empty.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Backend:
     computes_here: bool = False
     unscorable: Callable[[Any], str] = lambda spec: ""
     answer_probabilities: Callable[[Any], bool] = lambda spec: True
+    announcement: Callable[[Any], str] = lambda spec: ""
     gives_gradients: bool = False
     gives_top_tokens: bool = False
 

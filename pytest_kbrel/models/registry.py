@@ -92,6 +92,11 @@ def unscorable(spec: Spec) -> str:
     return BACKENDS[spec.backend].unscorable(spec)
 
 
+def announcement(spec: Spec) -> str:
+    """Return what opening a model will load or ask, for people, before anything is; empty if nothing."""
+    return BACKENDS[spec.backend].announcement(spec)
+
+
 def gives_top_tokens(spec: Spec) -> bool:
     """Return True if a model gives the most probable tokens of each position that it writes."""
     return BACKENDS[spec.backend].gives_top_tokens

@@ -34,6 +34,18 @@ def cost_of(case: Case) -> float:
     return len(case.facts) * tokens
 
 
+def requests_of(case: Case) -> int:
+    """Return about how many requests a case puts to the model under test, at most; see :func:`cost_of`."""
+    if not case.facts:
+        return 0
+    middle = case.facts[len(case.facts) // 2]
+    try:
+        asks = _asks_about(dataclasses.replace(case, facts=(middle,)))
+    except KbrelError:
+        return len(case.facts)
+    return len(case.facts) * sum(not ask.to for ask in asks)
+
+
 def _asks_about(case: Case) -> list[Ask]:
     if sum(case.settings.shown):
         answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import let_threads_sleep, spec_notes
+from pytest_kbrel.evaluation.model_pool import announcement_of, let_threads_sleep, spec_notes
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
@@ -18,8 +18,9 @@ from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.gpus import gpus_each
 from pytest_kbrel.plugin.options import find_suites, is_active, is_explicit
-from pytest_kbrel.plugin.output_folder import move_aside
+from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
 from pytest_kbrel.plugin.preflight import check, check_args, check_cases
+from pytest_kbrel.plugin.progress_reporter import ProgressReporter
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
 from pytest_kbrel.plugin.xdist import Distribution
@@ -52,6 +53,11 @@ def start(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     recorder = Recorder(config, settings, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
+    if settings.from_run is None:
+        folder = spool_folder(settings.output_path, settings.run)
+        reporter = ProgressReporter(config, folder, recorder.expected_requests, announcement_of(settings))
+        recorder.counts = reporter.counts
+        config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):
         device = "cpu" if settings.from_run else settings.device
         distribution = Distribution(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,7 +25,8 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import run_lock, spec_notes
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts
+from pytest_kbrel.evaluation.model_pool import announcement_of, run_lock, spec_notes
 from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
     add_suite_properties,
@@ -92,7 +93,10 @@ class Recorder:
         self._began = self._collected = self._set_aside = False
         self._session: pytest.Session | None = None
         self._unused: tuple[str, ...] = ()
+        # What a stopped session says of its answers, None as long as it has not said it.
+        self._kept: str | None = None
         self.stop_workers: Callable[[bool], None] | None = None
+        self.counts: Callable[[], Sequence[AnswerCounts]] = tuple
 
     def begin(self) -> None:
         """Begin a run: move the reports of the previous one aside and handle SIGTERM.
@@ -146,7 +150,8 @@ class Recorder:
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
-        return [printable(f"kbrel: {line}") for line in (self._who(), *notes)]
+        lines = filter(None, (self._who(), announcement_of(self._settings), *notes))
+        return [printable(f"kbrel: {line}") for line in lines]
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Return which flags have no effect on the collected cases; with xdist, nothing is collected here."""
@@ -261,6 +266,7 @@ class Recorder:
         answers = f": {kept:,} answers are kept" if kept else ""
         message = f"{why}; run it again, it goes on{answers}"
         self._problems[message] = None
+        self._kept = ""
         pytest.exit(f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED)
 
     @pytest.hookimpl(wrapper=True)
@@ -309,6 +315,8 @@ class Recorder:
         if not self._finished:
             self._problems[STOPPED] = None
             self._results.stopped = True
+            if self._kept is None:
+                self._kept = self._kept_answers()
         if self._termination.arrived:
             self._problems[TERMINATED] = None
         self._run = self._make_run(session)
@@ -344,10 +352,32 @@ class Recorder:
         )
         for text, markup in lines:
             terminalreporter.write_line(text, **markup)
+        if self._kept:
+            terminalreporter.write_line(f"kbrel: {self._kept}")
         if self._blessed is not None:
             here = self._config.invocation_params.dir
             for line in blessed_lines(*self._blessed, self._run, self._settings, here):
                 terminalreporter.write_line(printable(line))
+
+    def _kept_answers(self) -> str:
+        """Return what a further run finds of the answers that this stopped one has."""
+        if self._settings.from_run is not None or not (count := sum(one.asked for one in self.counts())):
+            return ""
+        if self._settings.use_cache is None:
+            return f"{count:,} answers are lost, since --kb-use-cache=off keeps none"
+        return f"run it again, it goes on: {count:,} answers are kept"
+
+    def expected_requests(self) -> Mapping[str, int]:
+        """Return how many requests each expected case has at most, by node id; empty before collection."""
+        from pytest_kbrel.planning.case_cost import requests_of
+
+        models = 2 if self._settings.baseline_model else 1
+        cases = {f"{case.suite}::{case.id}": case for suite in self._suites for case in suite.cases}
+        return {
+            nodeid: models * requests_of(case)
+            for nodeid, case in cases.items()
+            if nodeid in self._results.expected
+        }
 
     def _bless(self, run: Run, name: str) -> Run:
         """Write the run as a baseline; return it with the commit at which it was made."""

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.plugin import collection, elsewhere
 from pytest_kbrel.plugin.output_folder import spool_folder
@@ -16,6 +17,9 @@ from pytest_kbrel.records import Case, CaseResult, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import in_suite
+
+COUNTS_SUFFIX = ".counts"
+"""Ending of the file in which a worker counts its answers, beside that of its responses."""
 
 
 class CaseRunner(CaseAsker):
@@ -31,6 +35,8 @@ class CaseRunner(CaseAsker):
             or spool_folder(settings.output_path, settings.run) / spool,
             suites=lambda: suites_of(config, [item.nodeid for item in session.items], settings),
         )
+        if hasattr(config, "workerinput"):
+            self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
         self._turns = Turns(session, self.asked, lambda case: len(self.looks(case)), failing=settings.failing)
         let_threads_sleep()
         self._read = functools.cache(lambda: elsewhere.what_was_read(config, self._suites(), self._baseline))

@@ -44,7 +44,8 @@ class CachingModel:
     Failures are not stored, nor is an empty text of a server, since another try may bring more. Answers of a
     checkpoint that an older version stored without their probability are asked for again. ``requested``
     counts the requests, ``reused`` those that the store answered. With a ``journal`` responses are stored for
-    this run and one that goes on in its place. Without a store nothing is stored.
+    this run and one that goes on in its place. Without a store nothing is stored. ``on_answers`` is called
+    with the number of responses that have arrived, and with whether the model gave them or the store.
 
     If the store fails, ``on_trouble`` is called once and the model goes on without it; without ``on_trouble``
     the :class:`StoreError` is raised.
@@ -63,6 +64,7 @@ class CachingModel:
         self.requested = 0
         self.reused = 0
         self.meter = RateMeter()
+        self.on_answers: Callable[[int, bool], None] = _ignore
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
@@ -114,11 +116,14 @@ class CachingModel:
             if isinstance(answer, kind) and key not in outdated
         }
         self.requested += len(requests)
-        self.reused += sum(request in responses for request in requests)
+        reused = sum(request in responses for request in requests)
+        self.reused += reused
+        self.on_answers(reused, False)
         new = [request for request in dict.fromkeys(requests) if request not in responses]
         method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
+            self.on_answers(len(batch), True)
             if self.store is None:
                 continue
             valid = [
@@ -158,6 +163,10 @@ class CachingModel:
         if is_served and isinstance(answer, Generated) and not answer.text.strip():
             return False
         return not isinstance(check_probabilities(answer), Failed)
+
+
+def _ignore(count: int, asked: bool) -> None:
+    """Take no notice of responses."""
 
 
 def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import TokenizerCounter
@@ -87,6 +88,7 @@ HF = Backend(
     counter=TokenizerCounter,
     computes_here=True,
     gpus=lambda spec: 0 if spec.placement is None else None,
+    announcement=announce,
     gives_gradients=True,
     gives_top_tokens=True,
 )

@@ -33,7 +33,7 @@ from pytest_kbrel.models.hf.checks import (
 )
 from pytest_kbrel.models.hf.devices import check_device, check_placement, device_map_options
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec, dtype_of
 from pytest_kbrel.models.hf.stopping import greedy_settings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import Fingerprint, record
@@ -268,11 +268,8 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
 
 
 def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
-    if spec.dtype != "auto":
-        return getattr(torch, spec.dtype)
-    saved = getattr(config, "dtype", None)
-    # Half precision on a CPU is slow, and coarser than the differences a gate decides on.
-    return torch.float32 if device.type == "cpu" and saved in (torch.float16, "float16") else "auto"
+    name = dtype_of(spec, str(getattr(config, "dtype", "")).removeprefix("torch."), device.type)
+    return "auto" if name == "auto" else getattr(torch, name)
 
 
 def _max_length(config: Any) -> int | None:

@@ -99,6 +99,14 @@ class ModelSpec:
         return str(Path(self.path).expanduser() / self.subfolder) if self.is_local else self.path
 
 
+def dtype_of(spec: ModelSpec, saved: str, device: str) -> str:
+    """Return the number type in which a checkpoint is loaded, ``auto`` for that in which it was ``saved``."""
+    if spec.dtype != "auto":
+        return spec.dtype
+    # Half precision on a CPU is slow, and coarser than the differences a gate decides on.
+    return "float32" if device == "cpu" and saved == "float16" else "auto"
+
+
 def parse_spec(
     text: str,
     model_args: str = "",

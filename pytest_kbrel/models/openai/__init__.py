@@ -50,6 +50,7 @@ OPENAI = Backend(
     counter=_counter,
     embedder=_embedder,
     is_served=True,
+    announcement=lambda spec: f"asking {spec.text} at {spec.base_url}",
     unscorable=_unscorable,
     answer_probabilities=lambda spec: bool(spec.logprobs),
 )

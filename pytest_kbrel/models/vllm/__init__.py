@@ -11,6 +11,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL, flag, join_args, number, parse_backend_args, whole_or_auto
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.chat import CHAT_ARGS
+from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.hf.spec import ModelSpec, check_path, parse_spec
 from pytest_kbrel.models.token_counting import TokenizerCounter
@@ -163,5 +164,6 @@ VLLM = Backend(
     counter=lambda spec: TokenizerCounter(spec.checkpoint),
     computes_here=True,
     gpus=lambda spec: spec.tensor_parallel_size,
+    announcement=lambda spec: announce(dataclasses.replace(spec.checkpoint, text=spec.text)),
     gives_top_tokens=True,
 )

@@ -1,0 +1,148 @@
+"""Hooks that show the progress of a run: a status line in a terminal, a line a minute in a log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts, read_counts
+from pytest_kbrel.plugin.fixtures import runner_key
+from pytest_kbrel.plugin.progress import Progress, duration
+from pytest_kbrel.plugin.status_line import Mode, StatusLine
+from pytest_kbrel.plugin.worker import COUNTS_SUFFIX
+from pytest_kbrel.printing import printable
+
+# Seconds between two looks at the counts.
+_TICK = 0.5
+
+
+class ProgressReporter:
+    """pytest plugin that shows what is asked, how fast, and how long it takes, from a thread of its own."""
+
+    def __init__(
+        self, config: pytest.Config, folder: Path, expected: Callable[[], Mapping[str, int]], loading: str
+    ) -> None:
+        """``folder`` is where workers count their answers.
+
+        ``expected`` returns how many requests each case has at most, empty as long as nobody knows.
+        ``loading`` says what is loaded before the first request.
+        """
+        self._config = config
+        self._folder = folder
+        self._expected = expected
+        self._loading = loading
+        self._progress = Progress()
+        self._line: StatusLine | None = None
+        self._terminal: pytest.TerminalReporter | None = None
+        self._descriptor = -1
+        self._lock = threading.RLock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def counts(self) -> Sequence[AnswerCounts]:
+        """Return the counts of this process, or of all workers."""
+        if (runner := self._config.stash.get(runner_key, None)) is not None:
+            return [runner.pool.counts]
+        with contextlib.suppress(OSError):
+            paths = sorted(path for path in self._folder.iterdir() if path.suffix == COUNTS_SUFFIX)
+            return [counts for counts in map(read_counts, paths) if counts is not None]
+        return []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Show the progress while the items run."""
+        self._start()
+        try:
+            return (yield)
+        finally:
+            self._stop()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, None, None]:
+        """Remove the line before pytest prints."""
+        with self._printing():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+        """Remove the line before pytest prints, and note which cases have ended."""
+        if report.when == "teardown":
+            self._progress.end(report.nodeid)
+        with self._printing():
+            return (yield)
+
+    def pytest_enter_pdb(self) -> None:
+        """Leave the terminal to the debugger for the rest of the session."""
+        self._stop()
+
+    def _start(self) -> None:
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if terminal is None or (mode := _mode(self._config, terminal)) is None:
+            return
+        try:
+            # During a test pytest sends what is written to the terminal elsewhere.
+            self._descriptor = os.dup(terminal._tw._file.fileno())
+        except (OSError, ValueError, AttributeError):
+            return
+        self._line = StatusLine(
+            mode, self._write, lambda: int(terminal._tw.width_of_current_line), started=time.monotonic()
+        )
+        self._terminal = terminal
+        self._thread = threading.Thread(target=self._tick, name="kbrel-progress", daemon=True)
+        self._thread.start()
+
+    def _stop(self) -> None:
+        if self._thread is None:
+            return
+        self._over.set()
+        self._thread.join()
+        self._thread = None
+        with self._printing():
+            self._line = None
+        os.close(self._descriptor)
+
+    @contextlib.contextmanager
+    def _printing(self) -> Generator[None, None, None]:
+        with self._lock:
+            if self._line is not None:
+                self._line.hide()
+            yield
+            if self._line is not None:
+                # What pytest holds back would come after the line, or into the output of a test.
+                assert self._terminal is not None
+                self._terminal.flush()
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._descriptor, text.encode(errors="replace"))
+
+    def _tick(self) -> None:
+        started, requests = time.monotonic(), dict[str, int]()
+        while not self._over.wait(_TICK):
+            if not requests and (requests := dict(self._expected())):
+                self._progress.expect(requests)
+            now = time.monotonic()
+            counts = self.counts()
+            text = self._progress.text(counts, now)
+            if not any(one.current for one in counts) and self._loading:
+                text = f"{self._loading}  {duration(now - started)}"
+            with self._lock:
+                if self._line is None or self._terminal is None:
+                    return
+                width = shutil.get_terminal_size().columns
+                if self._line.show(printable(text), width=width, now=now):
+                    # pytest begins the next row with the name of the file.
+                    self._terminal.currentfspath = None
+
+
+def _mode(config: pytest.Config, terminal: pytest.TerminalReporter) -> Mode | None:
+    if terminal.isatty and os.environ.get("TERM", "") != "dumb" and config.option.capture != "no":
+        return "line"
+    return None if config.option.verbose < 0 else "log"
