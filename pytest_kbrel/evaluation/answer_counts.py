@@ -54,6 +54,7 @@ class AnswerCounts:
         part = self._path.with_name(self._path.name + ".new")
         state = {"case": self.current, "answered": self.answered, "asked": self.asked}
         with contextlib.suppress(OSError):
+            part.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(json.dumps(state))
             os.replace(part, self._path)
 
