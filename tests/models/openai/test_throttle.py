@@ -141,9 +141,11 @@ def test_a_rate_of_a_minute_costs_few_refusals_and_no_answer():
     assert 300 <= server.times[-1] < 400
 
 
-def test_a_request_that_is_always_refused_fails_alone_behind_the_others():
+@pytest.mark.parametrize("threads", [2, 8])
+def test_a_request_that_is_always_refused_fails_alone_behind_the_others(threads):
     server = Server()
-    results = simulated(asked(Throttle(8, 5), server, 50, fails={3: [refusal(retry_after="1")] * 99}))
+    fails = {3: [refusal(retry_after="1")] * 99}
+    results = simulated(asked(Throttle(8, 5), server, 50, threads, fails))
     assert isinstance(results.pop(3), openai.APIStatusError)
     assert results == ["answer"] * 49
     # Twice among others, twice alone behind them, and then until there were five rounds without an answer.
@@ -157,6 +159,16 @@ def test_where_everything_is_refused_each_further_request_has_one_try():
     assert all(isinstance(result, openai.APIStatusError) for result in results)
     assert server.refused == 5 + 19
     assert server.times[-1] < 60
+
+
+def test_a_request_that_is_refused_beside_others_is_never_given_up():
+    server = Server(most=4, seconds=100.0)
+    assert simulated(asked(Throttle(8, 1), server, 8)) == ["answer"] * 8
+
+
+def test_a_rate_of_one_a_minute_that_is_not_told_costs_no_answer():
+    server = Server(most=1, takes=0.0, tells=False)
+    assert simulated(asked(Throttle(8, 8), server, 20, threads=3)) == ["answer"] * 20
 
 
 def test_an_answer_gives_all_tries_back():
