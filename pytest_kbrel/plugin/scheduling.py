@@ -108,13 +108,24 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         while self._units and self._may_have(node, self._units[0]):
             number = self._units.pop(0)
             self._send(node, number, self._dealing.filler_behind(number))
-        if not self._units and self.pending:
-            super().check_schedule(node, duration)
+        if not self._units:
+            self._send_ordinary(node)
         pending = self.node2pending[node]
         if not self._outstanding:
             node.shutdown()
         elif len(self._real(node)) == 1 and not self._dealing.is_filler(pending[-1]):
             self._send(node, self._dealing.filler_behind(pending[-1]))
+
+    def _send_ordinary(self, node: Any) -> None:
+        """Send a worker ordinary tests, if it has no second one: several, as long as there are many."""
+        ahead = len(self._real(node))
+        if ahead < 2 and self.pending:
+            assert self.maxschedchunk is not None
+            count = max(2, len(self.pending) // len(self.nodes) // 2) - ahead
+            count = min(count, max(2 - ahead, self.maxschedchunk))
+            numbers = self.pending[:count]
+            del self.pending[:count]
+            self._send(node, *numbers)
 
     def remove_node(self, node: Any) -> str | None:
         """Remove a worker; return the item at which it crashed, ``None`` where that is run again."""

@@ -204,11 +204,11 @@ def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, c
     pytester.makeconftest(NOTED)
     pytester.makepyfile(test_plain=PLAIN)
     result = pytester.runpytest_subprocess(MODEL, "-n2")
-    assert outcomes(result) == {"passed": 10, "failed": 1}
+    assert outcomes(result) == {"passed": 8, "failed": 1}
     assert cases()[ITEM]["verdict"] == "pass"
     assert list(parts(pytester)) == [ITEM]
-    # Once for each worker: what follows a test is another one of its module.
-    assert len((pytester.path / "costly").read_text()) <= 2
+    # Once for each worker, and once more where the item came in between.
+    assert len((pytester.path / "costly").read_text()) <= 4
     (pytester.path / "parts").unlink()
     assert pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret != 0
     assert parts(pytester) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,6 +204,21 @@ def test_a_crashed_worker_costs_no_more_than_its_item(sizes, others, workers, dr
     assert sorted([*map(dealing.items.__getitem__, ran), *session.crashed]) == sorted(dealing.items)
     # At a part nothing is lost, and a filler is nothing.
     assert len(session.crashed) <= 1
+
+
+@given(st.randoms())
+def test_ordinary_tests_follow_each_other(draw):
+    # With a filler between two, the fixtures of their module would be set up anew.
+    dealing = dealt({"a": 400}, *(f"test_a.py::test_{number}" for number in range(20)))
+    session = Session(dealing)
+    session.finish(draw)
+    between = 0
+    for worker in session.workers:
+        ran = [number if number < 20 else -1 for number in worker.ran]
+        plain = [position for position, number in enumerate(ran) if number >= 0]
+        between += sum(after > before + 1 for before, after in itertools.pairwise(plain))
+    # The item may come to a worker in the midst of them, and both may have waited for it.
+    assert between <= 2
 
 
 def running(session: Session, worker: Worker) -> int:
