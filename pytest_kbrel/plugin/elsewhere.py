@@ -25,7 +25,6 @@ from pytest_kbrel.evaluation.model_pool import run_lock
 from pytest_kbrel.plugin.options import ELSEWHERE, FLAGS
 from pytest_kbrel.records import Suite
 from pytest_kbrel.serialization import dumps_compact
-from pytest_kbrel.session.run_builder import suite_digest
 from pytest_kbrel.settings import Settings
 
 # The attribute of a report with the responses of its item.
@@ -161,6 +160,9 @@ class Copies:
 
 
 def _digests(suites: Sequence[Suite], baseline: Baseline | None) -> dict[str, str]:
+    # A worker needs nothing else of what builds a run.
+    from pytest_kbrel.session.run_builder import suite_digest
+
     digests = {suite.path: suite_digest(suite) for suite in suites}
     if baseline is not None:
         of = [baseline.created, baseline.commit, baseline.model, baseline.settings]
