@@ -9,6 +9,7 @@ import subprocess
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.ci.conftest import ROOT
 
@@ -171,6 +172,46 @@ def test_shards_are_joined_decided_and_commented_on(run, project):
     missing = run("gate.sh", KBREL_FROM_RUN="kbrel-shards", KBREL_BASELINE="prod")
     assert missing.returncode == 4
     assert "no report" in run("comment.sh").stdout
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
+    """Run each shell step with the variables that the action gives it, as a runner does."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    inputs = {name: of["default"] for name, of in action["inputs"].items()}
+    inputs |= {"model": KNOWS, "install": "none", "name": "kbrel", "args": "--kb-baseline-update=prod\n-q"}
+    github = {
+        **{"action_path": str(ROOT), "repository": "o/r", "run_id": "1", "server_url": "https://ci.example"},
+        "event.pull_request.head.sha || github.sha": "a" * 40,
+    }
+    values = {f"inputs.{name}": value for name, value in inputs.items()}
+    values |= {f"github.{name}": value for name, value in github.items()}
+    files = {name: tmp_path / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    status = {}
+    for step in action["runs"]["steps"]:
+        if "run" not in step or step["name"] == "Post the comment":
+            continue
+        variables = {
+            name: re.sub(r"\${{ (.*?) }}", lambda match: values[match[1]], str(value))
+            for name, value in step["env"].items()
+        }
+        variables |= {name: str(path) for name, path in files.items()} | {"GITHUB_ACTION_PATH": str(ROOT)}
+        status[step["name"]] = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+            cwd=project,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+        ).returncode
+    assert status == dict.fromkeys(["Install", "Key of the cache", "Gate", "Summary", "Comment"], 0)
+    assert re.fullmatch(r"model=\w{16}\nsuites=\w{16}\n", files["GITHUB_OUTPUT"].read_text())
+    assert files["GITHUB_STEP_SUMMARY"].read_text().startswith("## Knowledge gates: ")
+    written = (project / "kbrel-report/comment.md").read_text(encoding="utf-8")
+    assert written.startswith(f"{MARKER}\n## Knowledge gates: ")
+    assert "Commit `aaaaaaaaaaaa`." in written
+    assert "[the run](https://ci.example/o/r/actions/runs/1)" in written
+    assert (project / "kbrel-report/junit.xml").is_file()
+    assert (project / "baselines/prod/baseline.json").is_file()
 
 
 @pytest.mark.slow
