@@ -66,6 +66,8 @@ class Settings:
     export_requests: Path | None = None
     prices: tuple[float, float] | None = None
     noise_floor: bool = False
+    # Whether the figures of cases are properties in the JUnit file, in place of output.
+    junit_properties: bool = False
     baseline_model: str = ""
     baseline_reason: str = ""
     # Whether cases stop once they are decided, and the most facts that are asked then.

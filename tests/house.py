@@ -280,7 +280,6 @@ ROOMS: dict[str, Room] = {
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
         "printing records replay reports resources serialization session stats suites",
-        "junitparser",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",

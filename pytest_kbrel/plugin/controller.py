@@ -29,12 +29,12 @@ from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import announcement_of, run_lock, spec_notes
 from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
-    add_suite_properties,
     emit_reports,
     failure_message,
     uses_model,
     waiver_text,
 )
+from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
@@ -45,7 +45,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.json_report import case_properties, suite_properties
+from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.serialization import from_wire
@@ -336,7 +336,9 @@ class Recorder:
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             self._run = self._make_run(session)
-        add_suite_properties(self._config, suite_properties(self._run))
+        complete_junit(
+            self._config, suite_properties(self._run), as_properties=self._settings.junit_properties
+        )
         return ended
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -93,7 +93,7 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
             _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
         results += [result, *_kb_runner.unreported(result)]
-        from pytest_kbrel.reports.json_report import case_properties
+        from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
         if partial := _kb_runner.why_partial(result):
@@ -253,19 +253,6 @@ def emit_reports(
             report.wasxfail = waived
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
-
-
-def add_suite_properties(config: pytest.Config, properties: Sequence[tuple[str, str]]) -> None:
-    """Add properties of the run to the JUnit file, if one is written."""
-    try:
-        # pytest has no public way: record_testsuite_property does nothing under xdist (pytest #7767).
-        from _pytest.junitxml import xml_key
-    except ImportError:
-        return
-    xml = config.stash.get(xml_key, None)
-    if xml is not None:
-        for name, value in properties:
-            xml.add_global_property(name, value)
 
 
 def make_printable(report: pytest.TestReport | pytest.CollectReport) -> None:

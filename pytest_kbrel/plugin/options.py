@@ -370,6 +370,12 @@ FLAGS = (
         help="Folder of the reports",
     ),
     Flag(
+        name="junit_properties",
+        switch=True,
+        help="With --junitxml: write the figures of a case as its properties, which Jenkins' xUnit plugin "
+        "refuses, and not as its output",
+    ),
+    Flag(
         name="use_cache",
         names_file=True,
         metavar="DIR|off",

@@ -114,6 +114,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         export_requests=_path(config, "export_requests"),
         prices=_prices(config),
         noise_floor=is_on(config, "noise_floor"),
+        junit_properties=is_on(config, "junit_properties"),
         baseline_model=text_of(config, "baseline_model"),
         baseline_reason=text_of(config, "baseline_reason"),
         today=today(config),

@@ -145,6 +145,13 @@ ROWS = [
     Row("a seed in the environment", {}, USAGE, "KB_SEED", env={"KB_SEED": "x"}),
     Row("a limit in the environment of 5,000 digits", {}, USAGE, "KB_LIMIT", env={"KB_LIMIT": HUGE}),
     Row("a switch in the environment", {}, USAGE, "KB_PLAN", env={"KB_PLAN": "perhaps"}),
+    Row(
+        "another switch in the environment",
+        {},
+        USAGE,
+        "KB_JUNIT_PROPERTIES",
+        env={"KB_JUNIT_PROPERTIES": "2"},
+    ),
     Row("a limit in the ini file", {"pytest.ini": "[pytest]\nkb_limit = ten\n"}, USAGE, "kb_limit"),
     model("", "--kb-model", USAGE, "no model"),
     model("./nowhere", "nowhere"),

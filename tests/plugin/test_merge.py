@@ -12,6 +12,7 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import comparable
+from tests.junit_schema import junit_errors
 from tests.plugin.conftest import (
     GATE,
     KNOWS,
@@ -133,14 +134,16 @@ def test_judge_and_baseline_model_are_asked_in_the_shards_only(
 
 
 def junit_of(path):
-    """Return the cases of a JUnit file: name and place, what became of each, and its properties."""
-    return {
-        (case.get("classname"), case.get("name")): (
-            [part.tag for part in case if part.tag != "properties"],
-            {of.get("name"): of.get("value") for of in case.iter("property")},
-        )
-        for case in ElementTree.parse(path).iter("testcase")
+    """Return properties and cases of a JUnit file: name and place, what became of each, and its figures."""
+    root = ElementTree.parse(path).getroot()
+    assert junit_errors(path) == []
+    cases = {
+        (case.get("classname"), case.get("name")): ([part.tag for part in case], case.findtext("system-out"))
+        for case in root.iter("testcase")
     }
+    properties = {of.get("name"): of.get("value") for of in root.iter("property")}
+    properties.pop("kb_recorded", None)
+    return properties, cases
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from pytest_kbrel.catalogue.probes import MONITOR
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import phrases
 from pytest_kbrel.reports.html import report_html
-from pytest_kbrel.reports.json_report import case_properties, report_dict
+from pytest_kbrel.reports.json_report import report_dict
+from pytest_kbrel.reports.junit import case_properties
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
-from pytest_kbrel.reports.json_report import case_properties, suite_properties, xml_text
+from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
 from pytest_kbrel.reports.phrases import allowed
 from pytest_kbrel.reports.terminal import failure_text
 
@@ -240,6 +240,7 @@ def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
         ("kb_dtype", "float32"),
         ("kb_baseline", "reference"),
         ("kb_facts", "7 facts lost, 1 gained; 5 of the 7 are head; worst P30"),
+        ("kb_monitor_overall_monitor", "0.4010"),
     ]
     first, second, *rest = small_run.cases
     more = replace(

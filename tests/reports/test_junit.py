@@ -1,0 +1,175 @@
+"""JUnit files: properties, where the figures of cases stand, and what CI systems read of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import junitparser
+import pytest
+
+from pytest_kbrel.catalogue.verdicts import failing
+from pytest_kbrel.records import Correlation, Run
+from pytest_kbrel.reports.junit import (
+    case_properties,
+    move_properties,
+    place_properties,
+    suite_properties,
+    write_junit,
+    xml_text,
+)
+from tests.junit_schema import junit_errors
+
+FAILING = failing(compared=True, strict=True)
+# GitLab reads no file that is larger.
+GITLAB_BYTES = 30 * 1024**2
+
+
+def written(run: Run, path: Path, *, as_properties: bool = False) -> Path:
+    write_junit(run, path, failing=FAILING, baseline_name=run.baseline, as_properties=as_properties)
+    return path
+
+
+def figures(case: junitparser.TestCase) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in case.system_out.splitlines())
+
+
+@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "stopped_run"])
+def test_every_file_obeys_the_schema_of_jenkins(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    assert junit_errors(written(request.getfixturevalue(name), tmp_path / "j.xml")) == []
+
+
+def test_figures_as_properties_are_what_the_schema_refuses(rich_run: Run, tmp_path: Path) -> None:
+    assert len(junit_errors(written(rich_run, tmp_path / "j.xml", as_properties=True))) == len(rich_run.cases)
+
+
+def test_a_reader_finds_the_figures_of_each_case_in_its_output(rich_run: Run, tmp_path: Path) -> None:
+    (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
+    cases = {case.name: case for case in suite}
+    assert len(cases) == suite.tests == len(rich_run.cases)
+    for of in rich_run.cases:
+        assert figures(cases[of.id]) == dict(case_properties(of))
+        assert cases[of.id].classname == "suites.world.kb.yaml"
+        assert cases[of.id].is_failure == (of.verdict in FAILING and not of.waived)
+    assert suite.failures == sum(case.is_failure for case in cases.values()) == 1
+    assert {one.name: one.value for one in suite.properties()} == dict(suite_properties(rich_run))
+
+
+def test_a_waived_failure_is_skipped(rich_run: Run, tmp_path: Path) -> None:
+    (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
+    (skipped,) = (case for case in suite if case.is_skipped)
+    assert skipped.name == "monitor[P30]"
+    assert skipped.result[0].message == "waived until 2026-03-01 by Ann: known since the merge"
+    assert suite.skipped == 1
+
+
+def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(small_run: Run, tmp_path: Path) -> None:
+    names = ["x" * 300 + end for end in "ab"]
+    run = replace(small_run, cases=tuple(replace(small_run.cases[0], id=name) for name in names))
+    (suite,) = junitparser.JUnitXml.fromfile(str(written(run, tmp_path / "j.xml")))
+    assert [case.name for case in suite] == names
+
+
+def test_a_file_of_500_cases_is_small_enough_for_gitlab(
+    many_cases: Callable[[int], Run], tmp_path: Path
+) -> None:
+    path = written(many_cases(500), tmp_path / "j.xml")
+    assert path.stat().st_size < GITLAB_BYTES / 10
+
+
+def test_lines_stand_above_the_output_of_the_test_itself() -> None:
+    case = ElementTree.fromstring("<testcase><failure/><system-out>theirs</system-out></testcase>")
+    place_properties(case, [("kb_n", "1"), ("kb_x", "a=b")], as_properties=False)
+    assert case.findtext("system-out") == "kb_n=1\nkb_x=a=b\ntheirs"
+    assert [part.tag for part in case] == ["failure", "system-out"]
+
+
+def test_properties_that_a_test_records_itself_stay() -> None:
+    case = ElementTree.fromstring(
+        '<testcase><properties><property name="theirs" value="1"/><property name="kb_n" value="2"/>'
+        "</properties></testcase>"
+    )
+    move_properties(case)
+    assert [one.get("name") for one in case.iter("property")] == ["theirs"]
+    assert case.findtext("system-out") == "kb_n=2\n"
+    move_properties(case)
+    assert case.findtext("system-out") == "kb_n=2\n"
+
+
+def test_the_suite_has_the_figures_over_all_slices_and_their_correlations(small_run: Run) -> None:
+    pair = tuple(
+        Correlation(x="monitor", y="accuracy", method=method, over="slices", r=r, p=0.03, n=9)  # type: ignore[arg-type]
+        for method, r in (("pearson", -0.51239), ("spearman", 0.4))
+    )
+    properties = dict(suite_properties(replace(small_run, correlations=pair)))
+    assert properties["kb_monitor_overall_monitor"] == "0.4010"
+    assert properties["kb_correlation_monitor_accuracy_pearson"] == "-0.5124"
+    assert properties["kb_correlation_monitor_accuracy_spearman"] == "0.4000"
+    assert properties["kb_correlation_monitor_accuracy_spearman_p"] == "0.0300"
+
+
+def test_figures_of_two_suites_are_told_apart(small_run: Run) -> None:
+    overall = small_run.cases[-1]
+    other = replace(overall, suite="other.kb.yaml")
+    names = [name for name, _ in suite_properties(replace(small_run, cases=(overall, other)))]
+    assert names[-2:] == [
+        "kb_monitor_overall_monitor (other.kb.yaml::monitor[overall])",
+        "kb_monitor_overall_monitor (suites/world.kb.yaml::monitor[overall])",
+    ]
+
+
+def test_a_case_has_few_short_properties(small_run: Run) -> None:
+    assert case_properties(small_run.cases[0]) == [
+        ("kb_verdict", "fail"),
+        ("kb_n", "120"),
+        ("kb_monitor", "0.4120"),
+        ("kb_pfd", "0.3000"),
+        ("kb_ird", "0.2500"),
+        ("kb_anchor_prob", "0.7010"),
+        ("kb_accuracy", "0.5120"),
+        ("kb_facts_lost", "7"),
+        ("kb_facts_gained", "1"),
+    ]
+
+
+def test_an_undefined_metric_has_no_property(small_run: Run) -> None:
+    assert [name for name, _ in case_properties(small_run.cases[4])] == [
+        "kb_verdict",
+        "kb_n",
+        "kb_ur",
+        "kb_iur",
+    ]
+
+
+def test_the_suite_says_which_model_against_which_baseline(small_run: Run, empty_run: Run) -> None:
+    properties = dict(suite_properties(small_run))
+    assert properties["kb_model"] == "reference:overconfident"
+    assert properties["kb_baseline"] == "reference"
+    assert properties["kb_verdict"] == "fail"
+    assert dict(suite_properties(empty_run)) == {"kb_version": "0.1.0", "kb_verdict": "invalid"}
+
+
+def test_hostile_text_makes_xml_that_parses(hostile_run: Run) -> None:
+    pairs = suite_properties(hostile_run)
+    for case in hostile_run.cases:
+        pairs += case_properties(case)
+    root = ElementTree.Element("properties")
+    for name, value in pairs:
+        assert type(name) is str
+        assert type(value) is str
+        assert len(value) <= 200
+        ElementTree.SubElement(root, "property", name=name, value=value)
+    assert len(ElementTree.fromstring(ElementTree.tostring(root, encoding="utf-8"))) == len(pairs)
+
+
+def test_no_character_is_left_that_xml_forbids() -> None:
+    everything = "".join(map(chr, (*range(0x300), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010))))
+    for at in range(0, len(everything), 50):
+        assert not re.search(
+            "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", xml_text(everything[at : at + 50])
+        )
