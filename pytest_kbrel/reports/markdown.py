@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
 from pytest_kbrel.reports.formatting import (
     answer_text,
     bound,
@@ -23,8 +26,9 @@ from pytest_kbrel.reports.phrases import attribution_lines
 
 SHOWN_FACTS = 10
 _LONGEST = 160
-# GitHub refuses step summaries above 1 MiB as a whole.
-_LARGEST = 900_000
+# GitHub takes comments of up to 65,536 characters, and this text is posted as one.
+LARGEST = 64_000
+_WHERE = " in report.json"
 
 _ACTIVE = re.compile(r"[\\`*_\[\]|~$]|(?<=:)//|(?<=www)\.|^(?:[#>+-]|\d+[.)])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
@@ -40,18 +44,34 @@ def markdown_text(text: str, limit: int = _LONGEST) -> str:
 
 
 def summary_markdown(run: Run) -> str:
-    """Return the summary of ``run``: verdict, table of cases, lost and gained facts, problems."""
-    head = "\n".join([*_headline(run), *_table(run)])
-    tail = "\n".join([*_correlations(run), *_problems(run)])
-    blocks: list[str] = []
-    room = _LARGEST - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
-    for block in _case_blocks(run):
-        room -= len(block.encode("utf-8", "replace"))
-        if room < 0:
-            blocks.append("More cases are in report.html.\n")
-            break
-        blocks.append(block)
-    return "\n".join([head, *blocks, tail]).rstrip() + "\n"
+    """Return the summary of ``run``: verdict, table of cases, lost and gained facts, problems.
+
+    It has at most :data:`LARGEST` characters. Where that is not enough, the changed facts of some cases are
+    left out first, then rows of tables and lists, which are counted.
+    """
+    whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
+    head, table, *rest = _parts(run)
+    detailed = len(whole)
+    while True:
+        blocks = Part(2, rows=[*whole[:detailed], *brief[detailed:]], noun="case", where=_WHERE, share=0.4)
+        parts = [part for part in (head, table, blocks, *rest) if part.rows or part is head]
+        if not detailed or total_size(parts) <= LARGEST:
+            return bounded_text(parts, LARGEST)
+        # Of so many cases, the worst, the changed facts are shown.
+        detailed //= 2
+
+
+def _parts(run: Run) -> Iterator[Part]:
+    """Yield all parts but the blocks of the cases, which stand behind the table."""
+    heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
+    titles = "### Correlations over slices\n", "### Problems\n"
+    parts = (
+        Part(0, "\n".join(_headline(run)), [*_notes(run)], noun="note", share=0.1),
+        Part(3, heading, [*_table(run)], noun="case", share=0.3),
+        Part(4, titles[0], [*_correlations(run)], noun="pair", share=0.05),
+        Part(1, titles[1], [*_problems(run)], noun="problem", share=0.1),
+    )
+    yield from (replace(part, end="", where=_WHERE) for part in parts)
 
 
 def _headline(run: Run) -> Iterator[str]:
@@ -65,28 +85,27 @@ def _headline(run: Run) -> Iterator[str]:
         yield from (f"**{markdown_text(sentence)}.**", "")
     if sentence := view.not_excluded(run):
         yield from (f"{markdown_text(sentence)}.", "")
+
+
+def _notes(run: Run) -> Iterator[str]:
     notes = list(phrases.run_notes(run))
     # Without a baseline nobody expects gates to be judged.
     if run.baseline and (gates := view.unjudged_count(run)):
         notes.append(f"nothing published to compare with: {count(gates, 'gate')} not judged")
-    if notes:
-        yield from (*(f"- {markdown_text(note, 600)}" for note in notes), "")
+    yield from (f"- {markdown_text(note, 600)}" for note in notes)
 
 
 def _table(run: Run) -> Iterator[str]:
-    if not run.cases:
-        return
     names = view.names(run)
-    yield from ("| verdict | case | n | metrics |", "|---|---|--:|---|")
     cases = (*view.aggregates(run), *view.slices(run))
-    for case in sorted(cases, key=lambda case: case.verdict == "not run"):
+    # What failed first, and what was not run last, since nothing is known of it.
+    for case in sorted(cases, key=lambda case: (case.verdict == "not run", SEVERITY.index(case.verdict))):
         words = phrases.verdict_words(case, run)
         word = words if case.verdict == "pass" else f"**{words}**"
         values = [view.metric(case, name) for name in view.key_metrics(case)]
         shown = (_figure(value) + _controls(case, value.name) for value in values if value is not None)
         figures = "<br>".join(shown)
         yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
-    yield ""
 
 
 def _figure(value: MetricValue) -> str:
@@ -100,18 +119,18 @@ def _controls(case: CaseResult, name: str) -> str:
     return f" (controls: {', '.join(kinds)})" if kinds else ""
 
 
-def _case_blocks(run: Run) -> Iterator[str]:
+def _case_blocks(run: Run, facts: int) -> Iterator[str]:
     names = view.names(run)
     passed = [case for case in view.ordered(run) if case.verdict == "pass"]
     for case in (*view.not_passed(run), *passed):
         # All that were not run have one and the same reason: it stands among the problems.
-        lines = list(_case(case, run)) if case.verdict != "not run" else []
+        lines = list(_case(case, run, facts)) if case.verdict != "not run" else []
         if lines:
             word = phrases.verdict_words(case, run)
             yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {word}", "", *lines])
 
 
-def _case(case: CaseResult, run: Run) -> Iterator[str]:
+def _case(case: CaseResult, run: Run, facts: int) -> Iterator[str]:
     lines = []
     for gate in case.gates:
         if gate.verdict == "pass":
@@ -129,19 +148,23 @@ def _case(case: CaseResult, run: Run) -> Iterator[str]:
         lines.append(f"- compared without {unmatched}")
     if lines:
         yield from (*lines, "")
-    yield from _changes(case.lost, "lost")
-    yield from _changes(case.gained, "gained")
+    yield from _changes(case.lost, "lost", facts)
+    yield from _changes(case.gained, "gained", facts)
     moved = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
     if moved:
         yield from ("What moved the answers about the worst facts:", "", *moved, "")
 
 
-def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
+def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str]:
+    """Yield a table of the first changed facts, folded; with no ``facts`` only how many there are."""
     if not changes:
         return
-    first = f" (the first {SHOWN_FACTS})" if len(changes) > SHOWN_FACTS else ""
-    yield from (f"{count(len(changes), 'fact')} {what}{first}:", "")
-    shown = changes[:SHOWN_FACTS]
+    shown = changes[:facts]
+    if not shown:
+        yield from (f"{count(len(changes), 'fact')} {what}.", "")
+        return
+    first = f" (the first {len(shown)})" if len(changes) > len(shown) else ""
+    yield from (f"<details><summary>{count(len(changes), 'fact')} {what}{first}</summary>", "")
     columns = {
         "question": [change.question for change in shown],
         "expected": [expected_text(change.expected, _LONGEST) for change in shown],
@@ -156,26 +179,19 @@ def _changes(changes: tuple[Change, ...], what: str) -> Iterator[str]:
     yield "|" + "---|" * len(columns)
     for row in zip(*columns.values(), strict=True):
         yield "| " + " | ".join(map(markdown_text, row)) + " |"
-    yield ""
+    yield from ("", "</details>", "")
 
 
 def _correlations(run: Run) -> Iterator[str]:
-    pairs = view.correlation_pairs(run)
-    if not pairs:
-        return
-    yield from ("### Correlations over slices", "")
-    for pearson, spearman in pairs:
+    for pearson, spearman in view.correlation_pairs(run):
         figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
         rows = [
             f"{word} {number(one.r)} ({markdown_text(p_value(one.p))})"
             for word, one in (("Pearson", pearson), ("Spearman", spearman))
         ]
         yield f"- {figures}: {', '.join(rows)}, n = {pearson.n}"
-    yield ""
 
 
 def _problems(run: Run) -> Iterator[str]:
     problems = (phrases.partial_note(run), phrases.not_run_note(run), *sorted(run.problems))
-    if any(problems):
-        yield from ("### Problems", "")
-        yield from (f"- {markdown_text(problem, 600)}" for problem in problems if problem)
+    yield from (f"- {markdown_text(problem, 600)}" for problem in problems if problem)

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_kbrel.records import Run
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
+from tests.reports.conftest import many, small
 
 
 @pytest.mark.parametrize(
@@ -61,19 +66,69 @@ def test_the_summary_names_the_judge(small_run: Run) -> None:
     assert ", judged by openai/judge: " in text
 
 
-def test_at_most_ten_facts_a_case_are_listed(big_run: Run) -> None:
-    text = summary_markdown(big_run)
-    assert text.count("60 facts lost (the first 10):") == 100
-    assert text.count("| Africa |") == 100 * 11
+def test_at_most_ten_facts_a_case_are_listed(many_cases: Callable[[int], Run]) -> None:
+    text = summary_markdown(many_cases(10))
+    assert text.count("60 facts lost (the first 10)</summary>") == 10
+    assert text.count("| Africa |") == 10 * 11
+    assert text.count("<details>") == text.count("\n\n</details>\n") == 20
 
 
+def test_the_worst_cases_keep_their_facts_where_not_all_fit(many_cases: Callable[[int], Run]) -> None:
+    text = summary_markdown(many_cases(60))
+    assert text.count("\n### ") == 60
+    listed = text.count("60 facts lost (the first 10)</summary>")
+    assert 0 < listed < 60
+    assert text.index("60 facts lost.") > text.rindex("</details>")
+    assert "in report.json" not in text
+
+
+# Whatever the parts, the text is a comment that GitHub takes.
+COMMENT = 65_536
+
+
+@given(
+    count=st.sampled_from((1, 30, 200, 500)),
+    letters=st.sampled_from(("a", "<&@", "é|*", "\U0001f600")),
+    length=st.integers(0, 700),
+    failed=st.integers(0, 500),
+    problems=st.integers(0, 200),
+)
+@settings(max_examples=12)
 @pytest.mark.slow
-def test_the_summary_stays_within_what_a_ci_page_takes(hostile_run: Run) -> None:
-    many = tuple(replace(case, id=f"{case.id}{at}") for at in range(80) for case in hostile_run.cases)
-    text = summary_markdown(replace(hostile_run, cases=many))
-    assert len(text.encode("utf-8")) < 1_000_000
-    assert "More cases are in report.html." in text
-    assert "### Problems" in text
+def test_the_summary_is_never_too_long_for_a_comment(
+    count: int, letters: str, length: int, failed: int, problems: int
+) -> None:
+    check_summary(count, letters, length, failed, problems)
+
+
+def test_the_summary_of_500_cases_is_not_too_long_for_a_comment() -> None:
+    check_summary(500, "<&@", 300, 250, 100)
+
+
+def check_summary(count: int, letters: str, length: int, failed: int, problems: int) -> None:
+    said = letters * (length // len(letters))
+    worst, passed = replace(many(1).cases[0], waiver=None), small().cases[1]
+    cases = tuple(
+        replace(
+            worst if at < failed else passed,
+            id=f"monitor[P{at:03}]",
+            lost=tuple(replace(change, question=said) for change in worst.lost),
+            errors=(said,) * (at % 12),
+        )
+        for at in range(count)
+    )
+    run = replace(many(1), cases=cases, problems=tuple(f"{at} {said}" for at in range(problems)))
+    text = summary_markdown(run)
+    assert len(text) < COMMENT
+    assert text.startswith("## Knowledge gates: ")
+    assert ("### Problems" in text) == bool(problems)
+    lines = text.split("\n")
+    rows = [line for line in lines if re.match(r"\| \**(fail|pass)", line)]
+    assert rows == sorted(rows, key=lambda row: "fail" not in row)
+    left_out = re.findall(r"and (\d+) more cases? in report\.json", text)
+    blocks = sum(line.startswith("### monitor") for line in lines)
+    assert len(rows) + blocks + sum(map(int, left_out)) == count + count
+    assert text.count("<details>") == text.count("</details>")
 
 
 def test_problems_are_named(hostile_run: Run, small_run: Run, empty_run: Run) -> None:

@@ -120,11 +120,13 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
         "- responses: 3 of 9 empty (at most 50 %)",
         "- compared without 1 fact not in the baseline",
         "",
-        "1 fact lost:",
+        "<details><summary>1 fact lost</summary>",
         "",
         "| question | expected | old answer | new answer | anchor | from |",
         "|---|---|---|---|---|---|",
         r"| On which continent is country 1? | Asia | Asia | Africa | 0\.950 → 0.850 (-0.100) | P30, head |",
+        "",
+        "</details>",
         "",
         "### Problems",
         "",
@@ -161,7 +163,7 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: 
         lines = lines_of(run)
         at = lines.index(head)
         assert lines[at + 1] == "|" + "---|" * (head.count("|") - 1)
-        assert lines[at - 2] == f"{len(lost)} fact{'s' * (len(lost) > 1)} lost:"
+        assert lines[at - 2] == f"<details><summary>{len(lost)} fact{'s' * (len(lost) > 1)} lost</summary>"
 
 
 def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, make_case: Make) -> None:
@@ -175,8 +177,10 @@ def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, mak
     assert lines[at:] == [
         r"### monitor\[P1\]: pass",
         "",
-        "1 fact gained:",
+        "<details><summary>1 fact gained</summary>",
         *lines[at + 3 : at + 8],
+        "</details>",
+        "",
         "What moved the answers about the worst facts:",
         "",
         "- Paris (after a wrong context, Oslo. What is the capital of France?): France +3.000, Os -1.500, "
@@ -200,8 +204,8 @@ def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
     lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
     run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),))
     lines = lines_of(run)
-    assert (f"{n} facts lost{' (the first 10)' * (n == 11)}:") in lines
-    assert "3 facts gained:" in lines
+    assert f"<details><summary>{n} facts lost{' (the first 10)' * (n == 11)}</summary>" in lines
+    assert "<details><summary>3 facts gained</summary>" in lines
     assert sum(line.startswith("| On which") for line in lines) == 10 + 3
     shown = texts(run, 100)
     assert sum(line.startswith("  lost    On which") for line in shown) == 3
