@@ -17,6 +17,8 @@ from tests.openai_server import OpenAIServer
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The runs of the tests are not to be shown on the page of the CI job that runs the tests.
+os.environ.pop("GITHUB_STEP_SUMMARY", None)
 
 # How long an example takes says more about the machine than about the code. The same examples every time make
 # a change the only reason why a test turns red; `make test-random` looks for others.

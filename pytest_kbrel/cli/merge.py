@@ -39,7 +39,7 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.replay.joined import runs_in
-    from pytest_kbrel.reports import REPORT
+    from pytest_kbrel.reports import REPORT, add_to_job_page
     from pytest_kbrel.reports.junit import write_junit
     from pytest_kbrel.reports.terminal import terminal_lines
     from pytest_kbrel.session.merge import merge
@@ -66,4 +66,6 @@ def _run(options: argparse.Namespace) -> int:
     width = shutil.get_terminal_size().columns
     for text, _ in terminal_lines(run, width=width, color=False, written_to=str(options.output)):
         print_line(text)
+    if problem := add_to_job_page(options.output):
+        print_line(problem)
     return run.exit_status

@@ -44,6 +44,7 @@ from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
 from pytest_kbrel.replay.joined import names_of
+from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
@@ -84,6 +85,7 @@ class Recorder:
         self._finished = False
         self._run: Run | None = None
         self._written = False
+        self._page_problem = ""
         # The folder of a baseline written by this run, and the noise floor of the one it replaced.
         self._blessed: tuple[Path, tuple[int, int] | None] | None = None
         self._copies = elsewhere.Copies()
@@ -333,6 +335,8 @@ class Recorder:
             if joined:
                 self._run = write_reports(self._run, self._settings.output_path)
                 self._written = True
+                # A shard decides nothing: the run that joins all shards is shown.
+                self._page_problem = add_to_job_page(self._settings.output_path) if not self._shard else ""
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             self._run = self._make_run(session)
@@ -356,6 +360,8 @@ class Recorder:
             terminalreporter.write_line(text, **markup)
         if self._kept:
             terminalreporter.write_line(f"kbrel: {self._kept}")
+        if self._page_problem:
+            terminalreporter.write_line(printable(self._page_problem), yellow=True)
         if self._blessed is not None:
             here = self._config.invocation_params.dir
             for line in blessed_lines(*self._blessed, self._run, self._settings, here):

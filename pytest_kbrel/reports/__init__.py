@@ -19,6 +19,8 @@ RESPONSES = "responses.jsonl"
 OUTCOMES = "outcomes.jsonl.xz"
 # The report first: without it the others are no run's.
 REPORT_FILES = (REPORT, PAGE, SUMMARY, RESPONSES, OUTCOMES)
+# The variable in which GitHub Actions names the file that is shown on a job's page.
+JOB_PAGE = "GITHUB_STEP_SUMMARY"
 # In a folder of reports, that of the reports of the run before.
 PREVIOUS = "previous"
 
@@ -50,6 +52,24 @@ def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8, whatever the locale; what has no UTF-8 form becomes a question mark."""
     with replacing(path) as stream:
         stream.write(text.encode("utf-8", "replace"))
+
+
+def add_to_job_page(folder: Path) -> str:
+    """Append the summary in ``folder`` to the page of the job of GitHub Actions that this process runs in.
+
+    Does nothing outside such a job. Returns why the summary could not be appended; ``""`` otherwise.
+    """
+    page = os.environ.get(JOB_PAGE)
+    if not page:
+        return ""
+    try:
+        text = (folder / SUMMARY).read_text(encoding="utf-8")
+        with open(page, "a", encoding="utf-8", newline="\n") as stream:
+            # What an earlier step wrote may end without a line break.
+            stream.write(f"\n{text}")
+    except OSError as error:
+        return f"warning: the summary was not added to ${JOB_PAGE}: {error}"
+    return ""
 
 
 def sha256_of(path: Path) -> str:
