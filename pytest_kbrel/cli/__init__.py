@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_kbrel import __version__, resources
 from pytest_kbrel.cli import build, cache, comment, compare, export, import_, judge, labels, merge
-from pytest_kbrel.cli.arguments import print_line
+from pytest_kbrel.cli.arguments import add_json_flag, is_json_only, print_document, print_result
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
@@ -23,8 +23,11 @@ _BROKEN_PIPE = 128 + 13
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 with one line on standard error when the user must mend something."""
-    options = _parser().parse_args(arguments)
+    """Run the command; return 0, or 2 with one line on standard error when the user must mend something.
+
+    With ``--json`` standard output is one JSON document then too: ``{"error": ...}``.
+    """
+    options = command_parser().parse_args(arguments)
     try:
         status = int(options.run(options))
         sys.stdout.flush()
@@ -35,10 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE
     except (KbrelError, OSError) as error:
         print(printable(f"kbrel: {error}"), file=sys.stderr)
+        if is_json_only(options):
+            print_document({"error": str(error)})
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command with all its subcommands."""
     parser = argparse.ArgumentParser(
         prog="kbrel", description="Tools around suites that gate language-model checkpoints."
     )
@@ -46,10 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     init = commands.add_parser("init", help="copy the world suite and its baseline into a folder")
     init.add_argument("directory", type=Path, nargs="?", default=Path())
+    add_json_flag(init)
     init.set_defaults(run=_init)
     import_.register(commands)
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument("of", choices=("suite", "report"), nargs="?", default="suite")
+    schema.add_argument("--json", action="store_true", help="changes nothing: a schema is a JSON document")
     schema.set_defaults(run=_schema)
     for command in (build, comment, compare, export, merge, judge, labels, cache):
         command.register(commands)
@@ -57,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _init(options: argparse.Namespace) -> int:
-    for path in resources.copy_to(options.directory):
-        print_line(path)
+    paths = list(resources.copy_to(options.directory))
+    print_result(options, {"files": paths}, paths)
     return 0
 
 

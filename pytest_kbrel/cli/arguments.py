@@ -1,12 +1,14 @@
-"""Helpers of the subcommands: numbers for argparse, printed lines, files written whole or not at all."""
+"""Helpers of the subcommands: numbers for argparse, what is printed, files written whole or not at all."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.printing import printable
@@ -14,10 +16,37 @@ from pytest_kbrel.printing import printable
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+# The value of --json where it may name a file and names none.
+STDOUT = Path("-")
+
 
 def print_line(text: object) -> None:
     """Print a text for people, whatever it quotes; see :func:`pytest_kbrel.printing.printable`."""
     print(printable(str(text)))
+
+
+def add_json_flag(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``, which :func:`print_result` obeys."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+
+def is_json_only(options: argparse.Namespace) -> bool:
+    """Return True if standard output is to be one JSON document."""
+    return getattr(options, "json", None) in (True, STDOUT)
+
+
+def print_document(document: Mapping[str, Any]) -> None:
+    """Print a JSON document, in ASCII: paths and model names may hold any character."""
+    print(json.dumps(document, indent=1, default=os.fspath, allow_nan=False))
+
+
+def print_result(options: argparse.Namespace, document: Mapping[str, Any], lines: Iterable[object]) -> None:
+    """Print what a command did: ``document`` with ``--json``, otherwise ``lines`` for people."""
+    if is_json_only(options):
+        print_document(document)
+        return
+    for line in lines:
+        print_line(line)
 
 
 @contextmanager

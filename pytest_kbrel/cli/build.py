@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
-from pytest_kbrel.cli.arguments import integer_within, print_line
+from pytest_kbrel.cli.arguments import add_json_flag, integer_within, print_result
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -77,6 +78,7 @@ def register(commands: Commands) -> None:
         "--threads", type=integer_within(THREADS), default=None, metavar="N", help="default: all cores"
     )
     engine.add_argument("--temp-dir", type=Path, default=None, metavar="DIR", help="where to spill to disk")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -109,6 +111,7 @@ def _run(options: argparse.Namespace) -> int:
         format_of,
         read_templates,
     )
+    from pytest_kbrel.serialization import to_wire
 
     dump = Dump(
         path=options.dump, format=options.format or format_of(options.dump), quotes=not options.no_quotes
@@ -130,7 +133,8 @@ def _run(options: argparse.Namespace) -> int:
         ),
         engine=Engine(memory=options.memory_limit, threads=options.threads, folder=options.temp_dir),
     )
-    _report(manifest, options.output)
+    document = {"output": options.output, "manifest": to_wire(manifest)}
+    print_result(options, document, _lines(manifest, options.output))
     return 0
 
 
@@ -158,20 +162,20 @@ def _mapping(options: argparse.Namespace) -> Columns:
     return Columns(**named, year=options.year, type=options.type)
 
 
-def _report(manifest: Manifest, output: Path) -> None:
-    print_line(f"{manifest.rows:,} rows read")
+def _lines(manifest: Manifest, output: Path) -> Iterator[str]:
+    yield f"{manifest.rows:,} rows read"
     for reason, count in manifest.skipped.items():
         if count:
-            print_line(f"  {count:,} {reason}")
+            yield f"  {count:,} {reason}"
     for scope in manifest.buckets:
         counts = ", ".join(f"{count:,} {bucket}" for bucket, count in scope.entities)
-        print_line(f"entities of {scope.name}: {counts}")
+        yield f"entities of {scope.name}: {counts}"
     for template in manifest.templates:
         if not template.taken:
             counts = ", ".join(f"{count:,}" for count in template.fit)
-            print_line(f"  {template.relation}: no question; fit are {counts} in head, torso, tail")
+            yield f"  {template.relation}: no question; fit are {counts} in head, torso, tail"
     taken = sum(template.taken > 0 for template in manifest.templates)
-    print_line(
+    yield (
         f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}"
     )
 

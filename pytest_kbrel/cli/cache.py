@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
-from pytest_kbrel.cli.arguments import integer_within, new_file, print_line
+from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def register(commands: Commands) -> None:
             default=Path(os.environ.get("KB_USE_CACHE") or _DEFAULT),
             help="the folder given to --kb-use-cache (default: $KB_USE_CACHE, else .kbrel-cache)",
         )
+        add_json_flag(action)
         action.set_defaults(run=run)
 
 
@@ -53,14 +54,15 @@ def _info(options: argparse.Namespace) -> int:
 
     from pytest_kbrel.models.cache.maintenance import Maintenance
     from pytest_kbrel.reports.formatting import count
+    from pytest_kbrel.serialization import to_wire
 
     with closing(Maintenance(options.folder)) as store:
         models = store.models()
         answers = sum(model.answers for model in models)
         contents = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
-        print_line(f"{store.path}: {contents}, {_size(store.size())}")
-        if models:
-            print_line(_table(models))
+        lines = [f"{store.path}: {contents}, {_size(store.size())}", *([_table(models)] if models else [])]
+        document = {"path": store.path, "answers": answers, "bytes": store.size(), "models": to_wire(models)}
+    print_result(options, document, lines)
     return 0
 
 
@@ -82,7 +84,14 @@ def _prune(options: argparse.Namespace) -> int:
         model = None if options.model is None else store.model(options.model)
         deleted = store.prune(model=model, before=before)
         remaining = sum(one.answers for one in store.models())
-        print_line(f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}")
+        line = f"{store.path}: {deleted} answers forgotten, {remaining} left, {_size(store.size())}"
+        document = {
+            "path": store.path,
+            "forgotten": deleted,
+            "answers": remaining,
+            "bytes": store.size(),
+        }
+    print_result(options, document, [line])
     return 0
 
 
@@ -98,7 +107,8 @@ def _export(options: argparse.Namespace) -> int:
         for line in store.lines(model):
             stream.write(line + "\n")
             written += 1
-    print_line(f"{written} answers written to {output}")
+    document = {"output": output, "answers": written}
+    print_result(options, document, [f"{written} answers written to {output}"])
     return 0
 
 

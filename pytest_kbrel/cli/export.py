@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import new_file, print_line
+from pytest_kbrel.cli.arguments import add_json_flag, new_file, print_result
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--model-id", metavar="ORG/NAME", help="what the model is called on the Hub (eee)")
     parser.add_argument("--force", action="store_true", help="replace files that are there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -68,14 +69,14 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(f"{path}: no case has an outcome; allowed: a run with cases that are not invalid")
     if options.format == "csv":
         write_csv(cases, options.output, force=options.force)
-        print_line(options.output)
+        print_result(options, {"files": [options.output]}, [options.output])
         return 0
     if not _MODEL_ID.fullmatch(options.model_id or ""):
         raise KbrelError(
             f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
         )
-    for written in write_eee(read_report(path), cases, options.model_id, options.output, force=options.force):
-        print_line(written)
+    files = write_eee(read_report(path), cases, options.model_id, options.output, force=options.force)
+    print_result(options, {"files": files}, files)
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_kbrel.cli.arguments import print_line, scratch_folder
+from pytest_kbrel.cli.arguments import add_json_flag, print_result, scratch_folder
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -32,6 +32,7 @@ def register(commands: Commands) -> None:
         "--skip-broken", action="store_true", help="leave rows out that cannot be read, and count them"
     )
     parser.add_argument("--force", action="store_true", help="replace files that are there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -59,14 +60,25 @@ def _run(options: argparse.Namespace) -> int:
                 )
         for made, target in targets:
             made.replace(target)
-    print_line(
+    document = {
+        "output": output,
+        "relations_output": targets[1][1],
+        "rows": counts.read,
+        "facts": counts.written,
+        "duplicates": counts.duplicates,
+        "skipped": counts.skipped,
+        "relations": len(relations),
+        "first_skipped": counts.broken,
+    }
+    lines = [
         f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
-        f"{counts.duplicates}, rows skipped: {counts.skipped}, relations in {targets[1][1]}: {len(relations)}"
-    )
-    for message in counts.broken:
-        print_line(f"skipped: {message}")
+        f"{counts.duplicates}, rows skipped: {counts.skipped}, "
+        f"relations in {targets[1][1]}: {len(relations)}",
+        *(f"skipped: {message}" for message in counts.broken),
+    ]
     if counts.skipped > len(counts.broken):
-        print_line(f"skipped: {counts.skipped - len(counts.broken)} more")
+        lines.append(f"skipped: {counts.skipped - len(counts.broken)} more")
+    print_result(options, document, lines)
     return 0
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import new_file, print_line
+from pytest_kbrel.cli.arguments import add_json_flag, new_file, print_result
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.printing import format_table
@@ -45,6 +45,13 @@ class Agreement(Counter[tuple[bool, Label]]):
     def called_right(self) -> int:
         """The number of wrong answers that the judge calls right."""
         return self[False, "correct"]
+
+    def document(self) -> dict[str, dict[str, int]]:
+        """Return the counts as JSON has them: by what the human says, then by the judge's label."""
+        return {
+            name: {label: self[human, label] for label in _LABELS}
+            for human, name in ((True, "correct"), (False, "wrong"))
+        }
 
     def table(self) -> str:
         """Return the counts as text of four lines, with a line of shares below where there is an answer."""
@@ -83,6 +90,7 @@ def register(commands: Commands) -> None:
         help="print how far the verdicts agree with a human's under this key (0 or 1)",
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -111,14 +119,24 @@ def _run(options: argparse.Namespace) -> int:
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
     totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
-    print_line(f"{counts.total()} predictions: {totals}; written to {output}")
-    for language, number in unsupported.items():
-        print_line(
+    document = {
+        "output": output,
+        "predictions": counts.total(),
+        "verdicts": {label: counts[label] for label in _LABELS},
+        "languages_without_rules": dict(unsupported),
+        "human": agreement.document() if key else None,
+    }
+    lines = [
+        f"{counts.total()} predictions: {totals}; written to {output}",
+        *(
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
             f"known are {', '.join(LANGUAGES)}"
-        )
+            for language, number in unsupported.items()
+        ),
+    ]
     if key:
-        print_line(agreement.table())
+        lines.append(agreement.table())
+    print_result(options, document, lines)
     return 0
 
 

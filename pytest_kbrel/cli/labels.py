@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
-from pytest_kbrel.cli.arguments import integer_within, new_file, print_line
+from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def register(commands: Commands) -> None:
         help=f"how many answers to draw (default: {_DEFAULT})",
     )
     parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -62,10 +63,12 @@ def _run(options: argparse.Namespace) -> int:
     with new_file(options.output, force=options.force) as stream:
         for key in drawn:
             stream.write(json.dumps(answers[key], ensure_ascii=False) + "\n")
-    print_line(
+    line = (
         f'{len(drawn)} of {len(answers)} answers written to {options.output}: write "right", "wrong" or '
         '"missing" as the label of each'
     )
+    document = {"output": options.output, "drawn": len(drawn), "answers": len(answers)}
+    print_result(options, document, [line])
     return 0
 
 

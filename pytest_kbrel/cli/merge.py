@@ -7,10 +7,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import print_line
+from pytest_kbrel.cli.arguments import add_json_flag, print_result
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
+
+# The keys of the report that --json prints.
+_DOCUMENT = ("baseline", "summary", "exit_status", "complete", "problems")
 
 
 def register(commands: Commands) -> None:
@@ -34,12 +37,14 @@ def register(commands: Commands) -> None:
         "--rootdir", metavar="DIR", type=Path, default=Path(), help="folder in which the suites' paths begin"
     )
     parser.add_argument("--force", action="store_true", help="replace reports that are there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.replay.joined import runs_in
     from pytest_kbrel.reports import REPORT, add_to_job_page
+    from pytest_kbrel.reports.json_report import report_dict
     from pytest_kbrel.reports.junit import write_junit
     from pytest_kbrel.reports.terminal import terminal_lines
     from pytest_kbrel.session.merge import merge
@@ -64,8 +69,11 @@ def _run(options: argparse.Namespace) -> int:
             as_properties=options.junit_properties,
         )
     width = shutil.get_terminal_size().columns
-    for text, _ in terminal_lines(run, width=width, color=False, written_to=str(options.output)):
-        print_line(text)
-    if problem := add_to_job_page(options.output):
-        print_line(problem)
+    lines = [
+        text for text, _ in terminal_lines(run, width=width, color=False, written_to=str(options.output))
+    ]
+    warnings = list(filter(None, [add_to_job_page(options.output)]))
+    report = report_dict(run)
+    document = {"output": options.output, **{key: report[key] for key in _DOCUMENT}, "warnings": warnings}
+    print_result(options, document, [*lines, *warnings])
     return run.exit_status

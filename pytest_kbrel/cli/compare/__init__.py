@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import print_line
+from pytest_kbrel.cli.arguments import STDOUT, print_line
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_kbrel.records import Rule
 
 _NARROWEST = 60
-STDOUT = Path("-")
 _THRESHOLDS = {
     "--max-drop": "how much worse each metric may be: 0.05, or within:0.08,beyond:0.02",
     "--recovery": "the least share of the baseline's value: 0.95, or within:0.9,beyond:0.97",

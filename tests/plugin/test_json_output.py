@@ -1,0 +1,119 @@
+"""``--json`` of every ``kbrel`` command: standard output is one JSON document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+
+from pytest_kbrel.cli import command_parser, main
+from pytest_kbrel.cli.arguments import is_json_only
+from tests.plugin.conftest import GATE, ONE
+
+TEMPLATES = "P36:\n  question: What is the capital of [X]?\n  domain: lands\n"
+DUMP = "subject,relation,object,popularity\n" + "".join(
+    f"land {at},P36,city {at},{1000 // (at + 1)}\n" for at in range(60)
+)
+PREDICTION = {"id": 1, "question": "Capital of Peru?", "answers": ["Lima"], "prediction": "Lima", "human": 1}
+# Arguments of each command that end well in the folder of the test, and what its document says then.
+WORK = {
+    "init": (("init", "copied"), lambda said: said["files"] == ["copied/suites", "copied/baselines"]),
+    "schema": (("schema", "report"), lambda said: said["$defs"]),
+    "import": (
+        ("import", "jsonl", "suites/facts.jsonl", "--output=own.jsonl"),
+        lambda said: (said["rows"], said["facts"], said["first_skipped"]) == (12, 12, []),
+    ),
+    "build head-to-tail": (
+        ("build", "head-to-tail", "dump.csv", "--templates=templates.yaml", "--output=set"),
+        lambda said: said["manifest"]["rows"] == 60 and said["output"] == "set",
+    ),
+    "judge": (
+        ("judge", "predictions.jsonl", "--output=judged.jsonl", "--human=human"),
+        lambda said: said["verdicts"]["correct"] == said["human"]["correct"]["correct"] == 1,
+    ),
+    "labels": (
+        ("labels", "run", "--output=labels.jsonl", "--number=2"),
+        lambda said: (said["drawn"], said["answers"]) == (2, 12),
+    ),
+    "export": (
+        ("export", "run", "--format=csv", "--output=run.csv"),
+        lambda said: said["files"] == ["run.csv"],
+    ),
+    "merge": (
+        ("merge", "1", "2", "--output=merged"),
+        lambda said: said["summary"]["verdict"] == "pass" and said["exit_status"] == 0,
+    ),
+    "compare": (("compare", "run", "merged"), lambda said: len(said["paired"]) == 1),
+    "cache info": (
+        ("cache", "info"),
+        lambda said: said["models"][0]["answers"] == said["answers"] == 12,
+    ),
+    "cache export": (
+        ("cache", "export", "--output=answers.jsonl"),
+        lambda said: said["answers"] == 12,
+    ),
+    "cache prune": (
+        ("cache", "prune", "--all"),
+        lambda said: (said["forgotten"], said["answers"]) == (12, 0),
+    ),
+}
+# What each command refuses; what argparse itself refuses has no document.
+REFUSED = {
+    "init": ("init", "copied"),
+    "import": ("import", "nosuch", "suites/facts.jsonl", "--output=x.jsonl"),
+    "build head-to-tail": ("build", "head-to-tail", "nowhere.csv", "--templates=t.yaml", "--output=x"),
+    "judge": ("judge", "nowhere", "--output=x.jsonl"),
+    "labels": ("labels", "nowhere", "--output=x.jsonl"),
+    "export": ("export", "nowhere", "--format=csv", "--output=x.csv"),
+    "merge": ("merge", "nowhere", "--output=x"),
+    "compare": ("compare", "nowhere"),
+    "cache info": ("cache", "info", "nowhere"),
+    "cache export": ("cache", "export", "nowhere", "--output=x.jsonl"),
+    "cache prune": ("cache", "prune"),
+}
+
+
+def commands(parser, name=""):
+    """Yield the names of all commands and their parsers."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner:
+        yield name, parser
+    for action in inner:
+        for word, below in action.choices.items():
+            yield from commands(below, f"{name} {word}".strip())
+
+
+def test_the_table_names_every_command():
+    assert sorted(WORK) == sorted(name for name, _ in commands(command_parser()))
+    assert sorted(REFUSED) == sorted(WORK.keys() - {"schema"})
+
+
+@pytest.mark.slow
+def test_every_command_prints_one_document(pytester, mini_suite, capsys, monkeypatch):
+    pytest.importorskip("duckdb")
+    monkeypatch.delenv("KB_USE_CACHE", raising=False)
+    mini_suite(ONE)
+    (pytester.path / "dump.csv").write_text(DUMP)
+    (pytester.path / "templates.yaml").write_text(TEMPLATES)
+    (pytester.path / "predictions.jsonl").write_text(json.dumps(PREDICTION) + "\n")
+    pytester.runpytest(*GATE, "--kb-output-path=run")
+    for index in "12":
+        pytester.runpytest(*GATE, f"--kb-shard={index}/2", f"--kb-output-path={index}")
+    capsys.readouterr()
+    for name, (arguments, is_said) in WORK.items():
+        assert main([*arguments, "--json"]) == 0, name
+        out, err = capsys.readouterr()
+        assert is_said(json.loads(out)), (name, out)
+        assert err == "", name
+    for name, arguments in REFUSED.items():
+        assert main([*arguments, "--json"]) == 2, name
+        out, err = capsys.readouterr()
+        assert list(json.loads(out)) == ["error"], name
+        assert err.startswith("kbrel: "), name
+
+
+def test_a_document_in_a_file_leaves_the_error_to_standard_error(capsys):
+    assert main(["compare", "nowhere", "--json", "out.json"]) == 2
+    assert capsys.readouterr().out == ""
+    assert not is_json_only(argparse.Namespace())
