@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import junitparser
 import pytest
@@ -46,6 +47,21 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     cases = [case for suite in junitparser.JUnitXml.fromfile("kbrel-report/junit.xml") for case in suite]
     assert "head_to_tail[overall]" in {case.name for case in cases}
     assert len(cases) == 9
+
+
+def test_the_loop_of_the_documentation_takes_each_slice_once(pytester, mini_suite, report, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    code = page[page.index("```python\n") + 10 :].partition("```")[0]
+    mini_suite()
+    pytester.runpytest(*GATE)
+    capsys.readouterr()
+    exec(code, {})
+    lines = capsys.readouterr().out.splitlines()
+    cases = report()["cases"]
+    assert len(lines) == len(cases)
+    assert sum("overall" in line for line in lines) == sum(case["aggregate"] for case in cases) == 3
+    (line,) = (line for line in lines if "head_to_tail[overall]" in line)
+    assert all(f"'places-{bucket}'" in line for bucket in ("head", "torso", "tail"))
 
 
 def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report):
