@@ -280,6 +280,7 @@ ROOMS: dict[str, Room] = {
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
         "printing records replay reports resources serialization session stats suites",
+        "pyarrow",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
