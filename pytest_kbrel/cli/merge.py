@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -51,6 +52,8 @@ def _run(options: argparse.Namespace) -> int:
 
     if (options.output / REPORT).exists() and not options.force:
         raise FileExistsError(f"{options.output}: holds a report; name another folder or give --force")
+    if options.junit_properties and options.junitxml is None:
+        raise KbrelError("--junit-properties: found without --junitxml; allowed: with it")
     if options.output.resolve() in {run.resolve() for folder in options.runs for run in runs_in(folder)}:
         raise FileExistsError(f"{options.output}: is one of the runs to join; allowed: another folder")
     run, settings = merge(

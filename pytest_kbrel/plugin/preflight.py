@@ -167,6 +167,7 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
         ),
         ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
         ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
+        ("junit_properties", config.getoption("xmlpath", None), "--junitxml", "the figures go into its file"),
     ):
         if not present and is_on_command_line(config, name):
             flag = "--kb-" + name.replace("_", "-")

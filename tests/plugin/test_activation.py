@@ -134,6 +134,7 @@ def test_an_empty_one_does_not_give_way_to_the_environment(pytester, mini_suite,
     [
         ("--kb-prices=1,2", "--kb-plan or max_cost in --kb-model-args"),
         ("--kb-baseline-reason=why", "--kb-baseline-update"),
+        ("--kb-junit-properties", "--junitxml"),
     ],
 )
 def test_what_is_typed_without_its_flag_is_a_usage_error(pytester, mini_suite, typed, needed):

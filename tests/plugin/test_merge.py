@@ -115,6 +115,8 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     assert main(["merge", *folders, *output]) == 2
     assert "merged: holds a report" in capsys.readouterr().err
     assert main(["merge", *folders, "--output=1", "--force"]) == 2
+    assert main(["merge", *folders, "--output=more", "--junit-properties"]) == 2
+    assert "--junit-properties: found without --junitxml" in capsys.readouterr().err
 
 
 def test_judge_and_baseline_model_are_asked_in_the_shards_only(
