@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.cli.arguments import refuse_existing, scratch_folder
-from pytest_kbrel.errors import MissingExtraError
+from pytest_kbrel.errors import KbrelError, MissingExtraError
 from pytest_kbrel.records import Exchange
 from pytest_kbrel.serialization import fields_of, replace_surrogates
 
@@ -68,11 +68,24 @@ def write_parquet(exchanges: Iterable[Exchange], output: Path, *, force: bool) -
                 total += 1
                 characters += sum(len(value) for value in row.values() if isinstance(value, (str, list)))
                 if len(group) >= GROUP_ROWS or characters >= GROUP_CHARACTERS:
-                    writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+                    writer.write_table(_table(group, schema))
                     group, characters = [], 0
-            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            writer.write_table(_table(group, schema))
         path.replace(output)
     return total
+
+
+def _table(group: list[dict[str, Any]], schema: Any) -> Any:
+    import pyarrow
+
+    try:
+        return pyarrow.Table.from_pylist(group, schema=schema)
+    except (pyarrow.ArrowException, OverflowError) as error:
+        first, last = group[0], group[-1]
+        raise KbrelError(
+            f"one of the responses from {first['case']} {first['fact']} {first['role']} to {last['case']} "
+            f"{last['fact']} {last['role']} holds what Parquet cannot: {error}; allowed: numbers of 64 bits"
+        ) from None
 
 
 def _row(exchange: Exchange) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.cli import parquet
 from pytest_kbrel.cli.parquet import write_parquet
-from pytest_kbrel.errors import MissingExtraError
+from pytest_kbrel.errors import KbrelError, MissingExtraError
 from pytest_kbrel.records import Ask, Exchange, Failed, Generated, GenerateRequest, Scored, ScoreRequest
 
 
@@ -48,6 +48,14 @@ def test_each_kind_of_exchange_is_a_row(tmp_path: Path) -> None:
         write_parquet(exchanges, path, force=False)
     assert write_parquet([], path, force=True) == 0
     assert pq.read_table(path).num_rows == 0
+
+
+def test_a_number_that_is_too_large_is_no_traceback(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    large = Scored(probabilities=(0.5,), token_ids=(2**70,), prompt_tokens=1, prompt_digest="d")
+    with pytest.raises(KbrelError, match=r"from s\.kb\.yaml::c f0 ask to .* allowed: numbers of 64 bits"):
+        write_parquet([exchange(), exchange(1, large)], tmp_path / "r.parquet", force=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("name", "value"), [("GROUP_ROWS", 10), ("GROUP_CHARACTERS", 400)])
