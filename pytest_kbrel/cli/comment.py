@@ -7,7 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import new_file
+from pytest_kbrel.cli.arguments import (
+    add_json_flag,
+    is_json_only,
+    new_file,
+    print_document,
+    print_result,
+)
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--link", metavar="URL", default="", help="page of the job, with its artifacts")
     parser.add_argument("--commit", metavar="ID", default="", help="the commit that was gated")
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
@@ -69,9 +76,12 @@ def _run(options: argparse.Namespace) -> int:
                 f"{options.report}: its figures are none that a run writes: {error}; allowed: a report as a "
                 "run wrote it"
             ) from None
-    if options.output is None:
-        print(text, end="")
-    else:
+    if options.output is not None:
         with new_file(options.output, force=options.force) as stream:
             stream.write(text)
+        print_result(options, {"output": options.output}, [])
+    elif is_json_only(options):
+        print_document({"comment": text})
+    else:
+        print(text, end="")
     return 0

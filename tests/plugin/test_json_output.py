@@ -45,6 +45,7 @@ WORK = {
         lambda said: said["summary"]["verdict"] == "pass" and said["exit_status"] == 0,
     ),
     "compare": (("compare", "run", "merged"), lambda said: len(said["paired"]) == 1),
+    "comment": (("comment", "run"), lambda said: said["comment"].startswith("<!--")),
     "cache info": (
         ("cache", "info"),
         lambda said: said["models"][0]["answers"] == said["answers"] == 12,
@@ -68,6 +69,7 @@ REFUSED = {
     "export": ("export", "nowhere", "--format=csv", "--output=x.csv"),
     "merge": ("merge", "nowhere", "--output=x"),
     "compare": ("compare", "nowhere"),
+    "comment": ("comment",),
     "cache info": ("cache", "info", "nowhere"),
     "cache export": ("cache", "export", "nowhere", "--output=x.jsonl"),
     "cache prune": ("cache", "prune"),
