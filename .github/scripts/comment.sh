@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Print the comment about the report folder KBREL_OUTPUT, also where the run left no report.
+# Print the comment about the report folder KBREL_OUTPUT. Where a run left no report, or could not even install
+# pytest-kbrel, it says that, so that the verdict of an earlier run does not stay.
 #
 # KBREL_NAME    tells the comments of several gates on one pull request apart
 # KBREL_LINK    page of the job
@@ -7,8 +8,12 @@
 set -euo pipefail
 
 output=${KBREL_OUTPUT:-kbrel-report}
-options=("--name=${KBREL_NAME:-}" "--link=${KBREL_LINK:-}" "--commit=${KBREL_COMMIT:-}")
-if [[ -f "$output/report.json" ]]; then
-  exec kbrel comment "$output" "${options[@]}"
+if [[ -f "$output/report.json" ]] && command -v kbrel >/dev/null; then
+  exec kbrel comment "$output" "--name=${KBREL_NAME:-}" "--link=${KBREL_LINK:-}" "--commit=${KBREL_COMMIT:-}"
 fi
-exec kbrel comment --no-report "${options[@]}"
+cat <<END
+<!-- pytest-kbrel${KBREL_NAME:+: $KBREL_NAME} -->
+## Knowledge gates: no report
+
+The run ended before it wrote a report. Its log may say why${KBREL_LINK:+: [the run]($KBREL_LINK)}.
+END

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
 # Post the file KBREL_BODY on pull request KBREL_PULL_REQUEST of GITHUB_REPOSITORY, in place of the comment
 # with the same first line, so that there is one. With KBREL_COMMIT nothing is posted once the pull request has
-# a later commit. It needs gh with GH_TOKEN, which may write to pull requests.
+# a later commit. KBREL_NAME and KBREL_LINK are those of comment.sh. It needs gh with GH_TOKEN, which may write to pull requests.
 set -euo pipefail
 
+# The job before may have ended before it wrote one.
+if [[ ! -s "$KBREL_BODY" ]]; then
+  mkdir -p "$(dirname "$KBREL_BODY")"
+  bash "$(dirname "${BASH_SOURCE[0]}")/comment.sh" >"$KBREL_BODY"
+fi
 marker=$(head -n 1 "$KBREL_BODY")
 case $marker in
   "<!-- pytest-kbrel"*"-->") ;;

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 def register(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser("comment", help="write the comment on a pull request about a recorded run")
-    parser.add_argument(
-        "report", metavar="RUN", type=Path, nargs="?", help="a report folder or its report.json"
-    )
-    parser.add_argument(
-        "--no-report",
-        action="store_true",
-        help="write the comment on a run that left no report, in place of RUN",
-    )
+    parser.add_argument("report", metavar="RUN", type=Path, help="a report folder or its report.json")
     parser.add_argument("--output", metavar="FILE", type=Path, help="file to write, by default the terminal")
     parser.add_argument("--name", default="", help="tells the comments of several gates apart")
     parser.add_argument("--link", metavar="URL", default="", help="page of the job, with its artifacts")
@@ -46,7 +39,6 @@ def _run(options: argparse.Namespace) -> int:
         commit_id,
         link_target,
         marker,
-        missing_markdown,
     )
     from pytest_kbrel.reports.recorded import read_run
 
@@ -61,21 +53,14 @@ def _run(options: argparse.Namespace) -> int:
         except ValueError as error:
             raise KbrelError(f"--{name}: {error}") from None
     stated = {"name": options.name, "link": options.link, "commit": options.commit}
-    if options.no_report:
-        if options.report is not None:
-            raise KbrelError(f"--no-report: found {options.report} as well; allowed: one of the two")
-        text = missing_markdown(**stated)
-    elif options.report is None:
-        raise KbrelError("RUN: found none; allowed: a report folder, or --no-report")
-    else:
-        run = read_run(options.report)
-        try:
-            text = comment_markdown(run, **stated)
-        except ArithmeticError as error:
-            raise KbrelError(
-                f"{options.report}: its figures are none that a run writes: {error}; allowed: a report as a "
-                "run wrote it"
-            ) from None
+    run = read_run(options.report)
+    try:
+        text = comment_markdown(run, **stated)
+    except ArithmeticError as error:
+        raise KbrelError(
+            f"{options.report}: its figures are none that a run writes: {error}; allowed: a report as a run "
+            "wrote it"
+        ) from None
     if options.output is not None:
         with new_file(options.output, force=options.force) as stream:
             stream.write(text)

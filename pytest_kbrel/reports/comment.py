@@ -99,17 +99,6 @@ def comment_markdown(
     return "\n".join([*head, *body, *tail]).rstrip() + "\n"
 
 
-def missing_markdown(*, name: str = "", link: str = "", commit: str = "") -> str:
-    """Return the comment on a run that left no report: it replaces the verdict of the run before."""
-    heading = (
-        "## Knowledge gates: no report",
-        "",
-        "The run ended before it wrote a report. See its log.",
-        "",
-    )
-    return "\n".join([marker(name), *heading, *_commit(commit), *_tail(link)]).rstrip() + "\n"
-
-
 def _length(text: str) -> int:
     """Return the number of characters as browsers count them: some of Unicode's are two."""
     return len(text.encode("utf-16-le", "replace")) // 2

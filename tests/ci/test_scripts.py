@@ -81,6 +81,13 @@ def test_a_run_of_an_older_commit_posts_nothing(pull_request):
     assert pull_request.methods() == []
 
 
+def test_a_job_that_ended_early_replaces_the_verdict_of_the_run_before(pull_request):
+    pull_request.set(comment(1, "<!-- pytest-kbrel -->\n## Knowledge gates: pass"))
+    assert pull_request.post("").returncode == 0
+    (body,) = pull_request.bodies()
+    assert body.startswith("<!-- pytest-kbrel -->\n## Knowledge gates: no report\n")
+
+
 def test_a_file_without_a_marker_is_not_posted(pull_request):
     result = pull_request.post("hello\n")
     assert result.returncode == 2

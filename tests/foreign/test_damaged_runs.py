@@ -60,7 +60,7 @@ def test_a_damaged_row_is_named_with_its_file_and_line(
 ) -> None:
     assert compare(tmp_path, text) == 2
     out, err = capsys.readouterr()
-    assert not out
+    assert list(json.loads(out)) == ["error"]
     assert f"{SAMPLES}{says}" in err
     assert len(err.splitlines()) == 1
 

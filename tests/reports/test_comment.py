@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_kbrel.cli import main
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Churn, Divergence, JudgeError, Run, Shard, ShardedRun
-from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text, missing_markdown
+from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text
 from pytest_kbrel.reports.json_report import report_dict, write_json
 from pytest_kbrel.reports.recorded import read_run
 from pytest_kbrel.serialization import to_wire
@@ -222,13 +222,6 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
     assert output.read_text(encoding="utf-8").startswith("<!-- pytest-kbrel -->\n")
 
 
-def test_a_run_without_a_report_replaces_the_verdict_of_the_one_before(capsys) -> None:
-    assert main(["comment", "--no-report", "--name=a"]) == 0
-    shown = capsys.readouterr().out
-    assert shown == missing_markdown(name="a")
-    assert shown.split("\n")[:2] == ["<!-- pytest-kbrel: a -->", "## Knowledge gates: no report"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -237,8 +230,6 @@ def test_a_run_without_a_report_replaces_the_verdict_of_the_one_before(capsys) -
         (["x", "--link=javascript:x"], "--link: found 'javascript:x'; allowed: an address"),
         (["x", "--link=https://a.example/) @you"], "--link: found"),
         (["x", "--commit=main"], "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits"),
-        ([], "RUN: found none; allowed: a report folder, or --no-report"),
-        (["x", "--no-report"], "--no-report: found x as well"),
         (["nowhere"], "nowhere: there is no such report"),
     ],
 )
