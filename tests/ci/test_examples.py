@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -179,6 +180,7 @@ def test_kubernetes(shell, project, blessed, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_a_server_is_started_waited_for_and_ended(shell, project, stand_in):
     stand_in("vllm", VLLM)
     with socket.socket() as free:
