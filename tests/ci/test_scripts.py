@@ -213,7 +213,8 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
         ).returncode
     assert status == dict.fromkeys(["Install", "Key of the cache", "Gate", "Summary", "Comment"], 0)
     assert re.fullmatch(r"model=\w{16}\nsuites=\w{16}\n", files["GITHUB_OUTPUT"].read_text())
-    assert files["GITHUB_STEP_SUMMARY"].read_text() == (project / "kbrel-report/summary.md").read_text()
+    page = files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
+    assert page.strip() == (project / "kbrel-report/summary.md").read_text(encoding="utf-8").strip()
     written = (project / "kbrel-report/comment.md").read_text(encoding="utf-8")
     assert written.startswith(f"{MARKER}\n## Knowledge gates: ")
     assert "Commit `aaaaaaaaaaaa`." in written

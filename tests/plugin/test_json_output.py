@@ -69,7 +69,7 @@ REFUSED = {
     "export": ("export", "nowhere", "--format=csv", "--output=x.csv"),
     "merge": ("merge", "nowhere", "--output=x"),
     "compare": ("compare", "nowhere"),
-    "comment": ("comment",),
+    "comment": ("comment", "nowhere"),
     "cache info": ("cache", "info", "nowhere"),
     "cache export": ("cache", "export", "nowhere", "--output=x.jsonl"),
     "cache prune": ("cache", "prune"),
