@@ -1,0 +1,93 @@
+"""Reasons of a verdict: a sentence for each gate that did not pass, and which cases carried the verdict."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.verdicts import SEVERITY
+from pytest_kbrel.records import CaseResult, GateResult, Run
+from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line
+
+# These metrics are initials; the others are words.
+_INITIALS = re.compile(r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)")
+_LONGEST = 300
+_DIGITS = re.compile(r"([0-9]{1,18})")
+
+
+def metric_title(name: str) -> str:
+    """Return what a sentence calls a metric: ``UR``, ``anchor prob``."""
+    words = _INITIALS.sub(lambda initials: initials[0].upper(), name, count=1)
+    return one_line(words.replace("_", " "), 60)
+
+
+def gate_reason(case: CaseResult, gate: GateResult) -> str:
+    """Return one short sentence on what was observed and allowed: ``UR 0.945 to 0.205, allowed 0.05``.
+
+    Where nothing was observed, it is the gate's own reason.
+    """
+    value, rule, name = view.metric(case, gate.metric), GATE_RULES[gate.rule], metric_title(gate.metric)
+    if value is None or value.value is None or gate.observed is None:
+        return f"{name}: {one_line(gate.reason, _LONGEST)}"
+    limit = bound(gate.bound)
+    if not rule.relative or value.baseline is None:
+        return f"{name} {phrases.observed(gate)}, allowed {phrases.allowed(gate, '')}"
+    moved = f"{name} {number(value.baseline)} to {number(value.value)}"
+    if rule.ratio:
+        moved, limit = f"{moved}, {number(gate.observed)} of it recovered", f"at least {limit}"
+    if gate.verdict == "inconclusive":
+        moved += f", {rule.observed} {interval(gate.low, gate.high)}"
+    return f"{moved}, allowed {limit}"
+
+
+def case_reason(case: CaseResult) -> str:
+    """Return in one sentence why a case has its verdict; empty where it passed.
+
+    The gate that carries the verdict is told, and how many more have the same one.
+    """
+    if case.verdict == "pass":
+        return ""
+    gates = sorted(
+        (gate for gate in case.gates if gate.verdict == case.verdict), key=lambda gate: -_excess(gate)
+    )
+    if not gates:
+        return phrases.unmeasured_note(case) or one_line((*case.errors, "no gate was judged")[0], _LONGEST)
+    more = f"; {count(len(gates) - 1, 'more gate')} {case.verdict}" if gates[1:] else ""
+    return gate_reason(case, gates[0]) + more
+
+
+def deciding(run: Run) -> tuple[CaseResult, ...]:
+    """Return the cases that did not pass, in the order in which a reader should look at them.
+
+    Those that a waiver excuses follow the others. Of one verdict, a slice precedes figures over several, and
+    the case that missed its bound by more precedes the others.
+    """
+    unsettled = [case for case in view.not_passed(run) if case.verdict not in ("not run", "part")]
+    return tuple(sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case))))
+
+
+def failed_first(case: CaseResult) -> tuple[object, ...]:
+    """Return a key that sorts cases by verdict, the worst first, then by name, P2 before P10."""
+    return (SEVERITY.index(case.verdict), natural(case.nodeid))
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a key that sorts names with their numbers by value."""
+    parts = _DIGITS.split(text)
+    # Every second part is one of digits.
+    return tuple((0, int(part), "") if at % 2 else (1, 0, part.casefold()) for at, part in enumerate(parts))
+
+
+def _rank(case: CaseResult) -> tuple[object, ...]:
+    worst = max((_excess(gate) for gate in case.gates if gate.verdict == case.verdict), default=0.0)
+    return (SEVERITY.index(case.verdict), case.aggregate, -worst, natural(case.nodeid))
+
+
+def _excess(gate: GateResult) -> float:
+    """Return how far the observed value lies beyond the bound."""
+    if gate.observed is None:
+        return 0.0
+    rule = GATE_RULES[gate.rule]
+    upwards = rule.allows_more > 0 if rule.relative else rule.limit == "at most"
+    return gate.observed - gate.bound if upwards else gate.bound - gate.observed

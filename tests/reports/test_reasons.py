@@ -1,0 +1,119 @@
+"""One sentence says why a gate failed, and the cases come in the order in which they matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Waiver
+from pytest_kbrel.reports.reasons import case_reason, deciding, gate_reason, metric_title, natural
+
+Make = Callable[..., CaseResult]
+
+
+def gate(**more: Any) -> GateResult:
+    given = {"metric": "ur", "rule": "max_drop", "bound": 0.05, "verdict": "fail", "reason": "why"}
+    return GateResult(**{**given, "observed": 0.74, "low": 0.675, "high": 0.796, **more})
+
+
+def ur(**more: Any) -> MetricValue:
+    given = {"name": "ur", "better": "higher", "value": 0.205, "n": 200, "baseline": 0.945, "delta": -0.74}
+    return MetricValue(**{**given, **more})
+
+
+@pytest.mark.parametrize(
+    ("of", "value", "sentence"),
+    [
+        (gate(), ur(), "UR 0.945 to 0.205, allowed 0.05"),
+        (
+            gate(verdict="inconclusive"),
+            ur(),
+            "UR 0.945 to 0.205, drop [0.675, 0.796], allowed 0.05",
+        ),
+        (
+            gate(rule="recovery", bound=0.98, observed=0.217),
+            ur(),
+            "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.98",
+        ),
+        (
+            gate(rule="min", bound=0.4, observed=0.205, low=0.15, high=0.26),
+            ur(baseline=None),
+            "UR measured 0.205 [0.150, 0.260], allowed at least 0.4",
+        ),
+        (gate(observed=None, verdict="not comparable"), ur(), "UR: why"),
+        (gate(), ur(value=None), "UR: why"),
+        (gate(metric="anchor_prob"), ur(), "anchor prob: why"),
+    ],
+)
+def test_a_gate_says_what_was_observed_and_allowed(
+    of: GateResult, value: MetricValue, sentence: str, make_case: Make
+) -> None:
+    assert gate_reason(make_case("reliability", "unseen-zero-shot", "fail", (value,)), of) == sentence
+
+
+def test_initials_are_written_as_such() -> None:
+    names = ("nccr", "monitor_ablated", "accuracy_em", "nccr_control_majority", "current", "\x1b")
+    assert [metric_title(name) for name in names] == [
+        "NCCR", "MONITOR ablated", "accuracy em", "NCCR control majority", "current", r"\x1b",
+    ]  # fmt: skip
+
+
+def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> None:
+    gates = (
+        gate(metric="iur", observed=0.06, reason="small"),
+        gate(),
+        gate(verdict="inconclusive", observed=0.9),
+    )
+    case = make_case("reliability", "unseen-zero-shot", "fail", (ur(),), gates=gates)
+    assert case_reason(case) == "UR 0.945 to 0.205, allowed 0.05; 1 more gate fail"
+    assert case_reason(replace(case, gates=gates[1:])) == "UR 0.945 to 0.205, allowed 0.05"
+    assert case_reason(replace(case, verdict="pass")) == ""
+    broken = replace(case, verdict="invalid", gates=(), errors=("no answers\nat all",))
+    assert case_reason(broken) == r"no answers\nat all"
+    assert case_reason(replace(broken, metrics=())) == r"no answers\nat all"
+    assert case_reason(replace(broken, errors=(), metrics=())) == "nothing was measured"
+    assert case_reason(replace(broken, errors=())) == "no gate was judged"
+
+
+def test_the_worst_come_first_and_waived_ones_last(small_run: Run, make_case: Make) -> None:
+    def failing(part: str, observed: float, **more: Any) -> CaseResult:
+        return make_case("monitor", part, "fail", (ur(),), gates=(gate(observed=observed),), **more)
+
+    waiver = Waiver(owner="Ann", reason="known", expires="2099-01-01", case="monitor[P1]")
+    cases = (
+        failing("P1", 0.9, waiver=waiver),
+        make_case("monitor", "P3", "inconclusive", ()),
+        failing("P10", 0.2),
+        failing("P2", 0.2),
+        failing("P4", 0.6),
+        failing("overall", 0.8, aggregate=True),
+        make_case("monitor", "P5", "invalid", ()),
+        make_case("monitor", "P6", "not run", ()),
+        make_case("monitor", "P7", "pass", ()),
+    )
+    order = [case.slice for case in deciding(replace(small_run, cases=cases))]
+    assert order == ["P4", "P2", "P10", "overall", "P5", "P3", "P1"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "bound", "near", "far"),
+    [
+        ("max", 0.5, 0.6, 0.9),
+        ("min", 0.5, 0.4, 0.1),
+        ("recovery", 0.9, 0.8, 0.2),
+        ("max_drop", 0.1, 0.2, 0.9),
+    ],
+)
+def test_of_two_gates_the_one_farther_from_its_bound_is_told(
+    rule: str, bound: float, near: float, far: float, make_case: Make
+) -> None:
+    gates = [gate(metric=name, rule=rule, bound=bound, observed=at) for name, at in (("a", near), ("b", far))]
+    case = make_case("monitor", "P1", "fail", (), gates=tuple(gates))
+    assert case_reason(case) == "b: why; 1 more gate fail"
+
+
+def test_numbers_in_names_are_sorted_by_value() -> None:
+    assert sorted(["P10", "P2", "p1", "Q", "P²", "P"], key=natural) == ["P", "p1", "P2", "P10", "P²", "Q"]
