@@ -274,7 +274,7 @@ ROOMS: dict[str, Room] = {
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
         "__init__ baselines bounds catalogue errors evaluation facts gates metrics models probes records "
-        "replay reports serialization settings suites words",
+        "replay reports resources serialization settings suites words",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",

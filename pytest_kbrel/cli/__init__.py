@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel import __version__, resources
-from pytest_kbrel.cli import build, cache, comment, compare, export, import_, judge, labels, merge
+from pytest_kbrel.cli import build, cache, comment, compare, export, import_, judge, labels, merge, report
 from pytest_kbrel.cli.arguments import add_json_flag, is_json_only, print_document, print_result
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
@@ -59,7 +59,7 @@ def command_parser() -> argparse.ArgumentParser:
     schema.add_argument("of", choices=("suite", "report"), nargs="?", default="suite")
     schema.add_argument("--json", action="store_true", help="changes nothing: a schema is a JSON document")
     schema.set_defaults(run=_schema)
-    for command in (build, comment, compare, export, merge, judge, labels, cache):
+    for command in (build, comment, compare, export, merge, report, judge, labels, cache):
         command.register(commands)
     return parser
 

@@ -333,7 +333,7 @@ class Recorder:
             self._run = self._make_run(session)
         try:
             if joined:
-                self._run = write_reports(self._run, self._settings.output_path)
+                self._run = write_reports(self._run, self._settings.output_path, self._compared_with())
                 self._written = True
                 # A shard decides nothing: the run that joins all shards is shown.
                 self._page_problem = add_to_job_page(self._settings.output_path) if not self._shard else ""

@@ -174,4 +174,4 @@ def _reported(
     )
     fails = any(case.verdict in settings.failing and not case.waived for case in run.cases)
     run = finished(run, compared, problems, exit_status=int(fails or bool(problems)))
-    return write_reports(run, settings.output_path)
+    return write_reports(run, settings.output_path, compared)

@@ -42,11 +42,11 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
-from pytest_kbrel.reports.html import report_html
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
 from pytest_kbrel.serialization import dumps_compact
+from pytest_kbrel.session.page import page_of
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
 
@@ -357,8 +357,11 @@ def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:
             yield f"{case.nodeid}: only {recorded} of its {case.requests} responses are recorded"
 
 
-def write_reports(run: Run, directory: Path) -> Run:
-    """Write all reports into ``directory``, beside the responses; return the run with its files' digests."""
+def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -> Run:
+    """Write all reports into ``directory``, beside the responses; return the run with its files' digests.
+
+    ``baseline`` is what the run was compared with: the page draws its facts beside the run's.
+    """
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
     with replacing(directory / OUTCOMES) as stream:
         stream.write(packed(dump_tables(tables, texts=True)))
@@ -366,7 +369,7 @@ def write_reports(run: Run, directory: Path) -> Run:
     paths = [directory / name for name in (RESPONSES, OUTCOMES)]
     run = replace(run, files=tuple((path.name, sha256_of(path)) for path in paths if path.is_file()))
     write_json(run, directory / REPORT)
-    write_text(directory / PAGE, report_html(run))
+    write_text(directory / PAGE, page_of(run, baseline, directory))
     write_text(directory / SUMMARY, summary_markdown(run))
     return run
 

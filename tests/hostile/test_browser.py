@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html.page import report_html
 from tests.reports import conftest as runs
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

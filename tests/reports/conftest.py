@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.html import environment, page_data
+from pytest_kbrel.reports.html.page import environment, page_data
 from pytest_kbrel.reports.phrases import STOPPED
 
 SUITE = "suites/world.kb.yaml"

@@ -13,7 +13,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict
 from pytest_kbrel.reports.junit import case_properties
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -95,9 +95,9 @@ def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
     report = json.loads(json.dumps(report_dict(run)))
     assert FIGURES.items() <= report["aggregates"]["monitor"].items()
     page = report_html(run)
-    (table,) = re.findall(r'<div class="panel">.*?</table>', page, flags=re.DOTALL)
+    (table,) = re.findall(r'<table class="stack cases">.*?<tr class="more"', page, flags=re.DOTALL)
     assert {f'data-of="{name}"' for name in FIGURES} <= set(re.findall(r'data-of="[a-z_]+"', table))
-    (over_all,) = re.findall(r'<div class="figures">.*?<h2>', page, flags=re.DOTALL)
+    (over_all,) = re.findall(r'<div class="figures">.*?<h2', page, flags=re.DOTALL)
     assert set(FIGURES) <= set(re.findall(r"<b>([a-z_]+) ", over_all))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import (
     comparable,
     read_report,

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.records import Run, Share
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import comparable, report_dict
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.markdown import summary_markdown

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.printing import cells
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html import report_html
+from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 

@@ -1,0 +1,197 @@
+"""The worst facts of each case, with every question that was asked about them, read from the responses."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.records import CaseResult, Change, Outcome, Run, Table
+from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports.responses import numbered, parse_line
+
+# So many facts of a case are looked up; fewer where the run has many cases.
+_MOST_FACTS, _ALL_FACTS = 6, 1500
+_LONGEST = 200
+_MOST_PARTS = 40
+_ROLE_KEY = b', "role": '
+_PLACE = re.compile(r"(positive|none|negative|choice|wp|fc_pos|fc_neg)(\d*):?(\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question about a fact: ``part`` says in which frame and context, ``right`` is None if unknown.
+
+    ``probability`` is the mean probability of the tokens of the right answer where it was scored, and else
+    that of the model's own answer.
+    """
+
+    part: str
+    prompt: str
+    answer: str
+    probability: float | None
+    right: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorstFact:
+    """A fact that speaks against the model: why it is listed (``lost``, ``wrong``), and what was asked."""
+
+    why: str
+    question: str
+    expected: str
+    answer: str
+    moved: str
+    asked: tuple[Asked, ...]
+
+
+def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, ...]]:
+    """Return the worst facts of each case by node id; without ``responses`` no questions are listed.
+
+    Facts that were lost come first, then those that are wrong. Only the lines of these facts are read as
+    JSON: a run may have hundreds of thousands.
+    """
+    cases = sorted(view.slices(run), key=reasons.failed_first)
+    most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(cases))))
+    chosen = {case.nodeid: _chosen(case, most) for case in cases}
+    exchanges = _exchanges(responses, chosen) if responses is not None and responses.is_file() else {}
+    return {
+        case.nodeid: tuple(
+            _worst(case.table, row, change, exchanges.get((case.nodeid, row.fact_id), ()))
+            for row, change in chosen[case.nodeid]
+        )
+        for case in cases
+    }
+
+
+def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
+    """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
+    rows = {row.fact_id: row for row in case.table.rows}
+    lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
+    first = sorted(lost, key=lambda fact: (-_fall(lost[fact]), fact))
+    columns = case.table.columns
+    by = next((name for name in ("term", "answer_prob") if name in columns), "")
+    at = columns.index(by) if by else -1
+    # The term of MONITOR is large for a fact whose probability depends on frame and context.
+    others = [row for row in case.table.rows if row.fact_id not in lost]
+    if by != "term":
+        others = [row for row in others if row.label == "wrong"]
+    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
+    chosen = [rows[fact] for fact in first[:most]]
+    return [(row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])]
+
+
+def _fall(change: Change) -> float:
+    if change.old_probability is None or change.new_probability is None:
+        return 0.0
+    return change.old_probability - change.new_probability
+
+
+def _worst(
+    table: Table, row: Outcome, change: Change | None, exchanges: Iterable[Mapping[str, Any]]
+) -> WorstFact:
+    values = dict(zip(table.columns, row.values, strict=False))
+    return WorstFact(
+        why="lost" if change is not None else row.label,
+        question=row.question,
+        expected=row.expected,
+        answer=row.answer,
+        moved=view.probability(change) if change is not None else "",
+        asked=tuple(_asked(exchanges, values, row))[:_MOST_PARTS],
+    )
+
+
+def _exchanges(
+    path: Path, chosen: Mapping[str, list[tuple[Outcome, Change | None]]]
+) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """Return what the model under test was asked about the chosen facts, by case and fact."""
+    wanted = {
+        # As to_line begins a line.
+        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii"): (case, row.fact_id)
+        for case, rows in chosen.items()
+        for row, _ in rows
+    }
+    by_fact: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    with path.open("rb") as stream:
+        for _, line in numbered(stream, path):
+            place = wanted.get(line[: line.find(_ROLE_KEY)])
+            if place is None:
+                continue
+            try:
+                exchange = parse_line(line)
+            except ValueError:
+                continue
+            if not exchange.get("to"):
+                by_fact.setdefault(place, []).append(exchange)
+    return by_fact
+
+
+def _asked(
+    exchanges: Iterable[Mapping[str, Any]], values: Mapping[str, float], row: Outcome
+) -> Iterator[Asked]:
+    """Yield what was asked in each place, the score and the answer of one place as one."""
+    places: dict[str, list[Mapping[str, Any]]] = {}
+    for exchange in exchanges:
+        role = exchange["role"].removesuffix("/score")
+        # A wording's role is wording2/answer.
+        place = role if role.endswith("answer") and ":" not in role else role.removesuffix("/answer")
+        places.setdefault(place, []).append(exchange)
+    for place, of_place in places.items():
+        score = next((_probability(one["response"]) for one in of_place if _is(one, "scored")), None)
+        answers = [one["response"] for one in of_place if _is(one, "generated")]
+        answer = str(answers[0].get("text", "")) if answers else ""
+        if answers and score is None:
+            score = _probability(answers[0])
+        prompt, right = str(of_place[0]["request"].get("prompt", "")), values.get(f"cell:{place}")
+        if right is None:
+            # Instructions and examples before the question are the same for all facts.
+            prompt = prompt[max(0, prompt.rfind(row.question)) :]
+        if place == "answer":
+            right = float(row.label == "correct")
+        failed = next((str(one["response"].get("error")) for one in of_place if _is(one, "failed")), "")
+        yield Asked(
+            part=part_words(place),
+            prompt=_tail(prompt),
+            answer=answer if answers or not failed else f"failed: {failed}",
+            probability=score,
+            right=None if right is None or failed else bool(right),
+        )
+
+
+def _is(exchange: Mapping[str, Any], kind: str) -> bool:
+    return bool(exchange["response"].get("kind") == kind)
+
+
+def _probability(response: Mapping[str, Any]) -> float | None:
+    tokens = response.get("probabilities")
+    value = response.get("probability")
+    if isinstance(tokens, list) and tokens and all(isinstance(one, int | float) for one in tokens):
+        value = sum(tokens) / len(tokens)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def part_words(place: str) -> str:
+    """Return in words where a question stands: ``frame 2``, ``after wrong context 1``, ``options 3``."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        return place
+    kind, number, frame = match[1], match[2], int(match[3] or 0)
+    framed = f", frame {frame + 1}" if frame else ""
+    if kind == "positive":
+        return f"after the right answer{framed}"
+    if kind == "negative":
+        return f"after wrong context {number}{framed}"
+    if kind == "none":
+        return f"frame {frame + 1}"
+    if kind == "choice":
+        return f"options {frame + 1}"
+    return place
+
+
+def _tail(prompt: str) -> str:
+    """Return the end of a prompt on one line: the examples before the question are left out."""
+    text = " ".join(prompt.split())
+    return text if len(text) <= _LONGEST else "…" + text[1 - _LONGEST :]

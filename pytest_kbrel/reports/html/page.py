@@ -1,0 +1,285 @@
+"""The page as templates fill it: what they show of a run, and how much of it fits."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
+from itertools import chain, count, groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
+from pytest_kbrel.reports import formatting, phrases, reasons, view
+from pytest_kbrel.reports.html.cases import worst_facts
+from pytest_kbrel.reports.html.sources import Sources
+from pytest_kbrel.reports.phrases import prompt_part, shown_token
+from pytest_kbrel.reports.view import Group
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_LONGEST = 160
+_LONGEST_PROMPT = 4000
+# The page in bytes, and to which part of their room its lists are cut until it is no larger.
+LARGEST = 3_000_000
+_PARTS_OF_ROOM = (1.0, 0.6, 0.3, 0.1)
+# The strongest colour of a token: darker, and the letters on it would be hard to read.
+_DARKEST = 0.45
+Scale = tuple[float, float]
+
+
+def report_html(run: Run, sources: Sources | None = None) -> str:
+    """Return the page of ``run``, self-contained; everything a model or a file says is escaped.
+
+    Without ``sources`` it shows what the run itself holds. Lists are cut so that the page stays below
+    :data:`LARGEST` bytes.
+    """
+    data = page_data(run, sources)
+    template = environment().get_template("report.html.j2")
+    text = ""
+    for part in _PARTS_OF_ROOM:
+        text = template.render(data | {"size_limit": lambda size, part=part: SizeLimit(int(size * part))})
+        if len(text.encode("utf-8", "replace")) < LARGEST:
+            break
+    return text
+
+
+def render(template: str, run: Run, sources: Sources | None = None) -> str:
+    """Return a template filled with ``run``: the page (``report``) or one of its sections."""
+    return environment().get_template(f"{template}.html.j2").render(page_data(run, sources))
+
+
+@functools.cache
+def environment() -> Environment:
+    """Return the environment of the templates: it escapes all text, and they see the filters below."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2.ext import Extension
+
+    class Dense(Extension):
+        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+            """Drop the line breaks of a template with their indentation; a blank line is one line break."""
+            return re.sub(r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source)
+
+    made = Environment(
+        loader=PackageLoader("pytest_kbrel.reports.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        extensions=[Dense],
+    )
+    made.filters |= {
+        "bound": formatting.bound,
+        "line": lambda words, limit=_LONGEST: formatting.one_line(words, limit),
+        "lines": _prompt_lines,
+        "number": formatting.number,
+        "p_value": formatting.p_value,
+        "percent_of": _percent_of,
+        "origin": view.origin,
+        "count_of": formatting.count,
+        "probability": view.probability,
+        "signed": formatting.signed,
+        "answer": formatting.answer_text,
+        "expected": formatting.expected_text,
+        "reason": reasons.case_reason,
+        "gate_reason": lambda gate, case: reasons.gate_reason(case, gate),
+        "prompt_part": prompt_part,
+    }
+    made.globals |= {
+        "allowed": phrases.allowed,
+        "columns_of": _fact_columns,
+        "difference": formatting.difference,
+        "interval": formatting.interval,
+        "metric": view.metric,
+        "names_of": _names,
+        "phrases": phrases,
+        "size_limit": SizeLimit,
+        "scale_of": scale_of,
+        "tokens_of": _tokens,
+    }
+    return made
+
+
+@functools.cache
+def script() -> tuple[Markup, Markup]:
+    """Return the script of the page, and the source of it that its policy allows, by its digest."""
+    from markupsafe import Markup
+
+    text = files("pytest_kbrel.reports.html").joinpath("templates/page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return Markup(text), Markup(f"'sha256-{digest}'")
+
+
+class SizeLimit:
+    """Number of bytes (``remaining``) that lists on the page may still take."""
+
+    def __init__(self, remaining: int) -> None:
+        self.remaining = remaining
+
+    def take(
+        self, render: Callable[..., str], items: Iterable[Any], *more: Any, least: int = 1, most: int = 10**6
+    ) -> list[str]:
+        """Return ``render(item, *more)`` of the first items that fit, ``least`` to ``most`` of them."""
+        parts: list[str] = []
+        for item in islice(items, most):
+            part = render(item, *more)
+            size = len(part.encode("utf-8", "replace"))
+            if len(parts) >= least and size > self.remaining:
+                break
+            parts.append(part)
+            self.remaining -= size
+        return parts
+
+
+class _FactColumns(NamedTuple):
+    anchor: bool
+    origin: bool
+
+
+# The sections that a case's name must not take.
+_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases")
+
+
+def anchors(run: Run) -> dict[str, str]:
+    """Return the id of each case on the page by node id: ``monitor-P37``; with several suites its name too.
+
+    Only ASCII letters, digits and ``._-`` are in it: it stands in links.
+    """
+    called, by_case, taken = view.names(run), dict[str, str](), set(_SECTIONS)
+    for case in view.ordered(run):
+        name = re.sub("[^A-Za-z0-9._-]+", "-", called[case.nodeid][:_LONGEST]).strip("-") or "case"
+        numbers = (f"{name}-{number}" for number in count(2))
+        by_case[case.nodeid] = next(one for one in chain([name], numbers) if one not in taken)
+        taken.add(by_case[case.nodeid])
+    return by_case
+
+
+def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
+    """Return what the templates show of ``run`` and ``sources``; an empty list has no section."""
+    sources = sources or Sources()
+    slices, ordered, groups = view.slices(run), view.ordered(run), view.groups(run)
+    return {
+        "run": run,
+        "script": script(),
+        "names": view.names(run),
+        "anchors": anchors(run),
+        "deciding": reasons.deciding(run),
+        "verdict": view.verdict(run),
+        "headline": view.headline(run),
+        "against": view.baseline_note(run),
+        "sentence": view.changes_headline(run),
+        "open": view.not_excluded(run),
+        "about": phrases.run_notes(run),
+        "identity": _identity(run),
+        "problems": [*filter(None, [phrases.partial_note(run)]), *sorted(run.problems)],
+        "aggregates": view.aggregates(run),
+        "moved": view.changed_facts(run),
+        "waived": [case for case in ordered if case.waiver is not None],
+        "groups": [(group, _columns(group), _failed_first(group)) for group in groups],
+        "words": [word for word, cases in view.verdict_counts(run).items() if cases],
+        "worst_facts": worst_facts(run, sources.responses),
+        # All that were not run have one and the same reason.
+        "unrun": phrases.not_run_note(run),
+        "attributed": [
+            (case, [list(facts) for _, facts in groupby(case.attributions, lambda one: one.fact_id)])
+            for case in slices
+            if case.attributions
+        ],
+        "room": _room(slices),
+        "shown_metrics": _shown_metrics,
+        "measured": [
+            (group, _names(case.metrics for case in group.cases))
+            for group in groups
+            if any(case.metrics for case in group.cases)
+        ],
+        "checked": [case for case in ordered if case.integrity],
+        "correlated": view.correlation_pairs(run),
+    }
+
+
+def _identity(run: Run) -> Iterator[tuple[str, str]]:
+    if (model := run.model) is not None:
+        yield "architecture", model.architecture
+        yield "parameters", f"{model.parameters:,}"
+        yield "backend", f"{model.backend} {model.backend_version}".strip()
+        yield "dtype, device", ", ".join(filter(None, (model.dtype, model.device)))
+        yield "derived by", model.derived
+        yield "weights", model.weights_digest[:16]
+        yield "tokenizer", model.tokenizer_digest[:16]
+        yield "quantisation", model.quantisation
+        yield "decoding", model.decoding
+        yield "prompts", "in the chat template" if model.chat_template else "raw"
+        yield "said of prompts", model.prompting
+    yield from view.helper_models(run)
+    yield "made", run.created
+    yield "pytest-kbrel", run.kbrel_version
+    yield "exit status", str(run.exit_status)
+
+
+def _columns(group: Group) -> list[tuple[str, str]]:
+    """Return the name of each key metric with what is better."""
+    values = (
+        (name, value) for name in group.metrics for case in group.cases if (value := view.metric(case, name))
+    )
+    return list({name: (name, value.better) for name, value in values}.values())
+
+
+def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
+    return sorted(group.labelled, key=lambda labelled: reasons.failed_first(labelled[0]))
+
+
+class _Room(NamedTuple):
+    """Number of bytes that the facts of one case may take, by whether it passed."""
+
+    failing: int
+    passing: int
+
+
+def _room(cases: Sequence[CaseResult]) -> _Room:
+    passed = sum(case.verdict == "pass" for case in cases)
+    return _Room(
+        failing=min(40_000, 600_000 // max(1, len(cases) - passed)),
+        passing=min(12_000, 350_000 // max(1, passed)),
+    )
+
+
+def _shown_metrics(case: CaseResult) -> list[MetricValue]:
+    """Return the metrics that a case's details show: the key ones and those with a gate."""
+    names = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
+    return [value for value in case.metrics if value.name in names]
+
+
+def _names(records: Iterable[Iterable[Any]]) -> list[str]:
+    """Return the names of the metrics or shares of several cases, each once."""
+    return list(dict.fromkeys(record.name for of_case in records for record in of_case))
+
+
+def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
+    """Return whether the anchor's probability is known of any of these facts, and where any is from."""
+    return _FactColumns(any(map(view.probability, changes)), any(map(view.origin, changes)))
+
+
+def scale_of(values: Iterable[MetricValue]) -> Scale:
+    """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
+    ends = [end for v in values for end in (v.value, v.low, v.high, v.baseline) if end is not None]
+    lowest, highest = min([0.0, *ends]), max([1.0, *ends])
+    return (min(lowest, -1.0) if lowest < 0 else 0.0), highest
+
+
+def _percent_of(point: float, scale: Scale) -> float:
+    start, end = scale
+    return 100 * (point - start) / (end - start)
+
+
+def _prompt_lines(prompt: str) -> str:
+    lines = (formatting.one_line(line, _LONGEST_PROMPT) for line in prompt[:_LONGEST_PROMPT].split("\n"))
+    return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")
+
+
+def _tokens(attribution: Attribution) -> Iterator[tuple[str, float, float]]:
+    """Yield the tokens of a prompt with their scores and how dark they are."""
+    strongest = max(map(abs, attribution.scores), default=0.0) or 1.0
+    for token, score in zip(attribution.tokens, attribution.scores, strict=True):
+        yield shown_token(token), score, _DARKEST * (abs(score) / strongest)

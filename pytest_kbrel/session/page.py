@@ -1,0 +1,96 @@
+"""The page of a run: what it shows besides the run is gathered, and a report folder's page is made anew."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_kbrel import resources
+from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, read_baseline
+from pytest_kbrel.baselines.format import load_tables, read_compressed
+from pytest_kbrel.baselines.reading import published_names, read_published
+from pytest_kbrel.errors import BaselineError, KbrelError
+from pytest_kbrel.records import PUBLISHED, Run, Table
+from pytest_kbrel.reports import OUTCOMES, PAGE, RESPONSES, write_text
+from pytest_kbrel.reports.html.page import report_html
+from pytest_kbrel.reports.html.sources import PublishedModel, Sources
+from pytest_kbrel.reports.json_report import check_file, read_report
+from pytest_kbrel.reports.reading import run_of
+
+_RELIABILITY = f"{PUBLISHED}reliable-kb/"
+# The figures over all slices that the paper draws its models by.
+_PUBLISHED_FIGURES = {"ncr", "nccr"}
+
+
+def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:
+    """Return the page of ``run``, whose responses are in ``folder``."""
+    responses = folder / RESPONSES
+    measured = {value.name for case in run.cases if case.aggregate for value in case.metrics}
+    sources = Sources(
+        baseline=_tables_of(run, baseline),
+        responses=responses if responses.is_file() else None,
+        published=_published_models() if measured & _PUBLISHED_FIGURES else (),
+    )
+    return report_html(run, sources)
+
+
+def rebuild_page(folder: Path, rootdir: Path) -> Path:
+    """Write the page of the report in ``folder`` anew and return its path.
+
+    The baseline is looked up in ``rootdir`` by the name that the report has. Where it is not there any more,
+    or is another one now, the plots that pair facts with it are left out. Raises ``KbrelError`` where the
+    report cannot be read, or its files are another run's.
+    """
+    report = read_report(folder)
+    run = run_of(report, _outcomes(report, folder), folder)
+    if (folder / RESPONSES).is_file():
+        check_file(report, folder / RESPONSES)
+    baseline = None
+    with contextlib.suppress(BaselineError):
+        baseline = read_baseline(run.baseline, rootdir) if run.baseline else None
+    if baseline is not None and baseline.model != run.base:
+        baseline = None
+    write_text(folder / PAGE, page_of(run, baseline, folder))
+    return folder / PAGE
+
+
+def _outcomes(report: dict[str, object], folder: Path) -> Mapping[str, Table]:
+    """Return the outcomes beside a report by node id; none where older versions left no file of them."""
+    path = folder / OUTCOMES
+    if not path.is_file():
+        return {}
+    check_file(report, path)
+    try:
+        cases = report["cases"]
+        assert isinstance(cases, list)
+        return load_tables(read_compressed(path, sum(int(case["n"]) for case in cases)))
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError, OSError, EOFError) as error:
+        raise KbrelError(
+            f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; "
+            "allowed: a report folder as a run wrote it"
+        ) from None
+
+
+def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:
+    if baseline is None:
+        return {}
+    cases = ((case.nodeid, baseline.case(case)) for case in run.cases if not case.aggregate)
+    return {nodeid: case.table for nodeid, case in cases if isinstance(case, BaselineCase)}
+
+
+def _published_models() -> tuple[PublishedModel, ...]:
+    """Return the models of the paper on reliable knowledge bases, in each of its settings."""
+    folders = (resources.baselines(),)
+    models = []
+    for name in published_names(folders):
+        if not name.startswith(_RELIABILITY):
+            continue
+        baseline = read_published(name, folders)
+        case, settings = baseline.cases.get("reliability[overall]"), dict(baseline.settings)
+        if isinstance(case, PublishedCase):
+            figures = {figure.name: figure.value for figure in case.figures}
+            models.append(
+                PublishedModel(name=settings["model"], setting=settings["setting"], figures=figures)
+            )
+    return tuple(models)

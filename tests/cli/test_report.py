@@ -1,0 +1,145 @@
+"""``kbrel report`` makes the page of a report folder anew, the same one while nothing else has changed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.records import (
+    Ask,
+    Churn,
+    Correlation,
+    Exchange,
+    Generated,
+    GenerateRequest,
+    Outcome,
+    Run,
+    Scored,
+    ScoreRequest,
+    Table,
+)
+from pytest_kbrel.reports.responses import to_line
+from pytest_kbrel.session.run_builder import write_reports
+from tests.reports.conftest import rich
+
+COLUMNS = ("kept", "pfd", "ird", "term", "anchor", "cell:positive:0", "cell:none:0", "cell:negative1:0")
+
+
+def outcome(at: int, term: float = 0.1, label: str = "correct") -> Outcome:
+    return Outcome(
+        fact_id=f"P30:{at}",
+        question=f"On which continent is country {at}?",
+        expected="Asia",
+        answer="Africa" if label == "wrong" else "Asia",
+        label=label,  # type: ignore[arg-type]
+        values=(1.0, 0.1, 0.2, term, 0.9, 1.0, float(label == "correct"), 0.0),
+        prompt_digest="d",
+    )
+
+
+def exchanges(case: str, fact: str) -> list[Exchange]:
+    question = "On which continent is it?"
+    shared = {"token_ids": (1,), "prompt_tokens": 1, "prompt_digest": "d"}
+    asks: list[tuple[str, str, float]] = [
+        ("positive:0", f"Asia. {question}", 0.9),
+        ("none:0", question, 0.5),
+        ("negative1:0", f"Europe. {question}", 0.125),
+    ]
+    lines = []
+    for role, prompt, probability in asks:
+        scored = ScoreRequest(prompt=prompt, continuation=" Asia")
+        lines.append(
+            Exchange(
+                case=case,
+                ask=Ask(fact_id=fact, role=f"{role}/score", request=scored),
+                response=Scored(probabilities=(probability, probability), **shared),  # type: ignore[arg-type]
+            )
+        )
+        asked = GenerateRequest(prompt=prompt, max_new_tokens=9)
+        answer = Generated(text=f"said <b> {role}", finish="stop", **shared)  # type: ignore[arg-type]
+        lines.append(
+            Exchange(case=case, ask=Ask(fact_id=fact, role=f"{role}/answer", request=asked), response=answer)
+        )
+    return lines
+
+
+@pytest.fixture
+def run() -> Run:
+    made = rich()
+    first, *rest = made.cases
+    rows = (outcome(0, label="wrong"), outcome(90, term=0.8), outcome(91), outcome(92, term=0.9))
+    first = replace(
+        first, table=Table(columns=COLUMNS, rows=rows), n=4, churn=Churn(facts=4, texts=1, labels=1)
+    )
+    pair = Correlation(x="a", y="b", method="pearson", over="slices", r=0.5, p=0.1, n=3)
+    return replace(
+        made, cases=(first, *rest), correlations=(pair,), complete=False, problems=("odd",), comparisons=3
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, run: Run) -> Path:
+    case = run.cases[0].nodeid
+    lines = [line for fact in ("P30:0", "P30:90", "P30:91") for line in exchanges(case, fact)]
+    (tmp_path / "responses.jsonl").write_bytes(b"".join(map(to_line, lines)))
+    write_reports(run, tmp_path)
+    return tmp_path
+
+
+def test_the_page_is_made_anew_as_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    assert main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
+    assert (folder / "report.html").read_bytes() == page
+
+
+def test_the_page_shows_what_was_asked_about_the_worst_facts(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    case = page.split('<tbody class="case" id="monitor-P30"')[1].split("<tbody class=")[0]
+    for words in (
+        "<b>lost</b>: <bdi>On which continent is country 0?</bdi>",
+        "<td>after the right answer</td><td><bdi>Asia. On which continent is it?</bdi></td>",
+        "<td>frame 1</td><td><bdi>On which continent is it?</bdi></td>",
+        "<td>after wrong context 1</td>",
+        '<td class="num">0.125</td>',
+        "<bdi>said &lt;b&gt; none:0</bdi>",
+    ):
+        assert words in case
+    # The one whose probability moves most comes before the others; of one there are no responses.
+    order = [case.index(f"country {at}?</bdi> <span") for at in (0, 92, 90, 91)]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("name", ["responses.jsonl", "outcomes.jsonl.xz"])
+def test_files_of_another_run_are_refused(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (folder / name).open("ab") as stream:
+        stream.write(b"\n")
+    assert main(["report", str(folder)]) == 2
+    assert f"{name}: is not the file that" in capsys.readouterr().err
+
+
+def test_a_report_of_another_form_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    report["cases"][0]["metrics"] = ["none"]
+    (folder / "report.json").write_text(json.dumps(report))
+    assert main(["report", str(folder)]) == 2
+    assert "report.json: has another form than it was written in" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_report_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert "there is no such report" in capsys.readouterr().err
+
+
+def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> None:
+    (folder / "responses.jsonl").unlink()
+    (folder / "outcomes.jsonl.xz").unlink()
+    assert main(["report", str(folder)]) == 0
+    assert "monitor-P30" in (folder / "report.html").read_text()
