@@ -370,8 +370,8 @@ def test_the_parts_of_a_page_have_one_order(rich_run: Run) -> None:
     )
     page = report_html(run)
     assert re.findall("<h2.*?>(.*?)</h2>", page) == [
-        *("Why", "Facts lost and gained", "About this run", "Over all slices", "Waivers", "Cases"),
-        *("What moved the answers about the worst facts", "All figures"),
+        *("Why", "Facts lost and gained", "About this run", "Over all slices", "Waivers", "Plots"),
+        *("Cases", "What moved the answers about the worst facts", "All figures"),
     ]
     partial = "partial run: not every case of its suites was selected and soundly decided"
     assert f'<ul class="problems"><li>{partial}</li><li>a</li><li>b</li></ul>' in page

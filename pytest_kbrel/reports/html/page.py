@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.html.cases import worst_facts
+from pytest_kbrel.reports.html.distributions import fact_plots
+from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import Sources
 from pytest_kbrel.reports.phrases import prompt_part, shown_token
 from pytest_kbrel.reports.view import Group
@@ -179,6 +181,8 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [(group, _columns(group), _failed_first(group)) for group in groups],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
+        "forest": forest(run),
+        "plots": [*figure_plots(run, sources.published), *fact_plots(run, sources.baseline)],
         "worst_facts": worst_facts(run, sources.responses),
         # All that were not run have one and the same reason.
         "unrun": phrases.not_run_note(run),
