@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.cli import main
 from pytest_kbrel.records import (
     Ask,
@@ -23,8 +24,9 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.reports.responses import to_line
+from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
-from tests.reports.conftest import rich
+from tests.reports.conftest import case, metric, rich
 
 COLUMNS = ("kept", "pfd", "ird", "term", "anchor", "cell:positive:0", "cell:none:0", "cell:negative1:0")
 
@@ -143,3 +145,21 @@ def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> No
     (folder / "outcomes.jsonl.xz").unlink()
     assert main(["report", str(folder)]) == 0
     assert "monitor-P30" in (folder / "report.html").read_text()
+
+
+def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -> None:
+    case = run.cases[0]
+    key = "world.kb.yaml::monitor[P30]"
+    blessed = BaselineCase(key=key, table=case.table, metrics=())
+    baseline = Baseline(path=tmp_path, model=run.base, settings=(), cases={key: blessed})
+    assert 'id="plot-pairs"' in page_of(run, baseline, tmp_path)
+    assert 'id="plot-pairs"' not in page_of(run, None, tmp_path)
+    assert 'id="plot-anchors"' in page_of(run, None, tmp_path)
+
+
+def test_figures_over_all_slices_stand_before_the_papers_models(run: Run, tmp_path: Path) -> None:
+    values = tuple(metric(name, 0.5) for name in ("ncr", "ur", "nccr", "iur"))
+    overall = case("reliability", "overall", "pass", values, aggregate=True)
+    page = page_of(replace(run, cases=(overall,)), None, tmp_path)
+    assert page.count('class="paper"') == 2 * 26
+    assert "Gemma 2B" in page

@@ -93,6 +93,7 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) 
     assert text.count('<tbody class="case"') == 100
 
 
+@pytest.mark.slow
 def test_a_page_of_five_hundred_cases_has_them_all(many_cases: Callable[[int], Run]) -> None:
     text = report_html(many_cases(500))
     assert len(text.encode("utf-8")) < LARGEST
@@ -116,6 +117,7 @@ def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> Non
     assert SizeLimit(1).take(str, parts, least=0) == []
     assert SizeLimit(100).take(str, parts, most=2) == parts[:2]
     assert SizeLimit(100).take(str, []) == []
+    assert SizeLimit(4).take(str, ["ab", "cdefg", "h"]) == ["ab"]
     assert SizeLimit(5).take("{}é{}".format, parts, "!") == ["abé!"]
 
 
@@ -123,6 +125,7 @@ def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
     room = SizeLimit(5)
     assert (room.take(str, ["ab"]), room.remaining) == (["ab"], 3)
     assert room.take(str, ["cd", "ef"]) == ["cd"]
+    assert (room.take(str, ["g"], least=0), room.remaining) == ([], 0)
 
 
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:

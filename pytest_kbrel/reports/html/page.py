@@ -123,12 +123,18 @@ class SizeLimit:
     def take(
         self, render: Callable[..., str], items: Iterable[Any], *more: Any, least: int = 1, most: int = 10**6
     ) -> list[str]:
-        """Return ``render(item, *more)`` of the first items that fit, ``least`` to ``most`` of them."""
+        """Return ``render(item, *more)`` of the first items that fit, ``least`` to ``most`` of them.
+
+        Once an item did not fit, nothing fits any more: rendering what is left out takes time.
+        """
         parts: list[str] = []
         for item in islice(items, most):
+            if len(parts) >= least and self.remaining <= 0:
+                break
             part = render(item, *more)
             size = len(part.encode("utf-8", "replace"))
             if len(parts) >= least and size > self.remaining:
+                self.remaining = min(0, self.remaining)
                 break
             parts.append(part)
             self.remaining -= size

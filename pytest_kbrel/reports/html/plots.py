@@ -17,8 +17,8 @@ from pytest_kbrel.reports.phrases import is_waived
 
 _SHARES = ("accuracy", "hallucination", "missing")
 _SHARE_WORDS = ("right", "wrong", "missing")
-# So many relations are drawn, and so many domains.
-_MOST_RELATIONS, _MOST_DOMAINS = 30, 6
+# So many relations have a row, so many a label, and so many domains are drawn.
+_MOST_RELATIONS, _MOST_LABELS, _MOST_DOMAINS = 30, 60, 6
 _NAME = 104
 
 
@@ -239,7 +239,10 @@ def _framing(cases: Sequence[CaseResult]) -> Plot:
         words = f"{case.slice}: PFD {number(_value(case, 'pfd'))}, IRD {number(_value(case, 'ird'))}"
         drawing.circle(*spot, 4.5, f"point {_tone(case)}", words)
     points = [(across(_value(case, "pfd")), up(_value(case, "ird")), cut(case.slice, 60)) for case in cases]
-    for x, y, label, ends in label_spots(points, rings, 4.5):
+    # More labels than these hardly find a place.
+    for x, y, label, ends in label_spots(
+        points[:_MOST_LABELS], [*rings, *((x, y) for x, y, _ in points[_MOST_LABELS:])], 4.5
+    ):
         drawing.text(x, y, label, "end" if ends else "")
     return Plot(
         name="framing",

@@ -100,5 +100,6 @@
     bar.addEventListener("input", filter);
     filter();
   }
-  go();
+  // A browser moves the focus to the top while it follows the link of the address.
+  window.addEventListener("load", go);
 })();
