@@ -113,6 +113,14 @@ def test_failed_differences_come_first_and_lead_to_their_cases(small_run: Run) -
     )
 
 
+def test_a_waived_failure_stays_a_failure(rich_run: Run) -> None:
+    (row,) = (row for row in forest(rich_run).rows if row.tone == "fail")
+    assert row.case.waived
+    table = render("plots", rich_run)
+    assert '<span class="word fail">fail</span> <span class="soft">waived</span>' in table
+    assert table.count(">waived<") == 1
+
+
 def test_many_differences_are_folded_and_then_cut(many_cases: Callable[[int], Run]) -> None:
     page = render("plots", many_cases(100))
     first, rest = page.split("<details>", 1)

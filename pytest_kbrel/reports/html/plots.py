@@ -13,7 +13,6 @@ from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.formatting import bound, difference, number, signed
 from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, scale_over
-from pytest_kbrel.reports.phrases import is_waived
 
 _SHARES = ("accuracy", "hallucination", "missing")
 _SHARE_WORDS = ("right", "wrong", "missing")
@@ -55,24 +54,23 @@ def forest(run: Run) -> Forest:
         for case in view.ordered(run)
         for name in dict.fromkeys([*view.key_metrics(case), *(gate.metric for gate in case.gates)])
         if (value := view.metric(case, name)) is not None
-        if (row := _difference(case, value, waived=is_waived(case, run))) is not None
+        if (row := _difference(case, value)) is not None
     ]
     rows.sort(key=lambda row: (_order(row), reasons.natural(row.case.nodeid)))
     ends = [end for row in rows for end in (row.low, row.high, row.allowed or 0.0)]
     return Forest(tuple(rows), scale_over([*ends, 0.0], 0, 100))
 
 
-def _difference(case: CaseResult, value: MetricValue, *, waived: bool) -> Difference | None:
+def _difference(case: CaseResult, value: MetricValue) -> Difference | None:
     if value.delta is None or value.delta_low is None or value.delta_high is None:
         return None
     sign = 1 if value.better == "higher" else -1
     ends = sorted((sign * value.delta_low, sign * value.delta_high))
     gate = _gate_on(case, value.name)
-    tone = "none" if gate is None else gate.verdict.replace(" ", "-")
     return Difference(
         case=case,
         metric=value.name,
-        tone="inconclusive" if waived and tone != "pass" and gate is not None else tone,
+        tone="none" if gate is None else gate.verdict.replace(" ", "-"),
         at=sign * value.delta,
         low=ends[0],
         high=ends[1],
