@@ -73,7 +73,8 @@ def exchanges(case: str, fact: str) -> list[Exchange]:
 def run() -> Run:
     made = rich()
     first, *rest = made.cases
-    rows = (outcome(0, label="wrong"), outcome(90, term=0.8), outcome(91), outcome(92, term=0.9))
+    # A file of outcomes has them in the order of their ids.
+    rows = (outcome(91), outcome(92, term=0.9), outcome(0, label="wrong"), outcome(90, term=0.8))
     first = replace(
         first, table=Table(columns=COLUMNS, rows=rows), n=4, churn=Churn(facts=4, texts=1, labels=1)
     )

@@ -113,12 +113,12 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
     mini_suite(GATED)
     write = controller.write_reports
 
-    def interrupted(run, directory):
+    def interrupted(run, *more):
         for moment in ("before", "after"):
             if moment == when:
                 os.kill(os.getpid(), signal.SIGTERM)
                 os.kill(os.getpid(), signal.SIGTERM)
-            run = write(run, directory) if moment == "before" else run
+            run = write(run, *more) if moment == "before" else run
         return run
 
     monkeypatch.setattr(controller, "write_reports", interrupted)

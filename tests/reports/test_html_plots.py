@@ -210,9 +210,9 @@ def test_a_point_a_fact_and_the_lost_ones_are_named(small_run: Run) -> None:
 def test_boxes_are_over_frames_and_contexts(small_run: Run) -> None:
     plot = plots_of(with_facts(small_run))["boxes"]
     assert plot.rows == (
-        ("after the right answer", *("1.000",) * 5, "–"),
+        ("after right answer", *("1.000",) * 5, "–"),
         ("no context", "0.000", "0.125", "0.250", "0.375", "0.500", "–"),
-        ("after a wrong one", *("1.000",) * 5, "–"),
+        ("after wrong answer", *("1.000",) * 5, "–"),
         ("P30", "0.000", "0.375", "0.750", "1.000", "1.000", "–"),
     )
 

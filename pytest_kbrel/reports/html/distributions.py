@@ -17,9 +17,9 @@ _CELL = "cell:"
 # So many relations have a box, so many facts a point, and so many lost facts a point with a title.
 _MOST_BOXES, _MOST_POINTS, _MOST_LOST = 24, 12_000, 200
 _CONTEXTS = (
-    ("positive", "after the right answer"),
+    ("positive", "after right answer"),
     ("none", "no context"),
-    ("negative", "after a wrong one"),
+    ("negative", "after wrong answer"),
 )
 
 
@@ -115,13 +115,14 @@ def _pairs(run: Run, tables: Mapping[str, Table], baseline: Mapping[str, Table])
     drawing.x_axis(across, _TOP, 296, "baseline")
     drawing.y_axis(up, _LEFT, _RIGHT, "this run")
     drawing.line(across(0), up(0), across(1), up(1), "move")
-    # Those in between say the most, so every so many of all are drawn.
+    # In an order of their own: a file of outcomes has its facts in another one than the run.
+    points.sort()
     step = max(1, -(-len(points) // _MOST_POINTS))
     drawing.dots([(across(x), up(y)) for x, y in points[::step]], "facts")
-    lost.sort(key=lambda point: point[1] - point[0])
+    lost.sort(key=lambda point: (point[1] - point[0], point))
     for x, y, words in lost[:_MOST_LOST]:
         drawing.circle(across(x), up(y), 4, "lost", words)
-    drawn = f" Every {step}th of {len(points)} facts is drawn." if step > 1 else ""
+    drawn = f" Of the others one in {step} is drawn." if step > 1 else ""
     yield Plot(
         name="pairs",
         title="Anchor probability, baseline and this run",
