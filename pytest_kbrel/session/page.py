@@ -12,7 +12,7 @@ from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.baselines.reading import published_names, read_published
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import PUBLISHED, Run, Table
-from pytest_kbrel.reports import OUTCOMES, PAGE, RESPONSES, write_text
+from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, write_text
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
 from pytest_kbrel.reports.json_report import check_file, read_report
@@ -51,7 +51,14 @@ def rebuild_page(folder: Path, rootdir: Path) -> Path:
         baseline = read_baseline(run.baseline, rootdir) if run.baseline else None
     if baseline is not None and baseline.model != run.base:
         baseline = None
-    write_text(folder / PAGE, page_of(run, baseline, folder))
+    try:
+        page = page_of(run, baseline, folder)
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise KbrelError(
+            f"{folder / REPORT}: cannot be shown: {type(error).__name__}: {error}; "
+            "allowed: a report as a run wrote it"
+        ) from None
+    write_text(folder / PAGE, page)
     return folder / PAGE
 
 

@@ -136,6 +136,31 @@ def test_a_report_of_another_form_is_refused(folder: Path, capsys: pytest.Captur
     assert "report.json: has another form than it was written in" in capsys.readouterr().err
 
 
+def test_figures_beyond_all_scales_are_no_error(folder: Path) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    for entry in report["cases"]:
+        for value in entry["metrics"].values():
+            value |= {"value": 1e308, "baseline": -1e308, "low": -1e308, "delta": 1e308, "delta_low": -1e308}
+    (folder / "report.json").write_text(json.dumps(report))
+    assert main(["report", str(folder)]) == 0
+
+
+def test_a_report_that_cannot_be_shown_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = json.loads((folder / "report.json").read_text())
+    one = {
+        "fact_id": "f",
+        "role": "none:0",
+        "prompt": "p",
+        "target": "t",
+        "log_probability": 0.0,
+        "error": 0.0,
+    }
+    report["cases"][0]["attributions"] = [{**one, "tokens": ["a", "b"], "scores": [0.5]}]
+    (folder / "report.json").write_text(json.dumps(report))
+    assert main(["report", str(folder)]) == 2
+    assert "report.json: cannot be shown: ValueError" in capsys.readouterr().err
+
+
 def test_a_folder_without_a_report_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "there is no such report" in capsys.readouterr().err

@@ -48,6 +48,8 @@ class Scale:
 
     def marks(self, most: int = 6) -> list[float]:
         """Return the values that the axis names, at most ``most`` or so."""
+        if not math.isfinite(self.high - self.low):
+            return []
         step = next((one for one in _STEPS if (self.high - self.low) / one <= most), self.high - self.low)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
