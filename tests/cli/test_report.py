@@ -66,7 +66,9 @@ def exchanges(case: str, fact: str) -> list[Exchange]:
         lines.append(
             Exchange(case=case, ask=Ask(fact_id=fact, role=f"{role}/answer", request=asked), response=answer)
         )
-    return lines
+    ask = Ask(fact_id=fact, role="none:1/answer", request=asked, to="baseline")
+    other = Generated(text="said by another model", finish="stop", **shared)  # type: ignore[arg-type]
+    return [*lines, Exchange(case=case, ask=ask, response=other)]
 
 
 @pytest.fixture
@@ -113,6 +115,7 @@ def test_the_page_shows_what_was_asked_about_the_worst_facts(folder: Path) -> No
         "<bdi>said &lt;b&gt; none:0</bdi>",
     ):
         assert words in case
+    assert "said by another model" not in case
     # The one whose probability moves most comes before the others; of one there are no responses.
     order = [case.index(f"country {at}?</bdi> <span") for at in (0, 92, 90, 91)]
     assert order == sorted(order)
