@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import print_line
+from pytest_kbrel.cli.arguments import add_json_flag, print_result
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -19,11 +19,13 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--rootdir", metavar="DIR", type=Path, default=Path(), help="folder of the project's baselines"
     )
+    add_json_flag(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.session.page import rebuild_page
 
-    print_line(rebuild_page(options.folder, options.rootdir.resolve()))
+    page = rebuild_page(options.folder, options.rootdir.resolve())
+    print_result(options, {"output": page}, [page])
     return 0

@@ -1,13 +1,14 @@
-"""A recorded ``report.json`` as the run that it was written from, without the outcomes of single facts."""
+"""A recorded ``report.json`` as the run that it was written from."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import CaseResult, Correlation, Fingerprint, Run, ShardedRun
+from pytest_kbrel.records import CaseResult, Correlation, Fingerprint, Run, ShardedRun, Table
 from pytest_kbrel.reports.json_report import read_judge_error, read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -18,17 +19,28 @@ def read_run(path: Path) -> Run:
     Its cases have what the report says of them: their tables of outcomes are empty. Raises
     :class:`KbrelError` where the file is missing or is no report.
     """
-    report = read_report(path)
+    return run_of(read_report(path), {}, path)
+
+
+def run_of(report: dict[str, Any], tables: Mapping[str, Table], path: Path) -> Run:
+    """Return the run that a ``report`` read at ``path`` tells of, its cases with the outcomes in ``tables``.
+
+    ``tables`` are by node id. Raises :class:`KbrelError` where a part of the report has not the form that it
+    was written in.
+    """
     try:
         run = _run(report)
-        if (error := read_judge_error(report)) is not None:
-            run = replace(run, cases=tuple(replace(case, judge_error=error) for case in run.cases))
+        judge_error = read_judge_error(report)
+        cases = tuple(
+            replace(case, table=tables.get(case.nodeid, case.table), judge_error=judge_error)
+            for case in run.cases
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
             f"{path}: cannot be read as a report: {type(error).__name__}: {error}; allowed: a report as a "
             "run wrote it"
         ) from None
-    return run
+    return replace(run, cases=cases)
 
 
 def _run(report: dict[str, Any]) -> Run:

@@ -16,7 +16,7 @@ from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, write_text
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
 from pytest_kbrel.reports.json_report import check_file, read_report
-from pytest_kbrel.reports.reading import run_of
+from pytest_kbrel.reports.recorded import run_of
 
 _RELIABILITY = f"{PUBLISHED}reliable-kb/"
 # The figures over all slices that the paper draws its models by.

@@ -136,7 +136,7 @@ def test_a_report_of_another_form_is_refused(folder: Path, capsys: pytest.Captur
     report["cases"][0]["metrics"] = ["none"]
     (folder / "report.json").write_text(json.dumps(report))
     assert main(["report", str(folder)]) == 2
-    assert "report.json: has another form than it was written in" in capsys.readouterr().err
+    assert "cannot be read as a report: " in capsys.readouterr().err
 
 
 def test_figures_beyond_all_scales_are_no_error(folder: Path) -> None:

@@ -45,6 +45,7 @@ WORK = {
         lambda said: said["summary"]["verdict"] == "pass" and said["exit_status"] == 0,
     ),
     "compare": (("compare", "run", "merged"), lambda said: len(said["paired"]) == 1),
+    "report": (("report", "run"), lambda said: said["output"] == "run/report.html"),
     "comment": (("comment", "run"), lambda said: said["comment"].startswith("<!--")),
     "cache info": (
         ("cache", "info"),
@@ -69,6 +70,7 @@ REFUSED = {
     "export": ("export", "nowhere", "--format=csv", "--output=x.csv"),
     "merge": ("merge", "nowhere", "--output=x"),
     "compare": ("compare", "nowhere"),
+    "report": ("report", "nowhere"),
     "comment": ("comment", "nowhere"),
     "cache info": ("cache", "info", "nowhere"),
     "cache export": ("cache", "export", "nowhere", "--output=x.jsonl"),
