@@ -66,7 +66,7 @@ def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, open
     # They may have been about any probe, or none.
     assert {case["probe"] for case in invalid} == {"test"}
     page = (pytester.path / "kbrel-report" / "report.html").read_text()
-    assert "<h2>Tests in Python</h2>" in page
+    assert ">Tests in Python</h3>" in page
     assert "MONITOR" not in page
     assert "MONITOR" not in result.stdout.str().partition("knowledge reliability")[2]
     result.stdout.fnmatch_lines(["Tests in Python", "  test *n *verdict", "  test_capitals?*? *invalid"])
