@@ -98,6 +98,9 @@ def test_a_page_of_five_hundred_cases_has_them_all(many_cases: Callable[[int], R
     text = report_html(many_cases(500))
     assert len(text.encode("utf-8")) < LARGEST
     assert text.count('<tbody class="case"') == 500
+    assert "Its details did not fit" not in text
+    # The others open to less.
+    assert 100 < text.count("The page has no room for more of it") < 400
     assert Page(text).open == []
 
 

@@ -15,7 +15,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 232
 _NAME = 104
 _CELL = "cell:"
 # So many relations have a box, so many facts a point, and so many lost facts a point with a title.
-_MOST_BOXES, _MOST_POINTS, _MOST_LOST = 24, 12_000, 200
+_MOST_BOXES, _MOST_POINTS, _MOST_LOST = 24, 8_000, 200
 _CONTEXTS = (
     ("positive", "after right answer"),
     ("none", "no context"),

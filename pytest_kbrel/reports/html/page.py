@@ -28,7 +28,9 @@ _LONGEST = 160
 _LONGEST_PROMPT = 4000
 # The page in bytes, and to which part of their room its lists are cut until it is no larger.
 LARGEST = 3_000_000
-_PARTS_OF_ROOM = (1.0, 0.6, 0.3, 0.1)
+_PARTS_OF_ROOM = (1.0, 0.85, 0.6, 0.3, 0.1)
+# What the details of all cases may take, and which part of it is for those that passed in any case.
+_DETAILS, _LEAST_PASSING = 1_500_000, 400_000
 # The strongest colour of a token: darker, and the letters on it would be hard to read.
 _DARKEST = 0.45
 Scale = tuple[float, float]
@@ -98,6 +100,8 @@ def environment() -> Environment:
         "names_of": _names,
         "phrases": phrases,
         "size_limit": SizeLimit,
+        # One that stays as it is where the others are made smaller.
+        "fixed_limit": SizeLimit,
         "scale_of": scale_of,
         "tokens_of": _tokens,
     }
@@ -241,17 +245,23 @@ def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
 
 
 class _Room(NamedTuple):
-    """Number of bytes that the facts of one case may take, by whether it passed."""
+    """Number of bytes of details: of the facts of one case and of all cases, by whether they passed."""
 
     failing: int
     passing: int
+    all_failing: int
+    all_passing: int
 
 
 def _room(cases: Sequence[CaseResult]) -> _Room:
     passed = sum(case.verdict == "pass" for case in cases)
+    failed = len(cases) - passed
+    all_failing = min(_DETAILS - _LEAST_PASSING, 30_000 * failed)
     return _Room(
-        failing=min(40_000, 600_000 // max(1, len(cases) - passed)),
+        failing=min(40_000, 600_000 // max(1, failed)),
         passing=min(12_000, 350_000 // max(1, passed)),
+        all_failing=all_failing,
+        all_passing=_DETAILS - all_failing,
     )
 
 
