@@ -361,10 +361,13 @@ def spec_notes(settings: Settings) -> tuple[str, ...]:
     return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
 
 
-def announcement_of(settings: Settings) -> str:
-    """Return what opening the model under test will load or ask; nothing is opened."""
-    parsed = settings.model_spec
-    return "" if parsed is None or parsed.spec is None else registry.announcement(parsed.spec)
+def announcements_of(settings: Settings) -> tuple[str, ...]:
+    """Return what opening the run's own models will load or ask, a line each; nothing is opened."""
+    if settings.from_run is not None:
+        return ()
+    parsed = (settings.model_spec, settings.baseline_spec)
+    specs = [one.spec for one in parsed if one is not None and one.spec is not None]
+    return tuple(filter(None, map(registry.announcement, specs)))
 
 
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:

@@ -10,7 +10,7 @@ import pytest
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import announcement_of, let_threads_sleep, spec_notes
+from pytest_kbrel.evaluation.model_pool import announcements_of, let_threads_sleep, spec_notes
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
@@ -55,7 +55,9 @@ def start(config: pytest.Config) -> None:
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if settings.from_run is None:
         folder = spool_folder(settings.output_path, settings.run)
-        reporter = ProgressReporter(config, folder, recorder.expected_requests, announcement_of(settings))
+        reporter = ProgressReporter(
+            config, folder, recorder.expected_requests, "; ".join(announcements_of(settings))
+        )
         recorder.counts = reporter.counts
         config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):

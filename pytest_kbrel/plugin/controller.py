@@ -26,7 +26,7 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts
-from pytest_kbrel.evaluation.model_pool import announcement_of, run_lock, spec_notes
+from pytest_kbrel.evaluation.model_pool import announcements_of, run_lock, spec_notes
 from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,
@@ -152,7 +152,7 @@ class Recorder:
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
-        lines = filter(None, (self._who(), announcement_of(self._settings), *notes))
+        lines = (self._who(), *announcements_of(self._settings), *notes)
         return [printable(f"kbrel: {line}") for line in lines]
 
     def pytest_report_collectionfinish(self) -> list[str]:

@@ -172,7 +172,11 @@ def test_the_header_names_model_judge_and_baseline(
 ) -> None:
     config = cast(pytest.Config, StubConfig(tmp_path))
     options = made_options(output_path=tmp_path / "out", **settings)
-    assert Recorder(config, options, None).pytest_report_header() == [f"kbrel: {header}"]
+    who, *others = Recorder(config, options, None).pytest_report_header()
+    assert who == f"kbrel: {header}"
+    assert [line.partition(" (")[0] for line in others] == [
+        f"kbrel: loading {name}" for name in ("reference", settings.get("baseline_model")) if name
+    ]
     again = replace(options, from_run=tmp_path / "deep" / "run")
     assert Recorder(config, again, None).pytest_report_header() == [
         f"kbrel: deciding again over deep/run ({header}); no model is loaded, reports go to out"
@@ -183,10 +187,11 @@ def test_the_header_names_flags_without_effect(tmp_path: Path) -> None:
     options = made_options(output_path=tmp_path / "out", model_args="batch_size=8")
     lines = Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
     assert lines[0] == "kbrel: model reference"
-    assert lines[1].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
-    assert len(lines) == 2
+    assert lines[1].startswith("kbrel: loading reference (")
+    assert lines[2].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
+    assert len(lines) == 3
     plan = Planner(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
-    assert plan == ["kbrel: plan for model reference; nothing is run", lines[1]]
+    assert plan == ["kbrel: plan for model reference; nothing is run", lines[2]]
 
 
 MONITOR, ANSWERS = "mini.kb.yaml::monitor[a]", "mini.kb.yaml::head_to_tail[a]"
