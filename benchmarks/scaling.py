@@ -1,14 +1,16 @@
-"""How much faster a run is over several workers of one machine, and what dealing costs at each item.
+"""What several workers bring, what dealing costs at each item, and what joining shards takes.
 
     OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --facts 2000 --rounds 3
     OMP_NUM_THREADS=1 python benchmarks/scaling.py items
+    OMP_NUM_THREADS=1 python benchmarks/scaling.py merge
 
 ``workers``: requests a second of the embedded checkpoint on a suite in which one case has nearly all facts,
 from the moment when the first process has loaded it to the end of the last item. Beside one worker and two of
 them stand: two workers whose items pytest-xdist deals, so that one of them has the large case; two sessions
 that begin at the same time and share nothing, which is what the machine itself allows; and one worker with
 two threads. Each run begins with an empty store. ``items``: CPU and wall seconds of a whole run of many small
-cases of a scripted model over two workers, dealt by this package and by pytest-xdist.
+cases of a scripted model over two workers, dealt by this package and by pytest-xdist. ``merge`` is
+``merge.py``, whose arguments may follow.
 
 The ways take turns, and the figures are medians. The machine should have nothing else to do.
 """
@@ -85,7 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_items = commands.add_parser("items", help="overhead of an item")
     of_items.add_argument("--cases", type=int, default=500)
     of_items.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args(arguments)
+    commands.add_parser("merge", help="64 shards joined", add_help=False)
+    given, others = parser.parse_known_args(arguments)
+    if given.command == "merge":
+        import merge
+
+        merge.main(others)
+        return
+    if others:
+        parser.error(f"found {' '.join(others)}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pytest.ini").write_text("[pytest]\n")
