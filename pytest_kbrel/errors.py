@@ -3,7 +3,8 @@
     KbrelError
     ├── SuiteError          a suite or facts file says something it may not
     ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
-    │   └── BudgetError     what a session may spend on a model is spent
+    │   ├── BudgetError     what a session may spend on a model is spent
+    │   └── UnavailableError  a server refuses all requests for longer than anybody waits
     ├── BaselineError       a baseline cannot be read or written
     ├── ResponseError       the model's responses are no ground for a measurement
     ├── StoreError          kept answers cannot be read or written
@@ -47,6 +48,10 @@ class ModelError(KbrelError):
 
 class BudgetError(ModelError):
     """What a session may spend on a model is spent, so that it is asked nothing more."""
+
+
+class UnavailableError(ModelError):
+    """A server refuses all requests for longer than anybody waits, whatever they ask."""
 
 
 class BaselineError(KbrelError):

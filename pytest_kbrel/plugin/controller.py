@@ -144,8 +144,11 @@ class Recorder:
         """Return how the items that the workers collected are dealt to them."""
         return dealing_of(nodeids, self._suites, workers, split=split, shard=self._settings.shard)
 
-    def add_counts(self, answered: tuple[int, int], helped: tuple[int, int]) -> None:
-        """Add numbers of requests and cache hits that a worker has reported with no item."""
+    def add_counts(
+        self, answered: tuple[int, int], helped: tuple[int, int], spent: Iterable[tuple[str, int, int]]
+    ) -> None:
+        """Add numbers of requests, cache hits and tokens that a worker has reported with no item."""
+        self._results.add_spent(spent)
         self._results.add_answers("", *answered)
         self._results.add_help((), *helped)
 

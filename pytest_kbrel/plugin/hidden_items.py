@@ -62,7 +62,8 @@ class HiddenItems:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller how many requests the parts had that no item has reported since."""
         if (runner := session.config.stash.get(runner_key, None)) is not None:
-            counts = runner.pool.new_answer_counts(), runner.pool.new_helper_counts()
+            pool = runner.pool
+            counts = pool.new_answer_counts(), pool.new_helper_counts(), pool.new_spent()
             session.config.workeroutput[COUNTS] = counts  # type: ignore[attr-defined]
 
     @pytest.hookimpl(tryfirst=True)

@@ -188,13 +188,18 @@ def _check_budgets(config: pytest.Config, settings: Settings) -> None:
         ("baseline_model", settings.baseline_model),
         ("judge_args", settings.judge_args),
     ):
-        if (given := re.search(rf"(?:^|[,\s])({'|'.join(BUDGETS)})=", args)) is None:
+        if (given := re.search(rf"(?:^|[,\s])({'|'.join(BUDGETS)})\s*=", args)) is None:
             continue
         origin = f"{origin_of(config, name)}: found {given[1]}"
         if config.getoption("dist", "no") != "no":
             raise pytest.UsageError(
                 f"{origin} with several workers (-n), each of which would spend as much; allowed: one "
                 "process, which has up to max_concurrent requests under way"
+            )
+        if settings.noise_floor and name == "model_args":
+            raise pytest.UsageError(
+                f"{origin} with --kb-noise-floor, whose answers are not kept, so that a run that goes on "
+                "would pay for all of them again; allowed: one of the two"
             )
         if settings.use_cache is None:
             raise pytest.UsageError(

@@ -48,10 +48,10 @@ def peak(pytester, monkeypatch):
     actual = []
     real = worker.CaseRunner.decide
 
-    def decide(self, case):
+    def decide(self, case, **how):
         tracemalloc.start()
         try:
-            return real(self, case)
+            return real(self, case, **how)
         finally:
             actual.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()

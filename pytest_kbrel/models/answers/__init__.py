@@ -26,6 +26,7 @@ ANSWERS = dataclasses.replace(
     counter=lambda spec: OPENAI.counter(spec.requests),
     embedder=None,
     is_served=False,
+    announcement=lambda spec: "",
     unscorable=lambda spec: UNSCORABLE,
     answer_probabilities=lambda spec: bool(spec.requests.logprobs),
 )

@@ -158,7 +158,11 @@ class _Beginning:
         ((answers,),) = self._store.query(f"SELECT count(*) FROM answers WHERE model = {_MODEL}", row.digest)
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
         repeated = 0
-        reason = _differs("of the model", row.entry, self._model.about())
+        now = self._model.about()
+        if row.entry and not now:
+            # Raises where the server cannot be asked at all: the answers stay for a run that can ask it.
+            self._ask_again(row)
+        reason = _differs("of the model", row.entry, now)
         if not reason:
             repeated, reason = self._ask_again(row)
         if reason:

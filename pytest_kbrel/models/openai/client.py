@@ -8,11 +8,12 @@ import re
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import openai
 
-from pytest_kbrel.errors import ModelError
+from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.openai.http import (
     LIMITS,
@@ -145,7 +146,7 @@ class Connection:
             return Failed(error=self._why(error))
         except (openai.OpenAIError, ValueError) as error:
             if getattr(error, "code", None) == NO_QUOTA:
-                raise ModelError(f"{self._where()} has no quota left: {self._why(error)}") from None
+                raise UnavailableError(f"{self._where()} has no quota left: {self._why(error)}") from None
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
@@ -206,8 +207,8 @@ class Connection:
 
         return await self._throttle.run(send)
 
-    def _too_long(self, error: WaitError) -> ModelError:
-        return ModelError(
+    def _too_long(self, error: WaitError) -> UnavailableError:
+        return UnavailableError(
             f"{self._where()} {error}, and no more than {LONGEST_WAIT:.0f} are waited; allowed: another run "
             "when that time is over"
         )
@@ -234,7 +235,8 @@ class OpenAIEmbedder:
     """Encoder of texts behind a server."""
 
     def __init__(self, spec: OpenAISpec) -> None:
-        self._connection = Connection(spec)
+        # Vectors are not kept, so that a run that goes on would pay for all of them again.
+        self._connection = Connection(replace(spec, max_tokens_total=None, max_cost=None))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, all of one length; raises :class:`ModelError`."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_kbrel.errors import BudgetError, MissingExtraError, ModelError
+from pytest_kbrel.errors import BudgetError, MissingExtraError, ModelError, UnavailableError
 from pytest_kbrel.models.base import scored
 from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
@@ -83,6 +83,8 @@ class ServerScorer:
             encoder = self._encoder()
             prompt = encoder.prompt(request)
             pair = encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION))
+        except (BudgetError, UnavailableError):
+            raise
         except (ValueError, ModelError) as error:
             return str(error)
         if encoder.unscorable:
@@ -143,7 +145,7 @@ class ServerScorer:
         try:
             first = self._values(dialect, pair)
             second = self._values(dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other)))
-        except BudgetError:
+        except (BudgetError, UnavailableError):
             raise
         except ModelError as error:
             # No such path, or a refused one: the server itself has answered before.
@@ -197,6 +199,8 @@ class ServerScorer:
     def _tokens_of(self, text: str, special: bool) -> Ids:
         try:
             reply = self._post(*tokenization(self._spec, text, special), tokens=len(text) + 10)
+        except (BudgetError, UnavailableError):
+            raise
         except ModelError as error:
             reply = Failed(error=str(error))
         ids = reply.get("tokens") if isinstance(reply, dict) else None

@@ -25,6 +25,8 @@ NO_QUOTA = "insufficient_quota"
 """Code of a quota that is used up, which has the same status as too many requests and is not waited for."""
 # Seconds between tries where the server does not say: the first wait, and the longest.
 _FIRST, _MOST = 0.5, 30.0
+# Pauses in a row that are as short as the server says. Longer ones follow, since it cannot keep its word.
+_TRUSTED = 2
 # Refusals after which a request is sent alone and behind the others, and after which before them.
 _LATE, _INSISTS = 2, 4
 _NUMBER = re.compile(r"\s*[0-9]{1,15}([.][0-9]{0,15})?\s*")
@@ -39,8 +41,8 @@ class Throttle:
 
     At most ``limit`` requests are under way, ``most`` at the beginning. When the server refuses one (429, or
     503 with ``Retry-After``), the limit is halved and all requests wait as long as the server says, or with
-    growing pauses where it does not say. Each answer raises the limit again, by one for as many answers as
-    the limit is.
+    growing pauses where it does not say, or has said too little. Each answer raises the limit again, by one
+    for as many answers as the limit is.
 
     A refused request is sent again. One that was refused twice is sent alone, behind the others, and before
     them after four times. It fails when it is refused alone and there were ``tries`` rounds of refusals
@@ -59,8 +61,8 @@ class Throttle:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: deque[_Place] = deque()
         self._late: deque[_Place] = deque()
-        # The request that goes before all others, and whether one is under way that must be alone.
-        self._foremost: _Place | None = None
+        # Requests that go before all others, and whether one is under way that must be alone.
+        self._foremost: deque[_Place] = deque()
         self._exclusive = False
 
     @property
@@ -100,8 +102,7 @@ class Throttle:
         """Wait until a request that was refused so often may be sent."""
         place: _Place = asyncio.get_running_loop().create_future()
         if refused >= _INSISTS:
-            # No other one was under way with it, so that there is one at most.
-            self._foremost = place
+            self._foremost.append(place)
         elif refused >= _LATE:
             self._late.append(place)
         elif refused:
@@ -137,12 +138,12 @@ class Throttle:
         """Return the next request that may be sent now; ``None`` if none may."""
         if self._exclusive:
             return None
-        if self._foremost is None and self._waiting:
+        if self._waiting and not self._foremost:
             return self._waiting.popleft() if self._under_way < self.limit else None
         if self._under_way:
             return None
-        place = self._foremost or (self._late.popleft() if self._late else None)
-        self._foremost = None
+        first = self._foremost or self._late
+        place = first.popleft() if first else None
         self._exclusive = place is not None and not place.done()
         return place
 
@@ -159,7 +160,9 @@ class Throttle:
             self._rounds += 1
             self._pauses += 1
             self._limit = max(1.0, self._limit / 2)
-        wait = told or min(_MOST, _FIRST * 2.0 ** min(self._pauses - 1, 10))
+        wait = min(_MOST, _FIRST * 2.0 ** min(max(self._pauses - 1, 0), 10))
+        if told is not None:
+            wait = told if self._pauses <= _TRUSTED else max(told, wait)
         self._not_before = max(self._not_before, asyncio.get_running_loop().time() + wait)
 
 

@@ -49,14 +49,7 @@ class Usage:
 
         Raises :class:`ModelError` for a reply that does not state them, if there is a budget.
         """
-        usage = reply.get("usage") if isinstance(reply, dict) else None
-        usage = usage if isinstance(usage, dict) else {}
-        read = count_of(usage.get("prompt_tokens"))
-        written = count_of(usage.get("completion_tokens"))
-        if written is None and read is not None:
-            # Of embeddings there are no others.
-            total = count_of(usage.get("total_tokens"))
-            written = None if total is None else max(0, total - read)
+        read, written = _tokens_in(reply) if isinstance(reply, dict) else (None, None)
         if self._spec.has_budget and (read is None or written is None):
             raise ModelError(
                 f"{self._spec.text}: the server {self._spec.base_url} states no usage (prompt_tokens and "
@@ -66,6 +59,22 @@ class Usage:
         with self._lock:
             self.read += read or 0
             self.written += written or 0
+
+
+def _tokens_in(reply: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return how many tokens were read and written for a reply, ``None`` where it does not say."""
+    if isinstance(usage := reply.get("usage"), dict):
+        read, written = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
+        if written is None and read is not None:
+            # Of embeddings there are no others.
+            total = count_of(usage.get("total_tokens"))
+            written = None if total is None else max(0, total - read)
+        return read, written
+    if isinstance(info := reply.get("meta_info"), dict):
+        # SGLang's own protocol.
+        return count_of(info.get("prompt_tokens")), count_of(info.get("completion_tokens"))
+    # That of llama.cpp.
+    return count_of(reply.get("tokens_evaluated")), count_of(reply.get("tokens_predicted"))
 
 
 def cost_of(read: int, written: int, prices: tuple[float, float]) -> float:

@@ -17,7 +17,7 @@ from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
 from tests.models.cache.stored import MODEL, SERVED, text
-from tests.openai_server import TOO_MANY, Fault
+from tests.openai_server import Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 
@@ -125,7 +125,7 @@ def test_a_probability_that_is_no_number_is_not_kept(store):
 
 def test_what_came_before_a_failure_is_kept(store, openai_server):
     spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0")
-    openai_server.inject(Fault(), TOO_MANY, Fault(), Fault(status=401))
+    openai_server.inject(Fault(), Fault(status=500), Fault(), Fault(status=401))
     model = CachingModel(OpenAIModel(spec), store)
     with pytest.raises(ModelError):
         model.generate([ask(n) for n in range(6)])
