@@ -30,9 +30,11 @@ class AnswerCounts:
 
     def begin(self, case: str) -> None:
         """Note which case asks from now on."""
+        is_new = case != self.current
         self.current = case
         self._before = self.answered[case]
-        self._write()
+        # A case of few questions must not hide the next one, which may take long.
+        self._write(at_once=is_new)
 
     def add(self, count: int, asked: bool) -> None:
         """Add answers of the case that asks; ``asked`` if the model gave them now, not the cache."""
@@ -46,9 +48,9 @@ class AnswerCounts:
         self.answered[self.current] = self._before + requests
         self._write()
 
-    def _write(self) -> None:
+    def _write(self, *, at_once: bool = False) -> None:
         now = time.monotonic()
-        if self._path is None or now - self._written < _INTERVAL:
+        if self._path is None or (not at_once and now - self._written < _INTERVAL):
             return
         self._written = now
         part = self._path.with_name(self._path.name + ".new")

@@ -374,8 +374,9 @@ class Recorder:
         """Return what a further run finds of the answers that this stopped one has."""
         if self._settings.from_run is not None or not (count := sum(one.asked for one in self.counts())):
             return ""
-        if self._settings.use_cache is None:
-            return f"{count:,} answers are lost, since --kb-use-cache=off keeps none"
+        if self._settings.use_cache is None or self._results.cache_problem:
+            why = self._results.cache_problem or "--kb-use-cache=off keeps none"
+            return f"{count:,} answers are not kept: {why}"
         return f"run it again, it goes on: {count:,} answers are kept"
 
     def expected_requests(self) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TypeVar
 
 import pytest
-from _pytest.runner import runtestprotocol
+from _pytest.runner import CallInfo, runtestprotocol
 
 from pytest_kbrel.plugin.fixtures import part_key, runner_key
 from pytest_kbrel.plugin.options import COUNTS
@@ -71,20 +71,37 @@ class HiddenItems:
         """Run a hidden item; only an error of a teardown is reported, since no other item will have it."""
         if not isinstance(item, HiddenItem):
             return None
-        run: pytest.Item = item
-        if isinstance(item, PartItem):
-            run = item.whole
-            run.stash[part_key] = item.first, item.size
-        try:
-            # The item itself may come next, and its fixtures must be those of a new test.
-            reports = runtestprotocol(run, log=False, nextitem=item if nextitem is run else nextitem)
-        finally:
-            if isinstance(item, PartItem):
-                run.stash[part_key] = None
+        reports = _part_reports(item, nextitem) if isinstance(item, PartItem) else _torn_down(item, nextitem)
         for report in reports:
             if report.when == "teardown" and report.failed:
                 item.ihook.pytest_runtest_logreport(report=report)
         return True
+
+
+def _torn_down(item: HiddenItem, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Tear down what the items before a filler have set up and the next one does not need.
+
+    No hook is called that hooks of the user may expect an ordinary item in.
+    """
+    call = CallInfo.from_call(
+        lambda: item.session._setupstate.teardown_exact(nextitem),
+        when="teardown",
+        reraise=(pytest.exit.Exception, KeyboardInterrupt),
+    )
+    return [pytest.TestReport.from_item_and_call(item, call)]
+
+
+def _part_reports(part: PartItem, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Run the item with only the facts of the part, and return its reports."""
+    item = part.whole
+    item.stash[part_key] = part.first, part.size
+    try:
+        # The item itself may come next, and its fixtures must be those of a new test.
+        return runtestprotocol(item, log=False, nextitem=part if nextitem is item else nextitem)
+    finally:
+        item.stash[part_key] = None
+        # What was printed belongs to this part.
+        item._report_sections.clear()
 
 
 def _hidden(items: Sequence[pytest.Item], dealing: Dealing) -> list[pytest.Item]:
@@ -97,6 +114,8 @@ def _hidden(items: Sequence[pytest.Item], dealing: Dealing) -> list[pytest.Item]
     for part in dealing.parts:
         one = _beside(PartItem, by_id[part.item])
         one.first, one.size = part.first, part.size
+        # Whichever worker decides, others have asked the parts.
+        one.whole.stash[part_key] = None
         hidden.append(one)
     return hidden
 

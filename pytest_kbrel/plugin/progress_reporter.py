@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, read_counts
-from pytest_kbrel.plugin.fixtures import runner_key
+from pytest_kbrel.plugin.fixtures import runner_key, uses_model
 from pytest_kbrel.plugin.progress import Progress, duration
 from pytest_kbrel.plugin.status_line import Mode, StatusLine
 from pytest_kbrel.plugin.worker import COUNTS_SUFFIX
@@ -39,11 +39,14 @@ class ProgressReporter:
         self._expected = expected
         self._loading = loading
         self._progress = Progress()
+        self._requests: dict[str, int] = {}
         self._line: StatusLine | None = None
         self._terminal: pytest.TerminalReporter | None = None
         self._descriptor = -1
         self._lock = threading.RLock()
         self._over = threading.Event()
+        # Whether it is known that this session asks a model.
+        self._is_asking = False
         self._thread: threading.Thread | None = None
 
     def counts(self) -> Sequence[AnswerCounts]:
@@ -58,7 +61,10 @@ class ProgressReporter:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Show the progress while the items run."""
-        self._start()
+        # With xdist the items are in the workers.
+        self._is_asking = any(map(uses_model, getattr(session, "items", ())))
+        if self._is_asking or getattr(self._config.option, "tx", None):
+            self._start()
         try:
             return (yield)
         finally:
@@ -101,12 +107,14 @@ class ProgressReporter:
     def _stop(self) -> None:
         if self._thread is None:
             return
+        thread, self._thread = self._thread, None
         self._over.set()
-        self._thread.join()
-        self._thread = None
         with self._printing():
             self._line = None
-        os.close(self._descriptor)
+        # A debugger may stop this thread while it holds the lock.
+        thread.join(timeout=2 * _TICK)
+        if not thread.is_alive():
+            os.close(self._descriptor)
 
     @contextlib.contextmanager
     def _printing(self) -> Generator[None, None, None]:
@@ -124,25 +132,35 @@ class ProgressReporter:
             os.write(self._descriptor, text.encode(errors="replace"))
 
     def _tick(self) -> None:
-        started, requests = time.monotonic(), dict[str, int]()
+        started = time.monotonic()
         while not self._over.wait(_TICK):
-            if not requests and (requests := dict(self._expected())):
-                self._progress.expect(requests)
-            now = time.monotonic()
-            counts = self.counts()
-            text = self._progress.text(counts, now)
-            if not any(one.current for one in counts) and self._loading:
-                text = f"{self._loading}  {duration(now - started)}"
-            with self._lock:
-                if self._line is None or self._terminal is None:
-                    return
-                width = shutil.get_terminal_size().columns
-                if self._line.show(printable(text), width=width, now=now):
-                    # pytest begins the next row with the name of the file.
-                    self._terminal.currentfspath = None
+            # Whatever is wrong with a line of status is no fault of the session.
+            with contextlib.suppress(Exception):
+                self._look(started)
+
+    def _look(self, started: float) -> None:
+        if not self._requests and (requests := dict(self._expected())):
+            self._requests = requests
+            self._progress.expect(requests)
+        now = time.monotonic()
+        counts = self.counts()
+        text = self._progress.text(counts, now)
+        if self._loading and (self._is_asking or self._requests) and not any(one.current for one in counts):
+            text = f"{self._loading}  {duration(now - started)}"
+        with self._lock:
+            if self._line is None or self._terminal is None:
+                return
+            width = shutil.get_terminal_size().columns
+            if self._line.show(printable(text), width=width, now=now):
+                # pytest begins the next row with the name of the file.
+                self._terminal.currentfspath = None
 
 
 def _mode(config: pytest.Config, terminal: pytest.TerminalReporter) -> Mode | None:
-    if terminal.isatty and os.environ.get("TERM", "") != "dumb" and config.option.capture != "no":
+    if (
+        terminal.isatty
+        and os.environ.get("TERM", "") != "dumb"
+        and getattr(config.option, "capture", "no") != "no"
+    ):
         return "line"
     return None if config.option.verbose < 0 else "log"

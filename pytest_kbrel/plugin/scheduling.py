@@ -6,6 +6,7 @@ Only imported where xdist is. Ordinary tests are dealt as xdist deals them, once
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from xdist.scheduler import LoadScheduling
@@ -45,7 +46,7 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         """True if all is dealt, and no worker has more than the one that it runs."""
         if self._dealing is None:
             return bool(super().tests_finished)
-        return not self._outstanding and all(len(self._real(node)) < 2 for node in self.nodes)
+        return not self._outstanding and all(len(self._next_real(node)) < 2 for node in self.nodes)
 
     @property
     def has_pending(self) -> bool:
@@ -56,13 +57,21 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
     def _outstanding(self) -> bool:
         return bool(self._units or self._open_parts or self.pending)
 
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Take what a worker has collected; one that takes another's place and has other items is ended."""
+        super().add_node_collection(node, collection)
+        if node not in self.node2collection:
+            node.shutdown()
+
     def schedule(self) -> None:
         """Deal to all workers; called when the collection is complete, and when a worker has joined."""
         if self.collection is None:
             items = next(iter(self.node2collection.values()))
             dealing = self._deal(items)
-            if not dealing.order or not self._check_nodes_have_same_collection():
+            if not dealing.order:
                 super().schedule()
+                return
+            if not self._check_nodes_have_same_collection():
                 return
             self._dealing, self.collection = dealing, items
             numbers = {part.item: items.index(part.item) for part in dealing.parts}
@@ -113,12 +122,12 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         pending = self.node2pending[node]
         if not self._outstanding:
             node.shutdown()
-        elif len(self._real(node)) == 1 and not self._dealing.is_filler(pending[-1]):
+        elif len(self._next_real(node)) == 1 and not self._dealing.is_filler(pending[-1]):
             self._send(node, self._dealing.filler_behind(pending[-1]))
 
     def _send_ordinary(self, node: Any) -> None:
         """Send a worker ordinary tests, if it has no second one: several, as long as there are many."""
-        ahead = len(self._real(node))
+        ahead = len(self._next_real(node))
         if ahead < 2 and self.pending:
             assert self.maxschedchunk is not None
             count = max(2, len(self.pending) // len(self.nodes) // 2) - ahead
@@ -132,12 +141,12 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         if self._dealing is None:
             result: str | None = super().remove_node(node)
             return result
-        real = self._real(node)
-        del self.node2pending[node]
+        real, pending = self._real(node), self.node2pending.pop(node)
         if not real:
             return None
         first, *others = real
-        crashed = self._crashed_at(first)
+        # At a filler fixtures of the items before it are torn down.
+        crashed = None if self._dealing.is_filler(pending[0]) else self._crashed_at(first)
         of_suites = set(self._dealing.order)
         # What was dealt first stands in front again.
         again = [number for number in ([] if crashed else [first]) + others if self._is_needed(number)]
@@ -171,9 +180,15 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
 
     def _may_have(self, node: Any, number: int) -> bool:
         assert self._dealing is not None
-        real = self._real(node)
+        real = self._next_real(node)
         # A small one may wait behind a small one, so that the worker does not wait for the controller.
         return not real or (len(real) == 1 and {number, *real} <= self._dealing.small)
+
+    def _next_real(self, node: Any) -> list[int]:
+        """Return the first two of what a worker has yet to run, without fillers."""
+        assert self._dealing is not None
+        is_filler = self._dealing.is_filler
+        return list(islice((number for number in self.node2pending[node] if not is_filler(number)), 2))
 
     def _real(self, node: Any) -> list[int]:
         """Return the numbers that a worker has yet to run, without fillers."""

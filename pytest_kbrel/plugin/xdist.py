@@ -57,8 +57,8 @@ class Distribution:
         return SliceScheduling(config, log, deal)
 
     def pytest_testnodedown(self, node: Any) -> None:
-        """Add what a worker has reported with no item."""
-        if counts := getattr(node, "workeroutput", {}).get(COUNTS):
+        """Add what a worker has reported with no item, once: xdist calls this twice for some."""
+        if counts := getattr(node, "workeroutput", {}).pop(COUNTS, None):
             self._recorder.add_counts(*counts)
 
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
+    BASELINE,
     Ask,
     Attribution,
     Case,
@@ -161,6 +162,12 @@ class CaseAsker:
         """
         from pytest_kbrel.probes import part_of, run_case
 
+        if self.pool.unusable:
+            # The case itself says why.
+            return
+        for to in ("", BASELINE) if self.settings.baseline_model else ("",):
+            # Opens the model, so that it is known whether answers are stored.
+            self.pool.ask((), to)
         self._check_scorable(case)
         whole, case = case, self._prepared(case)
         self._last_prepared = whole, case

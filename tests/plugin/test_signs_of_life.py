@@ -147,4 +147,4 @@ def test_a_stopped_run_tells_what_is_kept(pytester, mini_suite):
     result = pytester.runpytest_subprocess(MODEL, "suites")
     result.stdout.re_match_lines([r"kbrel: run it again, it goes on: \d+ answers are kept"])
     result = pytester.runpytest_subprocess(MODEL, "suites", "--kb-use-cache=off")
-    result.stdout.re_match_lines([r"kbrel: \d+ answers are lost, since --kb-use-cache=off keeps none"])
+    result.stdout.re_match_lines([r"kbrel: \d+ answers are not kept: --kb-use-cache=off keeps none"])
