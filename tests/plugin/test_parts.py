@@ -212,3 +212,15 @@ def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, c
     (pytester.path / "parts").unlink()
     assert pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret != 0
     assert parts(pytester) == {}
+
+
+def test_hooks_that_expect_ordinary_items_see_no_other(pytester, large_suite):
+    large_suite(ONE)
+    pytester.makeconftest(
+        "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+        "    outcome = yield\n    outcome.get_result().description = str(item.function.__doc__)\n"
+    )
+    (pytester.path / "test_beside.py").write_text("def test_beside():\n    pass\n")
+    pytester.makefile(".ini", pytest="[pytest]\n")
+    result = pytester.runpytest(MODEL, "suites", "test_beside.py", "-n2")
+    assert "INTERNALERROR" not in result.stdout.str()

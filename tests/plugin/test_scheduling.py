@@ -80,11 +80,11 @@ class Session:
         for _ in range(workers):
             self.join()
 
-    def join(self) -> None:
+    def join(self, *more: str) -> None:
         worker = Worker(len(self.workers))
         self.workers.append(worker)
         self.scheduler.add_node(worker)
-        self.scheduler.add_node_collection(worker, list(self.dealing.items))
+        self.scheduler.add_node_collection(worker, [*self.dealing.items, *more])
         if self.scheduler.collection_is_completed:
             self.scheduler.schedule()
         self._end()
@@ -283,3 +283,26 @@ def test_cases_are_split_where_the_store_serves_all_workers(tmp_path, given, max
     settings = made_options(**{"use_cache": tmp_path, **given})
     config: Any = StubConfig(tmp_path, others={"maxfail": maxfail})
     assert may_split(config, settings) == splits
+
+
+def test_a_worker_that_takes_anothers_place_with_other_items_is_ended() -> None:
+    session = Session(dealt({"a": 200, "b": 3}))
+    session.scheduler.log = lambda *text: None
+    first = session.able()[0]
+    first.queue.clear()
+    first.shutting_down = True
+    session.scheduler.remove_node(first)
+    # Somebody has edited the suite meanwhile.
+    session.join(item("new"))
+    assert session.workers[-1].shutting_down
+    session.finish(random.Random(0))
+    assert session.scheduler.tests_finished
+
+
+def test_a_crash_at_a_filler_is_not_blamed_on_the_item_behind_it() -> None:
+    session = Session(dealt({"a": 40, "b": 40, "c": 40}, split=False))
+    worker = session.able()[0]
+    session.step(worker)
+    assert session.dealing.is_filler(worker.queue[0])
+    session.crash(worker)
+    assert session.crashed == []

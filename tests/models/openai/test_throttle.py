@@ -171,6 +171,19 @@ def test_a_rate_of_one_a_minute_that_is_not_told_costs_no_answer():
     assert simulated(asked(Throttle(8, 8), server, 20, threads=3)) == ["answer"] * 20
 
 
+def test_a_server_that_tells_too_short_waits_costs_no_answer():
+    class Out(Server):
+        """Refuses all for five seconds, and says each time that a tenth of a second is enough."""
+
+        async def answer(self, fails=()):
+            out = asyncio.get_running_loop().time() < 5
+            return await super().answer([refusal(retry_after_ms="100")] if out else [])
+
+    server = Out(takes=0.01)
+    assert simulated(asked(Throttle(8, 8), server, 50)) == ["answer"] * 50
+    assert server.times[-1] > 5
+
+
 def test_an_answer_gives_all_tries_back():
     server = Server(takes=0.0)
     fails = {0: [refusal()] * 99, 2: [refusal()] * 4}
