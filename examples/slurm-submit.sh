@@ -3,6 +3,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${MODEL:?the model to ask}" "${BASELINE:?the baseline to compare with}"
 # A folder of its own for each run: shards of two runs are not joined.
 RUNS=${RUNS:-$PWD/kbrel-runs/$(date +%Y%m%d-%H%M%S)}
 export MODEL BASELINE RUNS

@@ -12,7 +12,8 @@ set -euo pipefail
 
 port=${PORT:-8000}
 mapfile -t options < <(grep -v '^[[:space:]]*$' <<<"${VLLM:-}")
-vllm serve "$MODEL" --host 127.0.0.1 --port "$port" --served-model-name gated "${options[@]}" >vllm.log 2>&1 &
+vllm serve "$MODEL" --host 127.0.0.1 --port "$port" --served-model-name gated \
+  ${options[@]+"${options[@]}"} >vllm.log 2>&1 &
 server=$!
 end_server() {
   kill "$server" 2>/dev/null || true

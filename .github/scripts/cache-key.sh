@@ -6,6 +6,6 @@ set -euo pipefail
 mapfile -t suites < <(grep -v '^[[:space:]]*$' <<<"${KBREL_SUITES:-suites}")
 digest() { sha256sum | cut -c 1-16; }
 model=$(printf '%s\n' "${KBREL_MODEL:-}" "${KBREL_MODEL_ARGS:-}" | digest)
-files=$(find "${suites[@]%%::*}" -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum | digest)
+files=$(find ${suites[@]+"${suites[@]%%::*}"} -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum | digest)
 echo "model=$model"
 echo "suites=$files"

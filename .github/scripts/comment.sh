@@ -8,8 +8,8 @@
 set -euo pipefail
 
 output=${KBREL_OUTPUT:-kbrel-report}
-if [[ -f "$output/report.json" ]] && command -v kbrel >/dev/null; then
-  exec kbrel comment "$output" "--name=${KBREL_NAME:-}" "--link=${KBREL_LINK:-}" "--commit=${KBREL_COMMIT:-}"
+if [[ -f "$output/report.json" ]] && python -c 'import pytest_kbrel.cli' 2>/dev/null; then
+  exec python -m pytest_kbrel.cli comment "$output" "--name=${KBREL_NAME:-}" "--link=${KBREL_LINK:-}" "--commit=${KBREL_COMMIT:-}"
 fi
 cat <<END
 <!-- pytest-kbrel${KBREL_NAME:+: $KBREL_NAME} -->

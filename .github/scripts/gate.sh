@@ -31,7 +31,7 @@ elif [[ -n "${KBREL_BASELINE:-}" ]]; then
   arguments+=("--kb-baseline=$KBREL_BASELINE")
 fi
 mapfile -t more < <(grep -v '^[[:space:]]*$' <<<"${KBREL_ARGS:-}")
-arguments+=("${more[@]}")
+arguments+=(${more[@]+"${more[@]}"})
 if [[ -n "${KBREL_FROM_RUN:-}" ]]; then
   arguments+=(--kb-from-run "$KBREL_FROM_RUN")
 fi

@@ -10,4 +10,4 @@ mapfile -t arguments < <(grep -v '^[[:space:]]*$' <<<"${KBREL_INSTALL:-}")
 if ((${#arguments[@]} == 0)); then
   arguments=("$KBREL_SOURCE${KBREL_EXTRAS:+[$KBREL_EXTRAS]}")
 fi
-python -m pip --disable-pip-version-check install "${arguments[@]}"
+python -m pip --disable-pip-version-check install ${arguments[@]+"${arguments[@]}"}

@@ -158,6 +158,18 @@ def test_slurm(shell, project, blessed, stand_in, tmp_path):
     assert "--dependency=afterany:17 " in submitted.read_text().splitlines()[1]
 
 
+@pytest.mark.parametrize("name", ["MODEL", "BASELINE"])
+def test_nothing_is_submitted_without_a_model_or_a_baseline(shell, stand_in, tmp_path, name):
+    stand_in("sbatch", SBATCH)
+    variables = {"MODEL": LOST, "BASELINE": "prod", "RUNS": str(tmp_path / "runs")}
+    variables["SUBMITTED"] = str(tmp_path / "submitted")
+    del variables[name]
+    result = shell([f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables)
+    assert result.returncode != 0
+    assert f"{name}: the " in result.stderr
+    assert not (tmp_path / "submitted").exists()
+
+
 @pytest.mark.slow
 def test_kubernetes(shell, project, blessed, tmp_path):
     runs = {"RUNS": str(tmp_path / "runs")}

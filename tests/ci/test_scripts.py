@@ -152,6 +152,19 @@ def test_a_run_without_a_report_says_so(run):
     assert result.stdout.split("\n")[:2] == [MARKER, "## Knowledge gates: no report"]
 
 
+def test_a_comment_needs_python_only_and_no_kbrel_in_the_path(run, project, tmp_path):
+    (project / "kbrel-report").mkdir()
+    (project / "kbrel-report/report.json").write_text("{}")
+    tools = tmp_path / "fake"
+    tools.mkdir()
+    (tools / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >&2\n')
+    (tools / "python").chmod(0o755)
+    result = run("comment.sh", KBREL_NAME="kbrel", PATH=f"{tools}:/usr/bin:/bin")
+    assert result.returncode == 0
+    arguments = ["-m", "pytest_kbrel.cli", "comment", "kbrel-report", "--name=kbrel"]
+    assert result.stderr.splitlines()[:5] == arguments
+
+
 @pytest.mark.slow
 def test_shards_are_joined_decided_and_commented_on(run, project):
     blessed = run("gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod\n-q\n")
@@ -235,8 +248,11 @@ def test_blessing_accepts_what_fails_and_commits_only_the_baseline(run, project,
     shards = {"KBREL_MODEL": LOST, "KBREL_SHARD": "1/1", "KBREL_OUTPUT": "kbrel-shards/kbrel-shard-1"}
     assert run("gate.sh", **shards).returncode == 0
     names = {"KBREL_BASELINE": "prod", "KBREL_BLESSED": tmp_path / "blessed", "KBREL_REASON": "pull request"}
-    result = run("bless.sh", KBREL_FROM_RUN="kbrel-shards", **names)
+    page = tmp_path / "page.md"
+    result = run("bless.sh", KBREL_FROM_RUN="kbrel-shards", GITHUB_STEP_SUMMARY=page, **names)
     assert result.returncode == 0, result.stdout + result.stderr
+    # The gate of the same shards has written its summary.
+    assert not page.exists()
     assert len(list((tmp_path / "blessed").iterdir())) == 2
 
     checkout = tmp_path / "checkout"

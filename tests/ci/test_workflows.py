@@ -145,6 +145,25 @@ def test_shards_are_numbered_as_the_flag_wants_them(tmp_path):
     assert [run(count) for count in ("0", "-1", "257", "1000", "1.5", "")] == [1] * 6
 
 
+def test_a_shard_that_ran_too_long_is_decided_and_commented_on():
+    # A job that ran too long is `cancelled` to the jobs after it; a cancelled workflow is not decided.
+    jobs = read(ROOT / ".github/workflows/gate.yml")["jobs"]
+    assert "cancelled" not in jobs["decide"]["if"].replace("!cancelled()", "")
+    for name, before in (("decide", "shard"), ("comment", "decide")):
+        assert "!cancelled() &&" in jobs[name]["if"]
+        assert f"needs.{before}.result != 'skipped'" in jobs[name]["if"]
+
+
+def test_each_run_stores_a_cache_of_its_own_and_prefers_the_latest_of_its_commit():
+    steps = [step for step in steps_of(read(ROOT / "action.yml")) if "/cache/" in step.get("uses", "")]
+    restore, save = [step["with"] for step in steps]
+    assert restore["key"] == save["key"]
+    lines = restore["restore-keys"].splitlines()
+    assert [restore["key"].startswith(line) for line in lines] == [True] * 3
+    assert save["key"] == lines[0] + "${{ github.run_id }}-${{ github.run_attempt }}"
+    assert lines[0].endswith("${{ github.sha }}-")
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_stop_at_the_first_error(path):
     lines = path.read_text(encoding="utf-8").splitlines()
