@@ -43,7 +43,10 @@ _REFERENCE = re.compile(r"&#64;(?=\S)|(?<!&)#(?=\d)|(?<=\bGH)-(?=\d)|:(?=\\/\\/)
 
 
 def comment_text(text: str, limit: int = _WIDTH) -> str:
-    """Return ``text`` so that a comment shows it as it is: no markup, no HTML, no link and no mention."""
+    """Return ``text`` so that a comment shows it as it is: no markup, no HTML, no link and no mention.
+
+    Hashes of commits, which GitHub links, and codes of emoji are not escaped.
+    """
     return _REFERENCE.sub(r"\g<0>&#8203;", markdown_text(text, limit))
 
 
