@@ -15,9 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_kbrel.models.cache.store import digest_of, make_folder
+from pytest_kbrel.errors import StoreError
+from pytest_kbrel.models.cache.store import FILE as STORE
+from pytest_kbrel.models.cache.store import Store, digest_of, make_folder
 from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored
-from pytest_kbrel.untrusted import read_json
+from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.untrusted import parse, read_json
 
 A = TypeVar("A", Scored, Generated)
 # With fewer answers than this a rate says little.
@@ -81,6 +84,27 @@ def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> No
 def stored_rate(folder: Path, model: Fingerprint, method: str) -> float | None:
     """Return the rate of the last run of this model on this kind of device, ``None`` if none is stored."""
     return _notes(folder).get(_key(model, method))
+
+
+def last_rates(folder: Path, text: str) -> dict[str, float]:
+    """Return the rates, by method, of the checkpoint that was last run as ``text``, if any is stored.
+
+    Only its name is looked at, so that nothing is loaded: the checkpoint may have changed since.
+    """
+    if not (folder / STORE).is_file():
+        return {}
+    try:
+        with contextlib.closing(Store(folder)) as store:
+            rows = store.query("SELECT described FROM models ORDER BY id DESC")
+        for (described,) in rows:
+            model = from_wire(Fingerprint, parse(described))
+            if model.spec == text:
+                rates = {method: stored_rate(folder, model, method) for method in ("score", "generate")}
+                if any(rates.values()):
+                    return {method: rate for method, rate in rates.items() if rate is not None}
+    except (StoreError, ValueError, TypeError, KeyError):
+        pass
+    return {}
 
 
 def _notes(folder: Path) -> MeasurementFile:

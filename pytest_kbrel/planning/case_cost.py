@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.requests import StubModel
+from pytest_kbrel.planning.sampling import with_some_shots
 from pytest_kbrel.probes import open_case
-from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Ask, Case, GenerateRequest
-
-# Examples of each kind that stand for the whole repository: all are about as long.
-_EXAMPLES = 32
 
 
 def cost_of(case: Case) -> float:
@@ -47,10 +43,7 @@ def requests_of(case: Case) -> int:
 
 
 def _asks_about(case: Case) -> list[Ask]:
-    if sum(case.settings.shown):
-        answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]
-        others = [shot for shot in case.repository if shot.answer is None][:_EXAMPLES]
-        case = with_shots(dataclasses.replace(case, repository=(*answered, *others)), _equally_alike)
+    case = with_some_shots(case)
     stub, probe = StubModel(case, "most"), open_case(case)
     all_asks: list[Ask] = []
     try:
@@ -60,10 +53,6 @@ def _asks_about(case: Case) -> list[Ask]:
             asks = probe.send(tuple(stub.answer(asks)))
     except StopIteration:
         return all_asks
-
-
-def _equally_alike(questions: Sequence[str], examples: Sequence[str]) -> list[list[float]]:
-    return [[0.0] * len(examples) for _ in questions]
 
 
 def _tokens(ask: Ask) -> float:

@@ -18,15 +18,17 @@ from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.calibration import PROBABILITIES
-from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
+
+# The columns of each case's table of outcomes, by node id.
+Columns = Mapping[str, tuple[str, ...]]
 
 
 def power_of_gates(
     suites: Sequence[Suite],
     cases: Sequence[Case],
-    dry_run: DryRun,
+    columns: Columns,
     *,
     baseline: Baseline | None,
     families: Mapping[str, int],
@@ -39,7 +41,7 @@ def power_of_gates(
     ``coming``: the model to compare with is asked in the same run, so that it has no outcomes yet. Without
     ``probabilities`` the model gives none of its answers.
     """
-    view = _View(dry_run, baseline, families, coming, probabilities)
+    view = _View(columns, baseline, families, coming, probabilities)
     here = {(case.suite, case.id): case for case in cases}
     gates = [power for case in cases for power in view.case(case)]
     for suite in suites:
@@ -54,7 +56,7 @@ def power_of_gates(
 class _View:
     def __init__(
         self,
-        dry_run: DryRun,
+        columns: Columns,
         baseline: Baseline | None,
         families: Mapping[str, int],
         coming: bool,
@@ -62,8 +64,7 @@ class _View:
     ) -> None:
         unknown = () if probabilities else PROBABILITIES
         self._columns = {
-            case: tuple(name for name in columns if name not in unknown)
-            for case, columns in dry_run.columns.items()
+            case: tuple(name for name in names if name not in unknown) for case, names in columns.items()
         }
         self._baseline = baseline
         self._families = families

@@ -7,6 +7,7 @@ import struct
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
@@ -18,7 +19,7 @@ from pytest_kbrel.models.hf.prefix_tree import distinct_in_order
 from pytest_kbrel.models.registry import BACKENDS, open_counter, open_model
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.planning.cost_model import CostModel, measure_costs
+from pytest_kbrel.planning.cost_model import CostModel, measure_costs, method_of
 from pytest_kbrel.planning.requests import (
     Call,
     DryRun,
@@ -31,6 +32,10 @@ from pytest_kbrel.planning.requests import (
 )
 from pytest_kbrel.records import Case, ScoreRequest, record
 from pytest_kbrel.settings import Settings
+
+CounterOf = Callable[[Any], TokenCounter]
+# What the gates could find, by the columns of each case's table of outcomes.
+Powers = Callable[[Mapping[str, tuple[str, ...]]], tuple[GatePower, ...]]
 
 
 @record
@@ -100,7 +105,7 @@ def make_plan(
     cases: Sequence[Case],
     options: Settings,
     baseline: Baseline | None,
-    powers_of: Callable[[DryRun], tuple[GatePower, ...]],
+    powers_of: Powers,
     families: Mapping[str, int],
 ) -> Plan:
     """Return the plan of a run of ``cases``; models that are not on a server are loaded and timed.
@@ -108,36 +113,43 @@ def make_plan(
     Raises :class:`~pytest_kbrel.errors.KbrelError` as loading these models does.
     """
     dry_runs = dry_runs_of(cases, baseline)
-    models = _models(options, dry_runs)
+    models = models_of(options, dry_runs)
     scored = next((case.probe for case in cases if PROBES[case.probe].scored), None)
     if (why := models[0].unscorable) and scored:
         raise no_probabilities(scored, why)
     participants = tuple(_participant(options, dry_runs, model) for model in models)
     return Plan(
-        cases=tuple(
-            PlannedCase(
-                suite=case.suite,
-                id=case.id,
-                facts=len(case.facts),
-                counts=models[0].counts(dry_runs, f"{case.suite}::{case.id}"),
-            )
-            for case in cases
-        ),
+        cases=planned_cases(cases, models[0], dry_runs),
         participants=participants,
-        powers=powers_of(dry_runs.high),
+        powers=powers_of(dry_runs.high.columns),
         families=tuple(families.items()),
         probe_seconds=dry_runs.high.seconds,
     )
 
 
-def _models(options: Settings, dry_runs: DryRuns) -> list[PlannedModel]:
-    """Return all models of the run with their numbers of requests."""
+def planned_cases(cases: Sequence[Case], model: PlannedModel, dry_runs: DryRuns) -> tuple[PlannedCase, ...]:
+    """Return each case with what it asks the model under test."""
+    return tuple(
+        PlannedCase(
+            suite=case.suite,
+            id=case.id,
+            facts=len(case.facts),
+            counts=model.counts(dry_runs, f"{case.suite}::{case.id}"),
+        )
+        for case in cases
+    )
+
+
+def models_of(
+    options: Settings, dry_runs: DryRuns, counter_of: CounterOf = open_counter
+) -> list[PlannedModel]:
+    """Return all models of the run with their numbers of requests, the one under test first."""
     assert options.model_spec is not None
     passes = 2 if options.noise_floor else 1
-    own = [PlannedModel("--kb-model", options.model, options.model_spec.get(), passes)]
+    own = [PlannedModel("--kb-model", options.model, options.model_spec.get(), passes, "", counter_of)]
     if options.baseline_spec is not None:
         spec = options.baseline_spec.get()
-        own.append(PlannedModel("--kb-baseline-model", options.baseline_model, spec, 1))
+        own.append(PlannedModel("--kb-baseline-model", options.baseline_model, spec, 1, "", counter_of))
     helpers: dict[str, PlannedModel] = {}
     for of in dry_runs.every():
         for call in of.calls():
@@ -145,15 +157,15 @@ def _models(options: Settings, dry_runs: DryRuns) -> list[PlannedModel]:
             if to and to not in helpers:
                 # The answers of both models are put to it.
                 passes = 2 if options.baseline_model else 1
-                helpers[to] = PlannedModel(
-                    role_of(options, to), to, helper_spec(to, options.judge_args), passes, to
-                )
+                spec = helper_spec(to, options.judge_args)
+                helpers[to] = PlannedModel(role_of(options, to), to, spec, passes, to, counter_of)
             for model in [helpers[to]] if to else own:
                 model.add(of.scenario, call)
     return [*own, *(helpers[to] for to in sorted(helpers))]
 
 
-def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Participant:
+def counted(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Participant:
+    """Return a model of the run with what is counted, and its cost where it is served."""
     plain = Participant(
         role=model.role,
         text=model.text,
@@ -163,8 +175,13 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
         counts=model.counts(dry_runs),
         thoughts=model.counter.thoughts,
     )
+    return dataclasses.replace(plain, cost=_cost(options, plain)) if plain.served else plain
+
+
+def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Participant:
+    plain = counted(options, dry_runs, model)
     if plain.served:
-        return dataclasses.replace(plain, cost=_cost(options, plain))
+        return plain
     # A second pass for the noise floor takes nothing from the store.
     anew = model.passes > 1 and not model.to
 
@@ -232,15 +249,24 @@ class PlannedModel:
 
     ``role`` is where the user named it (``text``), ``passes`` how often it gets every request, ``to`` its
     name in :class:`pytest_kbrel.records.Ask`; ``kinds`` are those of the new requests in each scenario.
+    ``counter_of`` opens the counter of its tokens.
     Raises :class:`ModelError` where its tokenizer does not load.
     """
 
-    def __init__(self, role: str, text: str, spec: Spec, passes: int, to: str = "") -> None:
+    def __init__(
+        self,
+        role: str,
+        text: str,
+        spec: Spec,
+        passes: int,
+        to: str = "",
+        counter_of: CounterOf = open_counter,
+    ) -> None:
         self.role, self.text, self.spec, self.passes, self.to = role, text, spec, passes, to
         self.kinds: defaultdict[Scenario, set[Kind]] = defaultdict(set)
-        self._counts: defaultdict[tuple[Scenario, str], Counter[str]] = defaultdict(Counter)
+        self._counts: defaultdict[tuple[Scenario, str], dict[str, float]] = defaultdict(dict)
         try:
-            self.counter = open_counter(spec)
+            self.counter = counter_of(spec)
         except ModelError as error:
             raise ModelError(f"{role}: {error}") from None
 
@@ -254,13 +280,19 @@ class PlannedModel:
         """Count a call that is for this model."""
         counts = Counter(calls=call.received, new=len(call.requests))
         for request in call.requests:
-            counts["read"] += self.counter.prompt(request)
+            prompt = self.counter.prompt(request)
+            counts["read"] += prompt
+            counts[method_of(request)] += prompt
             if isinstance(request, ScoreRequest):
-                counts["scored"] += self.counter.continuation(request)
+                scored = self.counter.continuation(request)
+                counts["scored"] += scored
+                counts["score"] += scored
             else:
                 counts["written"] += request.max_new_tokens
         for case in ("", call.case):
-            self._counts[scenario, case].update(counts)
+            totals = self._counts[scenario, case]
+            for name, count in counts.items():
+                totals[name] = totals.get(name, 0.0) + call.stands_for * count
         if call.requests:
             self.kinds[scenario].add(call.kind)
 
@@ -268,7 +300,7 @@ class PlannedModel:
         """Return its numbers over all scenarios, in all or of one case (node id)."""
 
         def over(name: str) -> Range:
-            return dry_runs.range(lambda of: self._counts[of.scenario, case][name])
+            return dry_runs.range(lambda of: self._counts[of.scenario, case].get(name, 0.0))
 
         return RequestCounts(
             calls=over("calls"),
@@ -277,6 +309,18 @@ class PlannedModel:
             scored=over("scored"),
             written=over("written"),
         )
+
+    def seconds(self, dry_runs: DryRuns, rates: Mapping[str, float]) -> Range | None:
+        """Return how long it takes for all tokens at these rates, by method; ``None`` where one has none."""
+        methods = {kind[3] for kinds in self.kinds.values() for kind in kinds}
+        if not methods <= rates.keys():
+            return None
+
+        def seconds(of: DryRun) -> float:
+            counts = self._counts[of.scenario, ""]
+            return self.passes * sum(counts.get(method, 0.0) / rates[method] for method in methods)
+
+        return dry_runs.range(seconds)
 
 
 class PrefixTree:

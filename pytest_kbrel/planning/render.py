@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 
@@ -48,18 +48,20 @@ def plan_lines(plan: Plan) -> list[str]:
 
 def range_text(value: Range, digits: int = 0) -> str:
     """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
-    low, high = _number(value.low, digits), _number(value.high, digits)
+    low, high = number_text(value.low, digits), number_text(value.high, digits)
     between = low if low == high else f"{low} to {high}"
     if value.about is None or low == high:
         return between
-    return f"about {_number(value.about, digits)} ({between})"
+    return f"about {number_text(value.about, digits)} ({between})"
 
 
-def _number(value: float, digits: int = 0) -> str:
+def number_text(value: float, digits: int = 0) -> str:
+    """Return a number with commas between thousands."""
     return f"{value:,.{digits}f}"
 
 
-def _seconds(value: Range) -> str:
+def seconds_text(value: Range) -> str:
+    """Return a range of seconds in words, in minutes or hours where these are many."""
     if value.high >= 5400:
         return f"{range_text(value.times(1 / 3600), 1)} hours"
     if value.high >= 180:
@@ -72,14 +74,14 @@ def _case_table(cases: Sequence[PlannedCase]) -> list[str]:
     for case in cases:
         of = case.counts
         rows.append(
-            [one_line(case.id, 60), _number(case.facts), *map(range_text, (of.calls, of.new, of.read))]
+            [one_line(case.id, 60), number_text(case.facts), *map(range_text, (of.calls, of.new, of.read))]
         )
     if len(cases) > 1:
         totals = [
             reduce(Range.plus, [getattr(case.counts, name) for case in cases])
             for name in ("calls", "new", "read")
         ]
-        rows.append(["all", _number(sum(case.facts for case in cases)), *map(range_text, totals)])
+        rows.append(["all", number_text(sum(case.facts for case in cases)), *map(range_text, totals)])
     return format_table(rows)
 
 
@@ -124,7 +126,7 @@ def _time(plan: Plan) -> Iterator[str]:
             basis = "is taken to be as fast as in its last run"
         measured.append(f"{who.text} was loaded in {of.loading:.1f} s and {basis}")
     if measured:
-        yield f"time: {_seconds(total)} in one process, by the tokens that a model reads in a second"
+        yield f"time: {seconds_text(total)} in one process, by the tokens that a model reads in a second"
         yield from (f"  {line}" for line in measured)
     for text in unknown:
         yield f"time of {text}: unknown; a server is not timed, since its answers may cost money"
@@ -191,14 +193,14 @@ def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
     rows: dict[tuple[str, ...], list[GatePower]] = {}
     for gate in gates:
         needs = [_needed(number) for number in gate.needs] or ["-"] * len(CHANCES)
-        cells = (_number(gate.n), _allowed(gate), _smallest(gate), *needs)
+        cells = (number_text(gate.n), _allowed(gate), _smallest(gate), *needs)
         rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(gate)
     for (_, metric, *shown), group in rows.items():
         yield [f"{metric} in {_cases(group)}", *shown]
 
 
 def _needed(facts: int | None) -> str:
-    return "none" if facts is None else _number(facts)
+    return "none" if facts is None else number_text(facts)
 
 
 def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
@@ -206,11 +208,9 @@ def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
     reds = {gate: gate.false_red for gate in gates if gate.false_red is not None}
     if not reds:
         return
-    chance = 1 - math.prod(1 - red for red in reds.values())
     yield ""
-    gates_in_words = f"{len(reds)} gate{'s' if len(reds) > 1 else ''}"
-    yield f"an unchanged model is red by 'never' in {_percent(chance)} of runs ({gates_in_words})"
-    if chance > FAMILY_LEVEL:
+    yield false_reds_text(tuple(reds.values()))
+    if _any_of(reds.values()) > FAMILY_LEVEL:
         worst = sorted(reds, key=lambda gate: -reds[gate])[:_SHOWN]
         named = [f"{gate.metric} in {_cases([gate])} {_percent(reds[gate])}" for gate in worst]
         yield (
@@ -219,14 +219,29 @@ def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
         )
 
 
+def false_reds_text(reds: Sequence[float]) -> str:
+    """Return how often an unchanged model is red by ``never``, by the chances of the single gates."""
+    gates = f"{len(reds)} gate{'s' if len(reds) > 1 else ''}"
+    return f"an unchanged model is red by 'never' in {_percent(_any_of(reds))} of runs ({gates})"
+
+
+def _any_of(chances: Iterable[float]) -> float:
+    return 1 - math.prod(1 - chance for chance in chances)
+
+
+def slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
+    """Return a gate of each slice whose facts count as too few groups, by node id."""
+    return {gate.case: gate for gate in gates if gate.groups is not None and gate.groups < FEW_CLUSTERS}
+
+
 def _few_groups(gates: Sequence[GatePower]) -> Iterator[str]:
     """Yield the slices whose facts share so few answers that hardly anything is decided."""
-    few = {gate.case: gate for gate in gates if gate.groups is not None and gate.groups < FEW_CLUSTERS}
+    few = slices_with_few_groups(gates)
     if few:
         yield ""
         yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
         for gate in few.values():
-            yield f"  {_cases([gate])}: {_number(gate.n)} facts count as {gate.groups:.1f}"
+            yield f"  {_cases([gate])}: {number_text(gate.n)} facts count as {gate.groups:.1f}"
         yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 import time
 import weakref
@@ -13,6 +14,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
+from pytest_kbrel.planning.sampling import sample_of
 from pytest_kbrel.probes import chunks_of, open_case
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.probes.grading import judged_by_rules
@@ -43,6 +45,10 @@ Scenario = Literal["fewest", "most", "baseline"]
 
 # No fact of any suite has this answer, and no rule judges it uninformative.
 INVENTED = "Quillmere"
+# Of each case so many facts stand for all in a sampled dry run, and more where a baseline's answers decide
+# what is asked, since facts differ then.
+SAMPLED = 4
+_SAMPLED_BY_BASELINE = 32
 T = TypeVar("T")
 
 
@@ -92,12 +98,14 @@ class Call:
     """Requests put to one model at once: the new ones of a chunk of a case, of one round and kind.
 
     ``received`` is how many requests came in, with those that came before, here or in an earlier call.
+    Where a sample is asked, each request stands for so many of the run.
     """
 
     case: str
     kind: Kind
     requests: tuple[Request, ...]
     received: int
+    stands_for: float = 1.0
 
     @property
     def to(self) -> str:
@@ -110,14 +118,23 @@ class DryRun:
 
     ``rows`` gives a case's known outcomes. As in a run, a request that came before, in whatever case, is not
     put to its model again: the counts are those of one process. An encoder that would choose the examples is
-    replaced by TF-IDF, which finds as many.
+    replaced by TF-IDF, which finds as many. ``sampled``: only a few facts of each case are asked, and any
+    examples are shown.
 
     Once all calls were made, ``columns`` has the columns of each case's table of outcomes, by node id, and
     ``seconds`` is how long the probes themselves took.
     """
 
-    def __init__(self, cases: Sequence[Case], scenario: Scenario, rows: Rows = lambda case: ()) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        scenario: Scenario,
+        rows: Rows = lambda case: (),
+        *,
+        sampled: bool = False,
+    ) -> None:
         self.scenario = scenario
+        self._sampled = sampled
         self.columns: dict[str, tuple[str, ...]] = {}
         self.seconds = 0.0
         self._cases = cases
@@ -140,9 +157,18 @@ class DryRun:
         for case in self._cases:
             rows = {row.fact_id: row for row in self._rows(case)}
             stub = StubModel(case, self.scenario, rows)
-            for part in chunks_of(with_shots(case, tfidf_cosine)):
-                result = yield from _driven(part, stub, stores)
+            for part, stands_for in self._parts(case):
+                result = yield from _driven(part, stub, stores, stands_for)
                 self.columns[f"{case.suite}::{case.id}"] = result.table.columns
+
+    def _parts(self, case: Case) -> Iterator[tuple[Case, float]]:
+        """Yield what is asked of a case, each with how many of its facts one fact stands for."""
+        if not self._sampled:
+            yield from ((part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine)))
+            return
+        by_answers = self.scenario == "baseline" and not is_fixed(case)
+        sample = sample_of(case, _SAMPLED_BY_BASELINE if by_answers else SAMPLED)
+        yield sample, len(case.facts) / max(len(sample.facts), 1)
 
 
 def is_fixed(case: Case) -> bool:
@@ -151,13 +177,16 @@ def is_fixed(case: Case) -> bool:
     return not case.settings.follows_answers and not by_model
 
 
-def _driven(case: Case, stub: StubModel, stores: dict[str, TempStore]) -> Generator[Call, None, ProbeResult]:
+def _driven(
+    case: Case, stub: StubModel, stores: dict[str, TempStore], stands_for: float
+) -> Generator[Call, None, ProbeResult]:
     probe = open_case(case)
     number = 0
     try:
         asks = next(probe)
         while True:
-            yield from _calls(case, number, asks, stores)
+            for call in _calls(case, number, asks, stores):
+                yield dataclasses.replace(call, stands_for=stands_for)
             asks = probe.send(tuple(stub.answer(asks)))
             number += 1
     except StopIteration as stop:
@@ -230,9 +259,9 @@ class DryRuns:
         return Range(low=min(ends), high=max(ends), about=about)
 
 
-def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None) -> DryRuns:
+def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None, *, sampled: bool = False) -> DryRuns:
     """Return the dry runs of ``cases``; one is by the answers of ``baseline`` where that has any of them."""
-    high = DryRun(cases, "most")
+    high = DryRun(cases, "most", sampled=sampled)
     if all(map(is_fixed, cases)):
         return DryRuns(low=high, high=high, by_baseline=None)
 
@@ -241,8 +270,8 @@ def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None) -> DryRuns:
         return blessed.table.rows if isinstance(blessed, BaselineCase) else ()
 
     has_rows = any(any(True for _ in rows(case)) for case in cases)
-    by_baseline = DryRun(cases, "baseline", rows) if has_rows else None
-    return DryRuns(low=DryRun(cases, "fewest"), high=high, by_baseline=by_baseline)
+    by_baseline = DryRun(cases, "baseline", rows, sampled=sampled) if has_rows else None
+    return DryRuns(low=DryRun(cases, "fewest", sampled=sampled), high=high, by_baseline=by_baseline)
 
 
 class StubModel:

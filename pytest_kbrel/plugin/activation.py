@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +34,6 @@ from pytest_kbrel.words import in_suite
 if TYPE_CHECKING:
     from pytest_kbrel.gates.power import GatePower
     from pytest_kbrel.planning.plan import Plan
-    from pytest_kbrel.planning.requests import DryRun
 
 
 def start(config: pytest.Config) -> None:
@@ -158,6 +158,7 @@ class Planner(DryPlugin):
         super().__init__(config, settings)
         self._baseline = baseline
         self._plan: Plan | None = None
+        self._in_full = config.getoption("verbose", 0) > 0
 
     def pytest_report_header(self) -> list[str]:
         """Return the model of the plan, and remarks about model arguments without effect."""
@@ -168,31 +169,49 @@ class Planner(DryPlugin):
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the plan."""
-        from pytest_kbrel.planning.render import plan_lines
-
         if self._plan is None:
             return
+        if self._in_full:
+            from pytest_kbrel.planning.render import plan_lines as lines_of
+        else:
+            from pytest_kbrel.planning.quick_render import quick_plan_lines as lines_of
         terminalreporter.section("plan, nothing was run")
-        for line in plan_lines(self._plan):
+        for line in lines_of(self._plan):
             terminalreporter.write_line(printable(line))
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
         """Plan the cases."""
+        if self._in_full:
+            self._announce(cases)
         from pytest_kbrel.planning.gate_power import power_of_gates
         from pytest_kbrel.planning.plan import make_plan
+        from pytest_kbrel.planning.quick_plan import make_quick_plan
 
         settings, baseline = self._settings, self._baseline
         families = {suite.path: family_size(suite) for suite in suites}
 
-        def powers_of(dry_run: DryRun) -> tuple[GatePower, ...]:
+        def powers_of(columns: Mapping[str, tuple[str, ...]]) -> tuple[GatePower, ...]:
             return power_of_gates(
                 suites,
                 cases,
-                dry_run,
+                columns,
                 baseline=baseline,
                 families=families,
                 coming=bool(settings.baseline_model),
                 probabilities=gives_answer_probabilities(settings.own_specs[0]),
             )
 
-        self._plan = make_plan(cases, settings, baseline, powers_of, families)
+        make = make_plan if self._in_full else make_quick_plan
+        self._plan = make(cases, settings, baseline, powers_of, families)
+
+    def _announce(self, cases: list[Case]) -> None:
+        """Say what is done before it is: on a large suite it takes minutes."""
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            facts = sum(len(case.facts) for case in cases)
+            slices = f"{len(cases):,} slice{'s' if len(cases) > 1 else ''}"
+            line = f"kbrel: making all requests of {slices} ({facts:,} facts)"
+            opened = "; ".join(announcements_of(self._settings))
+            reporter.ensure_newline()
+            reporter.write_line(printable(f"{line}, then {opened}" if opened else line))
+            reporter.flush()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
@@ -23,9 +21,8 @@ def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(a
     case = dataclasses.replace(
         made_case("head_to_tail[a]"), gates=(Gate(metric="brier", rule="max_drop", bound=0.1),)
     )
-    dry_run: Any = SimpleNamespace(columns={f"{case.suite}::{case.id}": COLUMNS})
     (power,) = power_of_gates(
-        [], [case], cast(Any, dry_run), baseline=None, families={},
+        [], [case], {f"{case.suite}::{case.id}": COLUMNS}, baseline=None, families={},
         probabilities=gives_answer_probabilities(spec),
     )  # fmt: skip
     assert power.note == note

@@ -111,7 +111,7 @@ def test_a_plan_knows_who_may_think(text, args, thoughts):
 def test_a_plan_says_that_thoughts_are_not_counted_and_refuses_what_a_run_refuses(pytester):
     make_checkpoint(pytester.path / "model", "thinker", "deepseek-r1")
     write_suite(pytester.path / "suites")
-    flags = ("--kb-model=model", "--kb-apply-chat-template", "--kb-plan", "suites")
+    flags = ("--kb-model=model", "--kb-apply-chat-template", "--kb-plan", "-v", "suites")
     limit = "--kb-model-args=max_thinking_tokens=64"
     result = pytester.runpytest(*flags, limit, "-k", "world-head")
     assert NOT_COUNTED in result.outlines

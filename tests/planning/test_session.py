@@ -17,7 +17,7 @@ from tests.plugin.conftest import MODEL, SUITE, mini_suite, plugin_args, report
 __all__ = ["mini_suite", "plugin_args", "report"]
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAN = (MODEL, "suites", "--kb-plan")
+PLAN = (MODEL, "suites", "--kb-plan", "-v")
 FIXED = "monitor or head_to_tail"
 ROW = re.compile(r"(\S+\[\S+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
 TWICE = """\
@@ -116,7 +116,7 @@ def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, monkeypatch
     old = pytester.path / "kbrel-report" / "report.json"
     old.parent.mkdir()
     old.write_text("{}")
-    result = pytester.runpytest(MODEL, "--kb-plan")
+    result = pytester.runpytest(MODEL, "--kb-plan", "-v")
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes()
     assert "it ran" not in result.stdout.str()
@@ -152,7 +152,7 @@ def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, sli
 
 def test_a_node_id_shapes_the_plan(pytester, mini_suite):
     mini_suite()
-    result = pytester.runpytest(MODEL, "--kb-plan", "suites/mini.kb.yaml::monitor[P36]")
+    result = pytester.runpytest(MODEL, "--kb-plan", "-v", "suites/mini.kb.yaml::monitor[P36]")
     assert list(rows_of(result)) == ["monitor[P36]"]
 
 
@@ -180,7 +180,7 @@ def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     suites, baseline = (str(ROOT / name) for name in ("suites", "baselines/reference"))
     chosen = ["-k", "reliability", "--kb-limit=3", "--kb-use-cache=off"]
     result = pytester.runpytest(
-        suites, "--kb-model=reference", "--kb-plan", f"--kb-baseline={baseline}", *chosen
+        suites, "--kb-model=reference", "--kb-plan", "-v", f"--kb-baseline={baseline}", *chosen
     )
     # Over several slices, of which each figure needs but some.
     result.stdout.fnmatch_lines(
@@ -197,7 +197,7 @@ def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
 def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, openai_server):
     mini_suite(SUITE.partition("monitor:")[0] + SUITE[SUITE.index("head_to_tail:") :])
     flags = ("--kb-model=openai/big", f"--kb-model-args=base_url={openai_server.base_url}", "suites")
-    result = pytester.runpytest(*flags, "--kb-plan", "--kb-prices=10,20")
+    result = pytester.runpytest(*flags, "--kb-plan", "-v", "--kb-prices=10,20")
     assert result.ret == 0
     assert openai_server.calls == []
     text = result.stdout.str()
@@ -209,7 +209,7 @@ def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, 
     cost = next(line for line in result.outlines if line.startswith("cost of openai/big"))
     prices = [float(number) for number in re.findall(r"\d+\.\d+", cost)]
     assert prices == pytest.approx([read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4)
-    assert "unknown without --kb-prices" in pytester.runpytest(*flags, "--kb-plan").stdout.str()
+    assert "unknown without --kb-prices" in pytester.runpytest(*flags, "--kb-plan", "-v").stdout.str()
     assert openai_server.calls == []
 
 

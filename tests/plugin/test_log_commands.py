@@ -118,7 +118,8 @@ def test_what_a_model_fails_by_is_printed_without_commands(pytester, gate, repor
 
 
 def test_a_plan_and_a_recorded_run_print_no_commands(pytester, gate):
-    assert commands_in(printed(gate("##vso[says].jsonl", "--kb-plan"))) == []
+    for plan in (["--kb-plan"], ["--kb-plan", "-v"]):
+        assert commands_in(printed(gate("##vso[says].jsonl", *plan))) == []
     gate("##vso[says].jsonl")
     result = pytester.runpytest("suites", "--kb-from-run=kbrel-report", "-v")
     assert "deciding again" in result.stdout.str()

@@ -74,7 +74,7 @@ def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, a
 
 def test_a_plan_counts_the_words_of_a_script(pytester, mini_suite):
     mini_suite(SUITE)
-    result = pytester.runpytest(MODEL, "suites", "--kb-plan")
+    result = pytester.runpytest(MODEL, "suites", "--kb-plan", "-v")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["--kb-model scripted/knows.jsonl: 12 calls*"])
 

@@ -80,7 +80,7 @@ def test_every_worker_has_an_engine_on_a_gpu_of_its_own(pytester, mini_suite, re
 @pytest.mark.slow
 def test_a_plan_counts_and_times(pytester, mini_suite, stand_in):
     mini_suite()
-    result = pytester.runpytest(*GATE, "--kb-plan")
+    result = pytester.runpytest(*GATE, "--kb-plan", "-v")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*vllm/reference*"])
 

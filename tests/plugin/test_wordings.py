@@ -103,6 +103,6 @@ def test_a_baseline_of_another_number_of_wordings_is_not_comparable(
 
 
 def test_a_plan_counts_the_questions_of_all_wordings(pytester: pytest.Pytester, gate: Any) -> None:
-    planned = pytester.runpytest(MODEL, "suites", "--kb-plan", "--kb-baseline=two")
+    planned = pytester.runpytest(MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two")
     planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +14 "])
     planned.stdout.re_match_lines([r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "])

@@ -70,6 +70,7 @@ def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate
     pytester.runpytest(*others).assert_outcomes(passed=1)
     pytester.runpytest(*others, "suites", "test_places.py", "-k", "test_other").assert_outcomes(passed=1)
     pytester.runpytest(*gate, "--kb-plan")
+    pytester.runpytest(*gate, "--kb-plan", "-v")
     pytester.runpytest(*gate, "test_places.py", "--collect-only")
     assert not (pytester.path / ".kbrel-cache").exists()
 
