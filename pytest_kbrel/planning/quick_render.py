@@ -29,9 +29,8 @@ _DETAILS = (
 
 def quick_plan_lines(plan: Plan) -> list[str]:
     """Return the plan on one screen, line by line."""
-    tokens = (
-        "" if all(who.exact for who in plan.participants) else f"; tokens by {CHARACTERS} characters each"
-    )
+    exact = all(who.exact for who in plan.participants)
+    tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
     lines = [*_case_table(plan.cases), f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
     for participant in plan.participants:
         lines += [*_participant(participant), ""]

@@ -307,7 +307,8 @@ FLAGS = (
     Flag(
         name="plan",
         switch=True,
-        help="Say what would run (calls, tokens, time, cost, what each gate could find) and run nothing",
+        help="Say in seconds about what would run (calls, tokens, time, cost, gates) and run nothing; "
+        "with -v exactly, for each slice, with a timed batch and what each gate could find",
     ),
     Flag(
         name="export_requests",

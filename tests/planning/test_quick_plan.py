@@ -14,7 +14,8 @@ from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.measurements import last_rates, store_rates
 from pytest_kbrel.models.registry import BACKENDS, open_model, read_spec
 from pytest_kbrel.planning.requests import SAMPLED, DryRun
-from pytest_kbrel.records import Case, Fact, Generated, HeadToTailSettings, MonitorSettings, Shot
+from pytest_kbrel.probes.prompts import UNSURE
+from pytest_kbrel.records import Case, Fact, Generated, HeadToTailSettings, MonitorSettings, Outcome, Shot
 from tests.planning.test_requests import FACTS, RELIABILITY, UNSEEN, case
 from tests.planning.test_session import ROOT, TWICE, numbers
 from tests.plugin.conftest import MODEL, SUITE, mini_suite
@@ -81,6 +82,26 @@ def test_examples_that_all_give_the_answer_away_are_not_the_last_ones_tried():
     assert asked(DryRun([one], "most", sampled=True)) == asked(DryRun([one], "most"))
 
 
+def test_a_baseline_whose_facts_differ_is_told_by_more_of_them():
+    facts = many(*FACTS)
+    rows = [
+        Outcome(
+            fact_id=fact.id,
+            question="",
+            expected="",
+            # Asked least of every third fact, and most of the others.
+            answer=UNSURE if number % 3 == 0 else "Paris",
+            label="wrong",
+            values=(),
+            prompt_digest="",
+        )
+        for number, fact in enumerate(facts)
+    ]
+    one = case(RELIABILITY, *facts)
+    whole, sample = (DryRun([one], "baseline", lambda _: rows, sampled=sampled) for sampled in (False, True))
+    assert asked(sample) == pytest.approx(asked(whole), rel=0.05)
+
+
 def shown(result: pytest.RunResult) -> list[str]:
     """Return the lines of the plan."""
     lines = result.outlines
@@ -127,7 +148,7 @@ def test_nothing_is_opened(pytester, mini_suite, monkeypatch):
     result = pytester.runpytest("--kb-model=reference", *QUICK[1:])
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["--kb-model reference: 12 calls", "  tokens: * read, *"])
-    result.stdout.fnmatch_lines(["*; tokens by 4 characters each"])
+    result.stdout.fnmatch_lines(["*; a token is taken to be 4 characters"])
     assert "a model was opened" in str(pytester.runpytest(*QUICK, "-v").outlines)
 
 
