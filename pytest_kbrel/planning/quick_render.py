@@ -22,9 +22,7 @@ from pytest_kbrel.printing import format_table, wrap
 from pytest_kbrel.reports.formatting import one_line
 
 _WIDTH = 80
-_DETAILS = (
-    "add -v for each slice, tokens by the model's tokenizer, a timed batch, and what each gate can detect"
-)
+_DETAILS = "add -v for each slice, exact tokens, a timed batch and what each gate can find"
 
 
 def quick_plan_lines(plan: Plan) -> list[str]:
@@ -33,8 +31,8 @@ def quick_plan_lines(plan: Plan) -> list[str]:
     tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
     lines = [*_case_table(plan.cases), f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
     for participant in plan.participants:
-        lines += [*_participant(participant), ""]
-    lines += [*_gates(plan.powers), _DETAILS]
+        lines += _participant(participant)
+    lines += ["", *_gates(plan.powers), _DETAILS]
     return [short for line in lines for short in (_wrapped(line) if line else [""])]
 
 
@@ -63,10 +61,10 @@ def _sum(cases: Sequence[PlannedCase], name: str) -> Range:
 
 
 def _calls(calls: Range) -> str:
-    """Return a number of calls; its range is left out where a baseline tells about how many there are."""
+    """Return a number of calls, to three digits and without its range where a baseline tells it."""
     if calls.about is None or calls.low == calls.high:
         return range_text(calls)
-    return f"about {number_text(calls.about)}"
+    return f"about {number_text(_rounded(calls.about, 3))}"
 
 
 def _tokens(tokens: Range) -> str:
@@ -75,14 +73,15 @@ def _tokens(tokens: Range) -> str:
     return _calls(Range(low=_rounded(tokens.low), high=_rounded(tokens.high), about=about))
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.2g}")
+def _rounded(value: float, digits: int = 2) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def _participant(who: Participant) -> Iterator[str]:
     times = ", everything twice" if who.passes == 2 else ""
     yield f"{who.role} {one_line(who.text, 60)}: {_calls(who.counts.calls)} calls{times}"
-    yield f"  {_calls(who.counts.new)} after deduplication"
+    if who.counts.new != who.counts.calls:
+        yield f"  {_calls(who.counts.new)} after deduplication"
     scored = f", {_tokens(who.counts.scored)} scored" if who.counts.scored.high else ""
     written = _tokens(Range(low=who.counts.written.high, high=who.counts.written.high))
     yield f"  tokens: {_tokens(who.counts.read)} read{scored}, at most {written} written"

@@ -22,6 +22,11 @@ from tests.plugin.conftest import MODEL, SUITE, mini_suite
 
 __all__ = ["mini_suite"]
 
+OTHERS = (
+    "--kb-baseline-model=reference:int4",
+    "--kb-judge=openai/judge",
+    "--kb-judge-args=base_url=http://localhost:1/v1",
+)
 QUICK = (MODEL, "suites", "--kb-plan")
 
 
@@ -226,10 +231,9 @@ def test_with_a_baseline_the_calls_are_about_known(pytester, mini_suite):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("baseline", [False, True])
-def test_the_plan_of_the_shipped_suites_is_one_screen(pytester, baseline):
-    suites, blessed = (str(ROOT / name) for name in ("suites", "baselines/reference"))
-    more = [f"--kb-baseline={blessed}"] if baseline else []
+@pytest.mark.parametrize("more", [("--kb-baseline={}/baselines/reference",), (), OTHERS])
+def test_the_plan_of_the_shipped_suites_is_one_screen(pytester, more):
+    suites, *more = (one.format(ROOT) for one in ("{}/suites", *more))
     Path("conftest.py").write_text(
         "import sys\n\ndef pytest_unconfigure():\n    print('torch' in sys.modules, 'is what was loaded')\n"
     )
