@@ -6,7 +6,8 @@ import pytest
 
 from pytest_kbrel.models import measurements
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.models.measurements import RateMeter, store_rates, stored_rate
+from pytest_kbrel.models.cache.store import FILE
+from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates, stored_rate
 from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
@@ -62,3 +63,8 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     session.wrap(model).score(requests)
     session.close()
     assert stored_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)
+
+
+def test_a_store_that_cannot_be_read_has_no_last_rate(tmp_path):
+    (tmp_path / FILE).write_bytes(b"SQLite format 3\0 and nothing else")
+    assert last_rates(tmp_path, "reference") == {}
