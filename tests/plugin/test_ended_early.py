@@ -280,8 +280,8 @@ def test_workers_are_gone_soon_after_their_session_was_ended(
     assert session.gone(8)
     status, output = session.ended()
     assert status == pytest.ExitCode.INTERRUPTED, output
-    # Both workers had begun a case, and three there were.
-    assert "not run" in verdicts(report)
+    # One case of three waits for its answer, and the other worker may have run the two others.
+    assert {"not run", "invalid"} & set(verdicts(report))
     assert report()["summary"]["verdict"] == "invalid"
     assert not (old / ".parts").exists()
 
