@@ -29,7 +29,9 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     again = prompts(server, before)
     assert comparable(report()) == comparable(whole)
     # The rest, and five questions to see whether it is still the same model.
-    assert sum(again.values()) == sum(whole_prompts.values()) - stored_answers + 5
+    more = sum(again.values()) - (sum(whole_prompts.values()) - stored_answers + 5)
+    # Two workers may ask a question of two cases at the same time.
+    assert more == 0 if not workers else 0 <= more <= 3
     (line,) = resume_notes()
     assert line.startswith(f"{stored_answers} answers of openai/judge taken over from the run of 20")
     assert "5 of the questions were asked again" in line
