@@ -1,4 +1,4 @@
-"""The page as templates fill it: what they show of a run, and how much of it fits."""
+"""``report.html`` of a run: what its template is filled with, and how much of that fits into 3 MB."""
 
 from __future__ import annotations
 
