@@ -103,6 +103,7 @@ def last_rates(folder: Path, text: str) -> dict[str, float]:
                 if any(rates.values()):
                     return {method: rate for method, rate in rates.items() if rate is not None}
     except (StoreError, ValueError, TypeError, KeyError):
+        # A store that cannot be read has no rate; a run itself says what is wrong with it.
         pass
     return {}
 
