@@ -70,14 +70,14 @@ def start(config: pytest.Config) -> None:
 
 
 def may_split(config: pytest.Config, settings: Settings) -> bool:
-    """Return True if the workers of a session may ask parts of a case: one decides by what the store has.
+    """Return True if the workers of a session may ask parts of a case, which one of them then decides.
 
     Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
     """
-    if settings.use_cache is None or settings.from_run is not None or settings.until_decided:
+    if settings.from_run is not None or settings.until_decided:
         return False
-    stored = not any(backend_of(text) is ANSWERS for text in (settings.model, settings.baseline_model))
-    return stored and not config.getoption("maxfail", 0)
+    asked = not any(backend_of(text) is ANSWERS for text in (settings.model, settings.baseline_model))
+    return asked and not config.getoption("maxfail", 0)
 
 
 def start_plan(config: pytest.Config) -> None:

@@ -1,8 +1,8 @@
 """Parts: how items of suites are dealt to workers, the largest first and large cases in parts of their facts.
 
 Controller and workers reckon the same parts from the node ids and the suites, so that a number tells a worker
-what to ask. A part only asks, and the store of answers has what it was told; the item itself then runs once
-and decides.
+what to ask. A part asks and keeps the outcomes of its facts in a file; the item itself then runs once, joins
+the parts and decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_kbrel.words import in_suite
 _SPLIT = 0.1
 # A part has this share of what has not been dealt yet, over the workers: early parts are large, late ones
 # small.
-_ROUNDS = 2
+_ROUNDS = 1.5
 # No part is smaller than what each worker has to do over this, or has fewer facts than this.
 _PARTS_OF_A_WORKER = 16
 _LEAST_FACTS = 16
@@ -76,6 +76,7 @@ def dealing_of(
         return Dealing(items=tuple(items), fillers=(), parts=(), order=(), small=frozenset())
     # Not in a session that has none: it loads the probes.
     from pytest_kbrel.planning.case_cost import cost_of
+    from pytest_kbrel.probes import chunk_size
 
     cases = {f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases}
     facts: dict[str, int] = {}
@@ -95,7 +96,9 @@ def dealing_of(
     for number in sorted(costs, key=lambda one: (-costs[one], one)):
         item, cost = items[number], costs[number]
         if split and cost > _SPLIT * share:
-            cuts = list(_cut(item, facts[item], cost, remaining, workers, share / _PARTS_OF_A_WORKER))
+            each = cost / facts[item]
+            least = max(round(share / _PARTS_OF_A_WORKER / each), _LEAST_FACTS)
+            cuts = _cut(item, facts[item], chunk_size(cases[item]), remaining / each, workers, least)
             if len(cuts) > 1:
                 start = len(items) + len(fillers) + len(parts)
                 order += range(start, start + len(cuts))
@@ -115,16 +118,24 @@ def _facts_in(case: Case, shard: Shard | None) -> Sequence[object]:
     return case.facts if shard is None else shard.facts_of(case)
 
 
-def _cut(item: str, facts: int, cost: float, remaining: float, workers: int, least: float) -> list[Part]:
-    """Cut a case into parts; ``remaining`` is the cost of all that has not been dealt, itself included."""
-    each, first = cost / facts, 0
+def _cut(item: str, facts: int, chunk: int, remaining: float, workers: int, least: int) -> list[Part]:
+    """Cut a case into parts of at least ``least`` facts.
+
+    ``remaining`` is all that has not been dealt, this case included, as so many of its facts. A case is asked
+    in chunks of ``chunk`` facts: a part ends with one rather than a few facts before or behind it.
+    """
+    first = 0
     parts = []
     while first < facts:
-        size = max(remaining / (_ROUNDS * workers), least) / each
-        size = min(max(round(size), _LEAST_FACTS), facts - first)
-        if facts - first - size < _LEAST_FACTS:
+        size = max(round(remaining / (_ROUNDS * workers)), least)
+        to_end = chunk - first % chunk
+        if size >= to_end:
+            size = to_end + (size - to_end) // chunk * chunk
+        elif to_end - size < least:
+            size = to_end
+        if facts - first - size < least:
             size = facts - first
         parts.append(Part(item=item, first=first, size=size))
         first += size
-        remaining -= size * each
+        remaining -= size
     return parts

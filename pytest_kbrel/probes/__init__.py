@@ -64,16 +64,19 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     return merge_chunks([_run(chunk, answer, keep) for chunk in chunks_of(case)])
 
 
+def chunk_size(case: Case) -> int:
+    """Return how many facts of a case are asked at a time; facts in several wordings count as often."""
+    return max(CHUNK_FACTS[case.probe] // count_of(case), 1)
+
+
 def chunks_of(case: Case) -> Iterator[Case]:
     """Yield the case with :data:`CHUNK_FACTS` of its facts at a time, so that memory does not grow with it.
-
-    Facts that are asked in several wordings count as often.
 
     No probe compares facts: asked in chunks or at once, a case has the same outcomes. Raises ``SuiteError``
     for a case of MONITOR that is too large for one chunk, as
     :func:`~pytest_kbrel.probes.monitor.cells.grid_of` does.
     """
-    size = max(CHUNK_FACTS[case.probe] // count_of(case), 1)
+    size = chunk_size(case)
     if len(case.facts) > size:
         case = IMPLEMENTATIONS[case.probe].level(case)
     for start in range(0, max(1, len(case.facts)), size):

@@ -7,6 +7,7 @@ import functools
 import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
 from pytest_kbrel.catalogue.probes import PROBES
@@ -17,7 +18,6 @@ from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
-    BASELINE,
     Ask,
     Attribution,
     Case,
@@ -32,6 +32,10 @@ from pytest_kbrel.records import (
 from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports.responses import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
+
+if TYPE_CHECKING:
+    from pytest_kbrel.probes.base import ProbeResult
+    from pytest_kbrel.session.part_results import PartResult, PartWriter
 
 NO_TABLE = Table(columns=(), rows=())
 # A case asked look by look: the result at each look before the last is yielded, the last one returned. Sent
@@ -86,12 +90,16 @@ class CaseAsker:
         nodeid = f"{case.suite}::{case.id}"
         case = self._prepared(case)
         judge_error = self._judge_error(case)
+        in_parts = self._results_of_parts(case)
+        if in_parts:
+            count, prompt = sum(part.requests for part in in_parts), in_parts[0].prompt
+            spent = sum(part.seconds for part in in_parts)
         if self.settings.shard is not None:
             # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
             self._incomparable(case, None)
             part = part_of(case, self.settings.shard.facts_of(case))
-            errors: tuple[str, ...] = ()
-            if part.facts:
+            errors = tuple(error for of in _own_first(in_parts) for error in of.errors)
+            if part.facts and not in_parts:
                 errors += run_case(part, functools.partial(self.pool.ask, case=nodeid), keep).errors
                 if self.settings.baseline_model:
                     errors += ask_baseline_model(part, self.pool, self._spool).errors
@@ -99,17 +107,20 @@ class CaseAsker:
                 part_result(case, len(part.facts), errors, judge_error=judge_error),
                 requests=count,
                 prompt=prompt,
-                duration=time.perf_counter() - started,
+                duration=spent + time.perf_counter() - started,
             )
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
-        results, bases = [], []
+        results = [part.own for part in in_parts]
+        bases = [part.base for part in in_parts if part.base is not None]
         for look, asked, part in zip(looks, prefixes, parts_of(case, _news(prefixes)), strict=True):
-            results.append(run_case(part, functools.partial(self.pool.ask, case=nodeid), keep))
+            if not in_parts:
+                results.append(run_case(part, functools.partial(self.pool.ask, case=nodeid), keep))
             result = merge_chunks(results, asked.facts if look else ())
             baseline, base = self.baseline(), NO_TABLE
             if self.settings.baseline_model:
-                bases.append(ask_baseline_model(part, self.pool, self._spool))
+                if not in_parts:
+                    bases.append(ask_baseline_model(part, self.pool, self._spool))
                 answers = merge_chunks(bases, asked.facts if look else ())
                 base = answers.table
                 try:
@@ -155,43 +166,100 @@ class CaseAsker:
         return dataclasses.replace(decided, attributions=self._explained(result.explain))
 
     def ask_part(self, case: Case, first: int, size: int) -> None:
-        """Ask so many facts of a case, from one on, so that the store has the answers.
+        """Ask so many facts of a case, from one on, and keep their outcomes and responses in files.
 
-        Nothing is decided, and no response is recorded: :meth:`asked` does both for the whole case. Raises
-        ``KbrelError`` where no answers can be had.
+        :meth:`asked` then joins the parts and decides. Raises ``KbrelError`` where no answers can be had.
         """
-        from pytest_kbrel.probes import part_of, run_case
-
         if self.pool.unusable:
             # The case itself says why.
             return
-        for to in ("", BASELINE) if self.settings.baseline_model else ("",):
-            # Opens the model, so that it is known whether answers are stored.
-            self.pool.ask((), to)
         self._check_scorable(case)
-        whole, case = case, self._prepared(case)
-        self._last_prepared = whole, case
-        facts = case.facts if self.settings.shard is None else self.settings.shard.facts_of(case)
-        part = part_of(case, facts[first : first + size])
-        # Answers that are not stored would be asked for twice.
-        if not part.facts or self.pool.cache_problem():
-            return
-        run_case(part, functools.partial(self.pool.ask, case=f"{case.suite}::{case.id}"), _forget)
-        if self.settings.baseline_model:
-            ask_baseline_model(part, self.pool, _forget)
+        self._ask_facts(self._prepared(case, in_parts=True), first, first + size)
+
+    def _ask_facts(self, case: Case, first: int, stop: int) -> None:
+        """Ask the facts of a prepared case from ``first`` to before ``stop``, a chunk at a time."""
+        from pytest_kbrel.probes import chunk_size, part_of, run_case
+        from pytest_kbrel.session.part_results import PartFolder, PartResult
+
+        nodeid = f"{case.suite}::{case.id}"
+        facts = self._own_facts(case)
+        size = chunk_size(case)
+        while first < stop:
+            started = time.perf_counter()
+            end = min(stop, first - first % size + size)
+            part = part_of(case, facts[first:end])
+            writer = PartFolder(self.spool_path.parent, nodeid).writer(first, first // size)
+            count, prompt = 0, ""
+
+            def keep(exchanges: Sequence[Exchange], writer: PartWriter = writer) -> None:
+                nonlocal count, prompt
+                prompt = prompt or self.pool.rendered(exchanges[0].ask.request, nodeid)
+                count += len(exchanges)
+                writer.keep(exchanges)
+
+            try:
+                own = run_case(part, functools.partial(self.pool.ask, case=nodeid), keep)
+                base = None
+                if self.settings.baseline_model:
+                    base = ask_baseline_model(part, self.pool, functools.partial(writer.keep, of_base=True))
+                writer.finish(
+                    PartResult(
+                        first=first,
+                        size=end - first,
+                        own=own if self.settings.attribute else dataclasses.replace(own, explain=()),
+                        base=base,
+                        prompt=prompt,
+                        requests=count,
+                        seconds=time.perf_counter() - started,
+                    )
+                )
+            except OSError as error:
+                raise KbrelError(f"{self.spool_path.parent}: responses cannot be kept: {error}") from None
+            first = end
+
+    def _results_of_parts(self, case: Case) -> list[PartResult]:
+        """Return the results of a prepared case that was asked in parts, none for another case.
+
+        Facts whose part no worker has ended are asked first.
+        """
+        from pytest_kbrel.session.part_results import PartFolder
+
+        folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
+        results = folder.results()
+        if not results:
+            return []
+        ends = [part.first + part.size for part in results]
+        starts = [*(part.first for part in results[1:]), len(self._own_facts(case))]
+        for first, stop in ((0, results[0].first), *zip(ends, starts, strict=True)):
+            self._ask_facts(case, first, stop)
+        try:
+            folder.copy_exchanges(self.spool_path)
+        except OSError as error:
+            raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+        return folder.results()
+
+    def _own_facts(self, case: Case) -> tuple[Fact, ...]:
+        """Return the facts of a case that this session asks: all of them, or those of its shard."""
+        return case.facts if self.settings.shard is None else self.settings.shard.facts_of(case)
 
     def _check_scorable(self, case: Case) -> None:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
 
-    def _prepared(self, case: Case) -> Case:
-        """Return a case with the distractors and the examples that it is asked with."""
+    def _prepared(self, case: Case, *, in_parts: bool = False) -> Case:
+        """Return a case with the distractors and the examples that it is asked with.
+
+        That of a case of which a part is asked is kept for its next part.
+        """
         if self._last_prepared is not None and self._last_prepared[0] is case:
             return self._last_prepared[1]
-        case = dataclasses.replace(case, top_k=self.settings.top_k)
-        case = self._retrieval.with_distractors(case)
-        return self.pool.with_examples(case) or self._retrieval.with_examples(case)
+        prepared = dataclasses.replace(case, top_k=self.settings.top_k)
+        prepared = self._retrieval.with_distractors(prepared)
+        prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(prepared)
+        if in_parts:
+            self._last_prepared = case, prepared
+        return prepared
 
     def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
         from pytest_kbrel.models.attribution import attribute
@@ -267,8 +335,9 @@ class CaseAsker:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
 
 
-def _forget(exchanges: Sequence[Exchange]) -> None:
-    """Keep nothing of these exchanges."""
+def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:
+    """Return the results of parts: those of the model under test, then those of the baseline model."""
+    return [part.own for part in parts] + [part.base for part in parts if part.base is not None]
 
 
 def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pytest_kbrel.plugin.activation import may_split
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.scheduling import SliceScheduling
+from pytest_kbrel.probes import CHUNK_FACTS
 from pytest_kbrel.records import Fact, Shard
 from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
@@ -158,9 +159,19 @@ def test_early_parts_are_large_and_late_ones_small():
     sizes = [part.size for part in dealing.parts]
     # What is left over goes to the last one.
     assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
-    assert sizes[0] == pytest.approx(250, abs=3)
+    assert sizes[0] == pytest.approx(334, abs=3)
     assert min(sizes[:-1]) >= 31
     assert {part.item for part in dealing.parts} == {item("a")}
+
+
+def test_a_part_ends_with_a_chunk_rather_than_near_its_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(CHUNK_FACTS, "head_to_tail", 400)
+    sizes = [part.size for part in dealt({"a": 2000}).parts]
+    # A third of 2,000 is 667: to the end of the first chunk, and so on; least is 62.
+    assert sizes[:3] == [400, 400, 400]
+    ends = set(itertools.accumulate(sizes))
+    assert ends >= {400, 800, 1200, 1600, 2000}
+    assert min(sizes) >= 62
 
 
 def test_only_the_facts_of_a_shard_are_dealt():
@@ -272,14 +283,14 @@ def test_without_suites_xdist_deals_as_ever():
     [
         ({}, 0, True),
         ({}, 1, False),
-        ({"use_cache": None}, 0, False),
+        ({"use_cache": None}, 0, True),
         ({"until_decided": True}, 0, False),
         ({"from_run": Path("run")}, 0, False),
         ({"model": "answers/some.jsonl"}, 0, False),
         ({"baseline_model": "reference:int4"}, 0, True),
     ],
 )
-def test_cases_are_split_where_the_store_serves_all_workers(tmp_path, given, maxfail, splits):
+def test_which_sessions_split_cases(tmp_path, given, maxfail, splits):
     settings = made_options(**{"use_cache": tmp_path, **given})
     config: Any = StubConfig(tmp_path, others={"maxfail": maxfail})
     assert may_split(config, settings) == splits
