@@ -21,11 +21,13 @@ SliceKind = Literal[ProbeName, "seen", "unseen"]
 class Metric:
     """A metric before any model has answered: its range and direction. ``high`` may be infinite.
 
-    Rules that compare with a baseline are for metrics that are ``comparable`` only.
+    ``about`` is what it is, in one sentence. Rules that compare with a baseline are for metrics that are
+    ``comparable`` only.
     """
 
     name: str
     better: Better
+    about: str
     low: float = 0.0
     high: float = 1.0
     comparable: bool = True
@@ -41,11 +43,106 @@ class Metric:
         return min(self.high, FIGURE)
 
 
+# What each metric is, for whoever writes a gate on it: the JSON Schema of suite files shows it in editors.
+_ABOUT: Mapping[str, str] = {
+    "monitor": "MONITOR: how far the probability of the right answer moves with the wording and after "
+    "misleading contexts, divided by that probability.",
+    "pfd": "Prompt-framing degree: how far the probability of the right answer moves with the wording.",
+    "ird": "Interference-relevance degree: how far that probability moves after wrong contexts.",
+    "anchor_prob": "Anchor probability: mean probability of the right answer behind a prompt that states it.",
+    "monitor_ablated": "MONITOR over fewer frames, as many as the key 'ablation' says.",
+    "calls_monitor": "Requests that MONITOR itself needs for one fact.",
+    "calls_study": "Requests that the accuracy study needs for one fact (study: full).",
+    "tokens_monitor": "Tokens that MONITOR itself needs for one fact, of prompts and continuations together.",
+    "tokens_study": "Tokens that the accuracy study needs for one fact (study: full).",
+    "saving_calls": "Requests of the accuracy study divided by those of MONITOR (study: full).",
+    "saving_tokens": "Tokens of the accuracy study divided by those of MONITOR (study: full).",
+    "accuracy": "Share of right answers; in monitor the mean over all frames and contexts that are asked.",
+    "accuracy_avg": "The paper's name of accuracy: the mean over all frames and contexts that are asked.",
+    "accuracy_max": "Accuracy of the frame and context with the most right answers.",
+    "accuracy_min": "Accuracy of the frame and context with the fewest right answers.",
+    "accuracy_std": "Standard deviation of the accuracy over frames and contexts.",
+    "accuracy_base": "Accuracy of the first frame without context.",
+    "accuracy_qa": "Mean accuracy of all frames without context.",
+    "accuracy_wp": "Accuracy of word prediction: statements up to the place of the answer (formats: all).",
+    "accuracy_fc_pos": "Accuracy of fact checking of statements with the right object (formats: all).",
+    "accuracy_fc_neg": "Mean accuracy of fact checking of statements with wrong objects (formats: all).",
+    "accuracy_positive": "Accuracy of the first frame after the right answer.",
+    "accuracy_negative": "Mean accuracy of the first frame after wrong answers.",
+    "delta_positive": "accuracy_positive minus accuracy_base.",
+    "delta_negative": "accuracy_negative minus accuracy_base.",
+    "accuracy_em": "Share of answers that equal an accepted one.",
+    "accuracy_f1": "Mean token F1 of the answers with the accepted answer that suits best.",
+    "accuracy_rouge_l": "Mean ROUGE-L of the answers with the accepted answer that suits best.",
+    "accuracy_rules": "Share of right answers by the rule judge, whoever else judges.",
+    "accuracy_macro": "Mean of the domains' accuracies.",
+    "accuracy_head": "Accuracy over the facts of the most popular third (head) of all domains.",
+    "accuracy_torso": "Accuracy over the facts of the middle third (torso) of all domains.",
+    "accuracy_tail": "Accuracy over the facts of the least popular third (tail) of all domains.",
+    "accuracy_top10": "Accuracy over the most popular tenth of the head.",
+    "hallucination": "Share of wrong answers: neither right nor missing.",
+    "hallucination_em": "What is left of 1 after accuracy_em and missing.",
+    "hallucination_f1": "What is left of 1 after accuracy_f1 and missing.",
+    "hallucination_rouge_l": "What is left of 1 after accuracy_rouge_l and missing.",
+    "hallucination_rules": "What is left of 1 after accuracy_rules and missing.",
+    "hallucination_macro": "Mean of the domains' shares of wrong answers.",
+    "missing": "Share of answers that say that the model does not know, or nothing.",
+    "missing_macro": "Mean of the domains' shares of missing answers.",
+    "unparsable": "Share of answers for which a model as judge gave no readable verdict.",
+    "choices_unread": "Share of replies to multiple-choice questions that pick none of the options.",
+    "gap": "accuracy_head minus accuracy_tail.",
+    "cr": "Correct rate: share of right answers to questions that can be known.",
+    "c_correct": "Consistency of right answers: how often one is picked again among other options.",
+    "ccr": "Consistently correct rate: cr times c_correct.",
+    "ur": "Uninformative rate: share of answers without information to questions that nobody can answer.",
+    "iur": "Inconsistent or uninformative rate: 1 minus the share of answers that are wrong and kept to.",
+    "wr": "Wrong rate: share of wrong answers.",
+    "c_wrong": "Consistency of wrong answers: how often one is picked again among other options.",
+    "cwr": "Consistently wrong rate: wr times c_wrong.",
+    "uninformative": "Share of answers without information: repetition, none or unsure.",
+    "repetition": "Share of answers that repeat the same words over and over.",
+    "none": "Share of answers that say nothing, or repeat the question.",
+    "unsure": "Share of answers that say that the model does not know.",
+    "ncr": "Net correct rate: cr minus wr.",
+    "nccr": "Net consistently correct rate: ccr minus cwr.",
+    "avg": "Mean of nccr and of iur on the same scale: (nccr + 2 iur - 1) / 2.",
+    "as_expected": "Share of answers of all slices that are right, or uninformative where nobody can answer.",
+    "selective_risk": "Share of wrong answers among those that are given.",
+    "brier": "Mean squared difference between an answer's probability and 1 (right) or 0 (wrong).",
+    "auroc": "How often a right answer is more probable than a wrong one.",
+    "accuracy_at_80": "Share of right ones among the 80 % most probable answers.",
+    "accuracy_at_50": "Share of right ones among the 50 % most probable answers.",
+    "ece": "Expected calibration error, in ten bins of equal width.",
+    "kl": "KL divergence of the most probable tokens of answers from the baseline's, in nats (--kb-top-k).",
+    "top1_agreement": "Share of positions with the same most probable token as the baseline (--kb-top-k).",
+    "churn": "Share of facts with another text as answer than in the baseline.",
+    "flips": "Share of facts with another verdict than in the baseline: right, wrong, uninformative.",
+    "cr_control_majority": "cr if every answer were the most frequent object of its relation.",
+    "cr_control_shuffled": "cr if the question about another subject were asked.",
+    "c_correct_control_random": "c_correct if any option were picked with equal chance.",
+    "c_correct_control_shuffled": "c_correct with the same options under the question about another subject.",
+    "c_wrong_control_random": "c_wrong if any option were picked with equal chance.",
+    "c_wrong_control_shuffled": "c_wrong with the same options under the question about another subject.",
+    "ccr_control_majority": "ccr if every answer were the most frequent object of its relation.",
+    "ccr_control_random": "ccr if any option were picked with equal chance.",
+    "ccr_control_shuffled": "ccr with the same options under the question about another subject.",
+    "cwr_control_random": "cwr if any option were picked with equal chance.",
+    "cwr_control_shuffled": "cwr with the same options under the question about another subject.",
+    "ncr_control_majority": "ncr if every answer were the most frequent object of its relation.",
+    "nccr_control_majority": "nccr if every answer were the most frequent object of its relation.",
+    "nccr_control_random": "nccr if any option were picked with equal chance.",
+    "nccr_control_shuffled": "nccr with the same options under the question about another subject.",
+    "distractors_written": "Share of the distractors that the model wrote.",
+    "distractors_alike": "Share of the distractors that are of the answer's kind.",
+    "distractors_length": "Similarity of the distractors to the answer in length.",
+}
+
+
 def _metrics(
     better: Better, low: float, high: float, names: str, *, comparable: bool = True
 ) -> dict[str, Metric]:
     return {
-        name: Metric(name=name, better=better, low=low, high=high, comparable=comparable)
+        name: Metric(name=name, better=better, about=_ABOUT[name], low=low, high=high, comparable=comparable)
         for name in names.split()
     }
 

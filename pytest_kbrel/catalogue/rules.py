@@ -11,8 +11,14 @@ from typing import Any, Literal
 from pytest_kbrel.bounds import SHARE, Bounds
 from pytest_kbrel.records import Gate, Rule, Suite, record
 
-# The keys of a two-sided tolerance, as suite files write it.
-THRESHOLDS = ("within", "beyond", "never")
+# The keys of a two-sided tolerance, as suite files write it, with their meaning.
+THRESHOLDS: Mapping[str, str] = {
+    "within": "The gate passes if the worse end of the 95 % interval is within this.",
+    "beyond": "The gate fails if the change is significantly larger than this allows; default: half of what "
+    "'within' allows.",
+    "never": "The gate also fails if the interval reaches beyond this and it did not pass; default: none.",
+}
+_PLAIN_NUMBER = "A single number is 'within'."
 
 
 def _value(low: float, high: float) -> Bounds:
@@ -43,12 +49,13 @@ def _either_way(low: float, high: float) -> Bounds:
 class GateRule:
     """A rule of a gate, for metrics with values from ``low`` to ``high``.
 
-    ``range(low, high)`` is what its bound may be. ``relative`` rules compare with a baseline: their bound is
-    what the interval of the change must stay within for a pass, and ``half(bound)`` what a change must exceed
-    for a failure where the gate does not say (``beyond``); a larger bound allows more where ``allows_more``
-    is 1, and less where it is -1; ``not_shown`` are the words for a change that may be no more than
-    ``{beyond}``. ``controlled`` rules compare with a control of the metric; a ``ratio`` is
-    not defined for metrics that can be negative.
+    ``about`` is what it demands, in one sentence. ``range(low, high)`` is what its bound may be.
+
+    ``relative`` rules compare with a baseline: their bound is what the interval of the change must stay
+    within for a pass, and ``half(bound)`` what a change must exceed for a failure where the gate does not say
+    (``beyond``); a larger bound allows more where ``allows_more`` is 1, and less where it is -1;
+    ``not_shown`` are the words for a change that may be no more than ``{beyond}``. ``controlled`` rules
+    compare with a control of the metric; a ``ratio`` is not defined for metrics that can be negative.
 
     In the reason of a verdict, ``limit`` stands before the bound. In failure messages, ``allowed`` says what
     the rule allows (``{bound}``, ``{baseline}``), and ``explain`` is what they show besides the metric and
@@ -59,6 +66,7 @@ class GateRule:
     """
 
     name: Rule
+    about: str
     range: Callable[[float, float], Bounds]
     allowed: str
     observed: str
@@ -93,19 +101,19 @@ class GateRule:
         return f"{'above' if bounds.above else 'at least'} {bounds.least:g} and at most {bounds.most:g}"
 
     def schema(self, low: float, high: float) -> dict[str, Any]:
-        """Return the JSON Schema of the bound."""
+        """Return the JSON Schema of the bound, with what the rule demands as its description."""
         bounds = self.range(low, high)
         least = "exclusiveMinimum" if bounds.above else "minimum"
         number = {"type": "number", least: bounds.least, "maximum": bounds.most}
         if not self.relative:
-            return number
+            return {**number, "description": self.about}
         parts = {
             "type": "object",
-            "properties": dict.fromkeys(THRESHOLDS, number),
+            "properties": {key: {**number, "description": about} for key, about in THRESHOLDS.items()},
             "required": ["within"],
             "additionalProperties": False,
         }
-        return {"anyOf": [number, parts]}
+        return {"description": f"{self.about} {_PLAIN_NUMBER}", "anyOf": [number, parts]}
 
     def always_met(self, bound: float, low: float, high: float) -> str:
         """Return why every value meets the bound of a rule that is not relative; empty where one may not."""
@@ -119,6 +127,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
     for rule in (
         GateRule(
             name="min",
+            about="The value must be at least this.",
             range=_value,
             allowed="at least {bound}",
             observed="measured",
@@ -127,6 +136,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="max",
+            about="The value must be at most this.",
             range=_value,
             limit="at most",
             allowed="at most {bound}",
@@ -136,6 +146,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="max_drop",
+            about="Against the baseline, how much worse the value may become, in its own direction.",
             half=_half_drop,
             not_shown="by more than {beyond}",
             range=_distance,
@@ -146,6 +157,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="recovery",
+            about="Share of the baseline's value to recover; where lower is better, of its inverse.",
             half=_half_loss,
             allows_more=-1,
             not_shown="that less than {beyond} of it was recovered",
@@ -158,6 +170,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         ),
         GateRule(
             name="above_control",
+            about="How much better than its best control the value must be.",
             controlled=True,
             range=_distance,
             allowed="at least {bound} better than the control",

@@ -136,7 +136,7 @@ def _gate(line: int, node: Node, key: str, value: float, metric: Metric, control
 def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
     """Read ``{within: T, beyond: S, never: X}`` of a rule that compares with a baseline."""
     what = f"{key!r} of {metric.name}"
-    written = entry.node.keys(what, THRESHOLDS, required=("within",))
+    written = entry.node.keys(what, tuple(THRESHOLDS), required=("within",))
     bounds: dict[str, float] = {}
     for name, of in written.items():
         value = of.node.number(f"{name!r} of {what}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Container, Mapping
 from typing import Any
 
@@ -133,28 +134,43 @@ def _waiver() -> Schema:
 
 def _probe(probe: Probe) -> Schema:
     properties: Schema = {
-        "slices": _slices(probe),
+        "slices": {**_slices(probe), "description": "The cases: names, or a mapping with keys of their own."},
         "limit": _LIMIT,
         "cluster": _CLUSTER,
         "gates": _gates(probe.metrics),
-        "overall": _object({"gates": _gates(probe.overall_metrics, controls=())}),
+        "overall": {
+            **_object({"gates": _gates(probe.overall_metrics, controls=())}),
+            "description": "What must hold over all slices of the probe.",
+        },
         "integrity": _integrity(),
         **{name: _worded(probe, name) for name in probe.wording},
         **{name: _setting(setting) for name, setting in probe.options.items()},
         **{name: _own(name) for name in probe.own_keys},
     }
-    return _or_nothing(_object(properties))
+    about = f"The probe {probe.title}; without keys all of its slices are asked, and no gate holds."
+    return {**_or_nothing(_object(properties)), "description": about}
 
 
 def _own(key: str) -> Schema:
     if key == "relations":
         return {**_names(_TEXT), "description": "Which facts are the seen ones."}
     if key == "unseen":
-        unseen = {"count": _whole(UNSEEN), "as_of": _DATE, "expires": _DATE}
+        unseen = {
+            "count": {**_whole(UNSEEN), "description": "How many questions are made."},
+            "as_of": {**_DATE, "description": "The day they are made for."},
+            "expires": {
+                **_DATE,
+                "description": "The day after which a run warns: they may have answers then.",
+            },
+        }
         assert tuple(unseen) == UNSEEN_KEYS
-        return _object(unseen, required=list(UNSEEN_KEYS))
+        about = "Questions that nobody can answer; default: none."
+        return {**_object(unseen, required=list(UNSEEN_KEYS)), "description": about}
     assert key == "shots", key
-    counts = {key: {**_whole(SHOT_BOUNDS), "default": count} for key, count in SHOTS.items()}
+    counts = {
+        key: {**_whole(SHOT_BOUNDS), "default": count, "description": f"How many are of {key} facts."}
+        for key, count in SHOTS.items()
+    }
     return {
         "description": "The examples to choose from: how many are made, or a file of own ones.",
         "anyOf": [_TEXT, _object(counts)],
@@ -169,7 +185,12 @@ def _worded(probe: Probe, name: str) -> Schema:
     elif name in probe.places:
         kind = _template(probe.places[name])
     if name == "prompt" and probe.prompts:
-        named = {"enum": list(probe.prompts), "default": probe.prompts[0]}
+        named = {
+            "enum": list(probe.prompts),
+            "default": probe.prompts[0],
+            "description": "Which examples are shown.",
+        }
+        kind = {**kind, "description": "The text around a question."}
         both = _object(dict(zip(PROMPT_KEYS, (named, kind), strict=True)))
         kind = {"anyOf": [named, kind, both]}
     return {**kind, "description": probe.wording[name]}
@@ -248,7 +269,14 @@ def _setting(setting: Setting) -> Schema:
 def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -> Schema:
     shapes = {name: _shape(metric, name in controls) for name, metric in metrics.items()}
     shapes |= {name: _change_shape(metric) for name, metric in CHANGE_METRICS.items()}
-    return _object({name: {"$ref": f"#/$defs/{shape}"} for name, shape in shapes.items()})
+    abouts = {name: _about(metric) for name, metric in {**metrics, **CHANGE_METRICS}.items()}
+    refs = {name: {"$ref": f"#/$defs/{shape}", "description": abouts[name]} for name, shape in shapes.items()}
+    return {**_object(refs), "description": "What must hold of each metric: a number, or rules."}
+
+
+def _about(metric: Metric) -> str:
+    most = f" to {metric.high:g}" if math.isfinite(metric.high) else ", without upper end"
+    return f"{metric.about} {metric.better.capitalize()} is better; from {metric.low:g}{most}."
 
 
 def _change_shape(metric: Metric) -> str:
@@ -260,8 +288,13 @@ def _change_gate(metric: Metric) -> Schema:
     rule = GATE_RULES[plain_rule(metric)]
     bound = rule.schema(metric.low, metric.most)
     plain = {**bound, "description": f"A bare number means {rule.name}."}
-    names = (rule.name, *rule.synonyms, DIRECTED)
-    return {"anyOf": [plain, _object(dict.fromkeys(names, bound), minProperties=1)]}
+    others = dict.fromkeys((*rule.synonyms, DIRECTED), _other_name(bound, rule.name))
+    return {"anyOf": [plain, _object({rule.name: bound, **others}, minProperties=1)]}
+
+
+def _other_name(bound: Schema, of: str) -> Schema:
+    """Return the schema of a rule under a name of other tools."""
+    return {**bound, "description": f"Other name of {of}: {bound['description']}"}
 
 
 def _shape(metric: Metric, controlled: bool) -> str:
@@ -278,17 +311,27 @@ def _gate(metric: Metric, controlled: bool) -> Schema:
     ]
     bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
     rules: Schema = {rule.name: bounds[rule.name] for rule in defined if not rule.controlled}
-    rules.update({name: rules[rule] for name, rule in SAME.items() if rule in rules})
+    rules.update({name: _other_name(rules[rule], rule) for name, rule in SAME.items() if rule in rules})
     if controlled:
         rules.update({rule.name: bounds[rule.name] for rule in defined if rule.controlled})
     plain = bounds[plain_rule(metric)]
-    rules[DIRECTED] = plain
+    rules[DIRECTED] = _other_name(plain, plain_rule(metric))
     if metric.comparable:
-        drop = bounds["max_drop"]
+        drop = _other_name(bounds["max_drop"], "max_drop")
         rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
-        rules[ABSOLUTE_CHANGE] = {"type": "number", "maximum": 0, "minimum": metric.low - metric.most}
+        rules[ABSOLUTE_CHANGE] = {
+            "type": "number",
+            "maximum": 0,
+            "minimum": metric.low - metric.most,
+            "description": "-v means max_drop: v.",
+        }
         if metric.better == "higher" and metric.low >= 0:
-            rules[RELATIVE_CHANGE] = {"type": "number", "exclusiveMinimum": -1, "maximum": 0}
+            rules[RELATIVE_CHANGE] = {
+                "type": "number",
+                "exclusiveMinimum": -1,
+                "maximum": 0,
+                "description": "-v means recovery: 1 - v.",
+            }
     plain = {**plain, "description": f"A bare number means {plain_rule(metric)}."}
     return {"anyOf": [plain, _object(rules, minProperties=1)]}
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.schema import make_schema
 from tests.suites.examples import GOOD, SHAPE_ERRORS
@@ -45,6 +47,46 @@ def test_right_suites_are_valid(name: str) -> None:
 @pytest.mark.parametrize("name", SHAPE_ERRORS)
 def test_wrong_suites_are_not(name: str) -> None:
     assert not VALIDATOR.is_valid(as_json(yaml.safe_load(SHAPE_ERRORS[name][0])))
+
+
+def keys_of(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The keys that a suite file may have, by their path, each with its schema."""
+    if isinstance(schema, list):
+        for one in schema:
+            yield from keys_of(one, path)
+    elif isinstance(schema, dict):
+        for name, inner in schema.get("properties", {}).items():
+            yield ".".join((*path, name)), inner
+            yield from keys_of(inner, (*path, name))
+        for name, inner in schema.items():
+            if name in ("$defs", "patternProperties"):
+                for key, one in inner.items():
+                    yield from keys_of(one, (*path, key))
+            elif name in ("anyOf", "additionalProperties"):
+                yield from keys_of(inner, path)
+
+
+def test_every_key_has_a_description() -> None:
+    keys = list(keys_of(SCHEMA))
+    assert len(keys) > 500
+    assert [path for path, schema in keys if not schema.get("description", "").endswith((".", ")"))] == []
+
+
+@pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
+def test_a_rule_is_described_as_in_the_catalogue(rule: GateRule) -> None:
+    descriptions = {
+        schema["description"] for path, schema in keys_of(SCHEMA) if path.endswith(f".{rule.name}")
+    }
+    assert descriptions
+    assert all(text.startswith(rule.about) for text in descriptions)
+
+
+def test_a_metric_is_described_as_in_the_catalogue_with_its_direction_and_range() -> None:
+    gates = SCHEMA["properties"]["monitor"]["properties"]["gates"]["properties"]
+    about = METRICS["monitor"].about
+    assert gates["monitor"]["description"] == f"{about} Lower is better; from 0, without upper end."
+    about = METRICS["delta_negative"].about
+    assert gates["delta_negative"]["description"] == f"{about} Higher is better; from -1 to 1."
 
 
 def test_every_metric_has_a_place() -> None:
