@@ -9,6 +9,11 @@ NO_CACHE = "off"
 NO_BUDGET, ASK_ALL = "all", "off"
 
 
+def is_misnamed(name: str) -> bool:
+    """Return True if a file's name is that of a suite but for its ending: ``w.kb.yml``, ``w.KB.yaml``."""
+    return name.lower().endswith((SUITE_SUFFIX, ".kb.yml")) and not name.endswith(SUITE_SUFFIX)
+
+
 def in_suite(nodeid: str) -> bool:
     """Return True if a node id is that of a suite or of an item in one."""
     return nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)

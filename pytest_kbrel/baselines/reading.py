@@ -107,7 +107,9 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
         if path.is_dir():
             return path
         what = "a file" if path.exists() else "nothing"
-        raise BaselineError(f"{path}: {what} is there; allowed: {ALLOWED}")
+        beside = path.parent.iterdir() if what == "nothing" and path.parent.is_dir() else ()
+        hint = nearest(path.name, sorted(one.name for one in beside if one.is_dir()))
+        raise BaselineError(f"{path}: {what} is there; allowed: {ALLOWED}{hint}")
     folders = search_path(rootdir)
     for folder in folders:
         if (folder / name_or_path).is_dir():

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from pytest_kbrel.bounds import Bounds, shown
+from pytest_kbrel.bounds import Bounds, meant_number, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, parse, read_bytes
@@ -78,13 +78,13 @@ class Node:
         if isinstance(self.value, (int, float)) and self.value in bounds:
             # Minus zero is zero, but would be printed with its sign.
             return self.value + 0
-        raise self.wrong(what, allowed)
+        raise self.wrong(what, allowed, meant_number(self.value, bounds))
 
     def integer(self, what: str, bounds: Bounds) -> int:
         """Return a whole number within ``bounds``."""
         if isinstance(self.value, int) and self.value in bounds:
             return self.value
-        raise self.wrong(what, str(bounds))
+        raise self.wrong(what, str(bounds), meant_number(self.value, bounds))
 
     def choice(self, what: str, options: Sequence[Option]) -> Option:
         """Return one of ``options``."""
@@ -150,6 +150,7 @@ _MOST_MERGED = 100_000
 # What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
 _SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
 _LONGEST_NUMBER = 60
+_INDENTED_BY_TAB = re.compile(r" *\t")
 
 
 @contextmanager
@@ -159,7 +160,14 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("rb") as stream:
             yield stream
     except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> SuiteError:
+    """Return the error of a file that cannot be opened; of one that is not there, with the nearest name."""
+    beside = path.parent.iterdir() if isinstance(error, FileNotFoundError) and path.parent.is_dir() else ()
+    hint = nearest(path.name, sorted(file.name for file in beside))
+    return SuiteError(f"cannot be read: {error.strerror}{hint}", path)
 
 
 def require_keys(value: Mapping[str, Any], *keys: str) -> None:
@@ -175,7 +183,7 @@ def read_text(path: Path, most: int = DOCUMENT) -> str:
     try:
         data = read_bytes(path, most)
     except OSError as error:
-        raise SuiteError(f"cannot be read: {error.strerror}", path) from None
+        raise _unreadable(path, error) from None
     except ValueError as error:
         raise SuiteError(str(error), path) from None
     try:
@@ -203,6 +211,8 @@ def read_document(path: Path) -> Node:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         context = getattr(error, "context", None)
         fault = f"{context}: {problem}" if context else problem
+        if _INDENTED_BY_TAB.match(text.split("\n")[min(line - 1, text.count("\n"))]):
+            fault = "found a tab before the text; allowed: spaces, by which YAML is indented"
         raise SuiteError(f"not valid YAML: {fault}", path, line) from None
 
 
@@ -292,6 +302,8 @@ class _Tree:
             name = self.node(key).value
             if not isinstance(name, str):
                 hint = " (put it in quotes if text is meant)"
+                if isinstance(name, (int, float)) and not isinstance(name, bool):
+                    hint = " (put it in quotes if text is meant; a decimal number has a point: 0.4)"
                 raise SuiteError(f"a key must be text, found {describe(name)}{hint}", self.path, line)
             if name in entries:
                 first = entries[name].line

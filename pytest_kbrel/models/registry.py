@@ -74,9 +74,18 @@ def check_spec(spec: Spec) -> None:
     try:
         BACKENDS[spec.backend].check(spec)
     except NoFolderError as error:
-        head, slash, _ = spec.text.partition("/")
-        hint = nearest(head, BACKENDS) if slash and head not in BACKENDS else ""
+        head, slash, rest = spec.text.partition("/")
+        if slash and head not in BACKENDS:
+            hint = nearest(head, BACKENDS)
+        else:
+            hint = _nearest_reference(rest if slash else head)
         raise ModelError(f"{error}{hint}") from None
+
+
+def _nearest_reference(text: str) -> str:
+    """Return the hint for a misspelt ``reference`` or ``reference:NAME``; empty where it is none."""
+    _, colon, candidate = text.partition(":")
+    return nearest(text, [f"reference{colon}{candidate}"])
 
 
 def gpus_of(spec: Spec) -> int | None:

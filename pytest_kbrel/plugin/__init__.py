@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.plugin import fixtures, options
 from pytest_kbrel.plugin.options import FLAGS
-from pytest_kbrel.words import SUITE_SUFFIX, in_suite
+from pytest_kbrel.words import SUITE_SUFFIX, in_suite, is_misnamed
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _NEED_A_MODEL = {
     *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
 }
+
+# Part of the name of each file that can be a suite, whatever its ending.
+_YAML = ".y"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
             arrive(config)
         return
+    named = [text for text in config.args if _YAML in text.lower()]
+    if named:
+        from pytest_kbrel.plugin.suite_names import check_named_suites
+
+        check_named_suites(config.invocation_params.dir, named)
     if options.is_active(config) or config.option.collectonly:
         from pytest_kbrel.plugin.settings import read_settings
 
@@ -76,9 +84,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     """Collect suites if a model or a recorded run is given, or with --collect-only."""
-    if not file_path.name.endswith(SUITE_SUFFIX):
+    if not (file_path.name.endswith(SUITE_SUFFIX) or is_misnamed(file_path.name)):
         return None
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
+        return None
+    if is_misnamed(file_path.name):
+        from pytest_kbrel.plugin.suite_names import warn_of
+
+        warn_of(parent, file_path)
         return None
     from pytest_kbrel.plugin.collection import suite_file
     from pytest_kbrel.plugin.settings import read_settings

@@ -91,7 +91,7 @@ class SuiteFile(pytest.Module):
         refused: list[str] = []
         for warning in suite.warnings:
             try:
-                with nullcontext() if _warns(self.config) else warnings.catch_warnings(record=True):
+                with nullcontext() if warns(self.config) else warnings.catch_warnings(record=True):
                     self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
             except KbrelWarning:
                 refused.append(warning)
@@ -111,7 +111,7 @@ class UnprintableName(SuiteFile):
         )
 
 
-def _warns(config: pytest.Config) -> bool:
+def warns(config: pytest.Config) -> bool:
     """Return True if this process warns about suites: of xdist's workers only the first does."""
     worker = str(getattr(config, "workerinput", {}).get("workerid", ""))
     return re.fullmatch(r"gw[1-9]\d*", worker) is None

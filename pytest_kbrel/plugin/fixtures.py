@@ -69,12 +69,12 @@ def kb_shard(request: pytest.FixtureRequest) -> Shard:
 
 @pytest.fixture
 def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]]:
-    """Read a facts file, relative to the test's own folder."""
+    """Read a facts file (JSON Lines, CSV or Parquet), relative to the test's own folder."""
 
     def read(path: str) -> tuple[Fact, ...]:
-        from pytest_kbrel.facts.files import read_facts
+        from pytest_kbrel.facts.readers import read_own_facts
 
-        return _or_fail(lambda: read_facts(Path(request.path.parent, path)))
+        return _or_fail(lambda: read_own_facts(Path(request.path.parent, path)))
 
     return read
 

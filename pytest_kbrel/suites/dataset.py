@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.files import numbered_facts, read_relations
+from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.facts.readers import Format, Relations, read
+from pytest_kbrel.facts.readers import Format, Relations, facts_of
 from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
 from pytest_kbrel.suites.parse import WrittenProbe
@@ -70,7 +70,8 @@ def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format)
     locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
     facts, unseen = [], []
-    for path, line, fact in _numbered(paths, form, relations):
+    # An own table's relations are those of the relations file only.
+    for path, line, fact in facts_of(form, paths, Relations() if form.own else relations):
         if fact.relation not in relations:
             hint = f" (relations are defined in {relations_path})"
             raise SuiteError(unknown("relation", fact.relation, relations) + hint, path, line)
@@ -93,20 +94,6 @@ def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format)
         relations=dict(relations),
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
     )
-
-
-def _numbered(paths: Sequence[Path], form: Format, relations: Relations) -> Iterator[tuple[Path, int, Fact]]:
-    if form.name == "jsonl":
-        for path in paths:
-            for line, fact in numbered_facts(path):
-                yield path, line, fact
-        return
-    # An own table's relations are those of the relations file only.
-    for row in read(form, paths, Relations() if form.own else relations):
-        if row.fact is None:
-            assert row.error is not None
-            raise row.error
-        yield row.path, row.line, row.fact
 
 
 def _over(given: Relation, brought: Relation | None) -> Relation:

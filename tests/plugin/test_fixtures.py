@@ -267,3 +267,29 @@ def test_only_the_call_fails_or_is_excused(failure: str, waived: str, outcome: s
 @pytest.mark.parametrize(("is_new", "count"), [(False, 7), (True, 8)])
 def test_a_case_that_was_not_collected_is_counted(is_new: bool, count: int) -> None:
     assert handed_in(is_new=is_new)[1] == count
+
+
+def test_facts_are_read_by_their_files_ending(pytester):
+    (pytester.path / "facts.csv").write_text("relation,subject,object\nP36,Peru,Lima\n", encoding="utf-8")
+    (pytester.path / "wrong.csv").write_text("relation,subject,objct\nP36,Peru,Lima\n", encoding="utf-8")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_table(kb_facts):
+            assert [fact.id for fact in kb_facts("facts.csv")] == ["P36:Peru:Lima"]
+
+        @pytest.mark.parametrize("name", ["wrong.csv", "fact.csv", "fcats.jsonl"])
+        def test_none(kb_facts, name):
+            kb_facts(name)
+        """
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*wrong.csv:1: unknown column 'objct'*did you mean 'object'?",
+            "*fact.csv: cannot be read: No such file or directory; did you mean 'facts.csv'?",
+            "*fcats.jsonl: cannot be read: No such file or directory; did you mean 'facts.csv'?",
+        ]
+    )

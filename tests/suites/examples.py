@@ -173,6 +173,32 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("limit of monitor", "from 1 to 1,000,000,000", "found 10000000000"),
     ),
+    "a limit in percent": (HEAD + "monitor: {limit: 40%}\n", 3, ("found '40%'; did you mean 0.4?",)),
+    "a bound in percent": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {min: '40%'}\n",
+        5,
+        ("'min' of accuracy must be a number, found '40%'; did you mean 0.4?",),
+    ),
+    "a gate in percent": (
+        HEAD + "monitor:\n  gates:\n    accuracy: 2.5 %\n",
+        5,
+        ("the gate on accuracy must be a number", "found '2.5 %'; did you mean 0.025?"),
+    ),
+    "a tolerance in percent": (
+        HEAD + "monitor:\n  gates:\n    accuracy: {max_drop: {within: 5%}}\n",
+        5,
+        ("'within' of 'max_drop' of accuracy must be a number", "did you mean 0.05?"),
+    ),
+    "a decimal comma": (
+        HEAD + "monitor:\n  gates:\n    accuracy: 0,4\n",
+        5,
+        ("found '0,4'; did you mean 0.4?",),
+    ),
+    "a number in quotes": (
+        HEAD + "monitor: {negatives: '2'}\n",
+        3,
+        ("negatives of monitor must be a whole number", "found '2'; did you mean 2 without quotes?"),
+    ),
     "a hexadecimal limit of thousands of digits": (
         HEAD + "monitor: {limit: 0x" + "f" * 50 + "}\n",
         3,

@@ -28,7 +28,8 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("key must be text", "found false", "quotes"),
     ),
     "broken yaml": (HEAD + "monitor: {slices: [P36}\n", 3, ("not valid YAML", "expected")),
-    "tab": (HEAD + "monitor:\n\tlimit: 3\n", 4, ("not valid YAML", "cannot start any token")),
+    "tab": (HEAD + "monitor:\n\tlimit: 3\n", 4, ("found a tab before the text; allowed: spaces",)),
+    "tab behind spaces": (HEAD + "monitor:\n  limit: 3\n  \tseed: 1\n", 5, ("found a tab before the text",)),
     "two documents": (HEAD + "monitor:\n---\na: 1\n", 4, ("not valid YAML", "single document")),
     "empty file": ("# nothing\n", 1, ("the file is empty", "a mapping is needed")),
     "python tag": (

@@ -167,6 +167,7 @@ def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
     return Metric(
         name=name,
         better="lower" if less_is_better else "higher",
+        about="A metric of another tool.",
         low=0.0 if min(values, default=0.0) >= 0 else -FIGURE,
         high=1.0 if values <= {0.0, 1.0} else math.inf,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.files import numbered_facts
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
@@ -18,9 +19,19 @@ from pytest_kbrel.facts.readers.questions import (
     read_triviaqa,
 )
 from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
-from pytest_kbrel.records import record
+from pytest_kbrel.records import Fact, record
 
-__all__ = ["FORMATS", "Format", "Relations", "Row", "format_by_suffix", "format_of", "read"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Relations",
+    "Row",
+    "facts_of",
+    "format_by_suffix",
+    "format_of",
+    "read",
+    "read_own_facts",
+]
 
 
 @record
@@ -68,6 +79,28 @@ def format_of(name: str) -> Format:
 def format_by_suffix(path: Path) -> Format:
     """Return the format of a facts file that names none: own CSV and Parquet go by their suffix."""
     return FORMATS.get(path.suffix.lower().removeprefix("."), FORMATS["jsonl"])
+
+
+def read_own_facts(path: Path) -> tuple[Fact, ...]:
+    """Read all facts of a file of one's own: CSV or Parquet by its suffix, else JSON Lines.
+
+    Raises ``SuiteError`` with the line of the first that is wrong.
+    """
+    return tuple(fact for _, _, fact in facts_of(format_by_suffix(path), [path], Relations()))
+
+
+def facts_of(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[tuple[Path, int, Fact]]:
+    """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong."""
+    if form.name == "jsonl":
+        for path in paths:
+            for line, fact in numbered_facts(path):
+                yield path, line, fact
+        return
+    for row in read(form, paths, relations):
+        if row.fact is None:
+            assert row.error is not None
+            raise row.error
+        yield row.path, row.line, row.fact
 
 
 def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:
