@@ -16,10 +16,20 @@ class HubServer:
     """Serves the files of ``folder`` as the repository ``repo``. ``fetched`` counts the bodies sent, by file.
 
     The body of ``held`` is kept back until ``clients`` have asked about it, so that all are there at once.
+    With a ``refusal``, a status and an error code of the hub, it serves nothing.
     """
 
-    def __init__(self, folder: Path, repo: str, *, held: str, clients: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        repo: str,
+        *,
+        held: str = "",
+        clients: int = 0,
+        refusal: tuple[int, str] | None = None,
+    ) -> None:
         self.folder, self.repo, self.held, self.clients = folder, repo, held, clients
+        self.refusal = refusal
         self.all_there = threading.Event()
         self.fetched: Counter[str] = Counter()
         self.looked_up: Counter[str] = Counter()
@@ -52,6 +62,9 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
             self._answer(with_body=True)
 
         def _answer(self, *, with_body: bool) -> None:
+            if hub.refusal is not None:
+                self._send(hub.refusal[0], b"", {"X-Error-Code": hub.refusal[1]})
+                return
             path = self.path.split("?")[0]
             name = self._name(path)
             file = hub.folder / name

@@ -8,7 +8,7 @@ import pytest
 
 from tests.hub_server import HubServer
 from tests.models.tiny_checkpoints import make_checkpoint
-from tests.plugin.conftest import one_line
+from tests.plugin.conftest import MODEL, one_line
 
 
 @pytest.mark.slow
@@ -77,20 +77,55 @@ def test_a_served_model_loads_nothing_here(pytester, mini_suite, report, openai_
 REPO = "somebody/tiny"
 
 
+def use_hub(monkeypatch, hub, folder):
+    for name, value in {
+        "HF_ENDPOINT": hub.address,
+        "HF_HOME": str(folder / "home"),
+        "HF_HUB_CACHE": str(folder / "home" / "hub"),
+        "HF_HUB_OFFLINE": "0",
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        ((f"--kb-model={REPO}",), REPO),
+        ((f"--kb-model={REPO}", "-n2"), REPO),
+        ((MODEL, f"--kb-baseline-model={REPO}", "-n2"), f"--kb-baseline-model: {REPO}"),
+    ],
+    ids=["serial", "n2", "baseline"],
+)
+def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
+    pytester, mini_suite, report, monkeypatch, arguments, start
+):
+    mini_suite()
+    with HubServer(pytester.path, REPO, refusal=(403, "GatedRepo")) as hub:
+        use_hub(monkeypatch, hub, pytester.path)
+        result = pytester.runpytest_subprocess(*arguments, "suites")
+    # A second worker may be about to say the same.
+    result.assert_outcomes(failed=1)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    errors = [line for line in result.outlines if "config cannot be loaded: it is gated on the hub" in line]
+    assert len(errors) == 1
+    assert errors[0].startswith(f"{start}: ")
+    (problem,) = [text for text in report()["problems"] if text.startswith("no case can be decided: ")]
+    assert "no token is set; accept its conditions on its page there, then log in with" in problem
+    verdicts = [case["verdict"] for case in report()["cases"]]
+    assert set(verdicts) == {"invalid", "not run"}
+    assert verdicts.count("not run") >= 7
+
+
 @pytest.mark.slow
 def test_workers_fetch_each_file_of_a_hub_checkpoint_once(pytester, mini_suite, report, monkeypatch):
     folder = make_checkpoint(pytester.path / "served")
     mini_suite()
     with HubServer(folder, REPO, held="model.safetensors", clients=2) as hub:
-        for name, value in {
-            "HF_ENDPOINT": hub.address,
-            "HF_HOME": str(pytester.path / "home"),
-            "HF_HUB_CACHE": str(pytester.path / "home" / "hub"),
-            "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-        }.items():
-            monkeypatch.setenv(name, value)
+        use_hub(monkeypatch, hub, pytester.path)
         result = pytester.runpytest_subprocess(
             f"--kb-model={REPO}", "--kb-limit=2", "-n2", "-k", "P36 or places-head", "suites"
         )

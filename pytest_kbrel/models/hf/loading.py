@@ -32,6 +32,7 @@ from pytest_kbrel.models.hf.checks import (
     with_adapter,
 )
 from pytest_kbrel.models.hf.devices import check_device, check_placement, device_map_options
+from pytest_kbrel.models.hf.hub_errors import hub_reason
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf.spec import ModelSpec, dtype_of
 from pytest_kbrel.models.hf.stopping import greedy_settings
@@ -159,6 +160,8 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
         reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
     elif "model type" in text and "recognize" in text:
         reason = f"its architecture is unknown to transformers {transformers.__version__}"
+    elif of_hub := hub_reason(error, spec.revision):
+        reason = of_hub
     elif isinstance(error, OSError) and not spec.is_local and not Path(spec.path).exists():
         reason = "no such folder here, and no such checkpoint in the hub's cache or within reach"
     elif type(error).__name__ == "SafetensorError":
@@ -210,11 +213,12 @@ def load_tokenizer(spec: ModelSpec) -> Any:
     options = {"trust_remote_code": False} if spec.tokenizer else _source(spec)
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False
-    tokenizer = _from_pretrained(spec, _TOKENIZER, transformers.AutoTokenizer, spec.tokenizer, **options)
+    what = f"{_TOKENIZER} {spec.tokenizer}".strip()
+    tokenizer = _from_pretrained(spec, what, transformers.AutoTokenizer, spec.tokenizer, **options)
     try:
         echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
     except Exception as error:
-        _refuse(spec, _TOKENIZER, error)
+        _refuse(spec, what, error)
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
     if not any(character.isalnum() for character in echo):
         raise ModelError(
