@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ABOUT = """\
 Build a question set with popularity buckets from a dump of facts (CSV, TSV, JSON Lines, Parquet),
 by the rules of Head-to-Tail. Defaults are the paper's where it has one for all its sources.
-docs/building-question-sets.md explains every rule."""
+docs/suites.md explains the rules."""
 
 
 def register(commands: Commands) -> None:

@@ -20,7 +20,7 @@ from pytest_kbrel.gates.rules import CHANGES, JUDGES
 from pytest_kbrel.records import JUDGEMENTS, RULES, Judgement, Rule
 from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
 
-DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
+DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
 EVERY_RULE = pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
 
 

@@ -248,7 +248,7 @@ def test_settings_tell_a_wording_of_the_suites_own_and_no_other():
     ],
 )
 def test_the_papers_wording_stands_in_the_documentation_as_a_suite_would_write_it(settings, written):
-    page = (Path(__file__).parents[2] / "docs" / "suite-files.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text(encoding="utf-8")
     for text in written.values():
         assert json.dumps(text) in page
     assert requests(make_case(replace(settings, **written), FACT)) == requests(make_case(settings, FACT))

@@ -1,4 +1,4 @@
-"""The figures of docs/statistics.md, computed; ``python -m tests.stats.page_tables`` prints them."""
+"""The figures of statistics.md and gates.md, computed; ``python -m tests.stats.page_tables`` prints them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ import pytest
 from tests.stats.page_tables import ROOT, TABLES
 
 TAKE_SECONDS = ("simulated_alarms", "simulated_steps_told", "betting", "facts_needed")
-PAGE = " ".join((ROOT / "docs" / "statistics.md").read_text(encoding="utf-8").split())
+PAGES = [ROOT / "docs" / name for name in ("statistics.md", "gates.md")]
+PAGE = " ".join(" ".join(page.read_text(encoding="utf-8") for page in PAGES).split())
 
 
 @pytest.mark.parametrize(

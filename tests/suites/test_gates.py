@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.catalogue.probes import PROBES, reliability_slice, reliability_slices, slice_name
@@ -208,7 +211,7 @@ def test_the_slices_that_are_known_without_facts() -> None:
     )
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "suite-files.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -252,9 +255,9 @@ def test_a_bare_number_is_the_worst_that_is_good() -> None:
     assert plain_rule(METRICS["gap"]) == "max"
 
 
-def test_the_documentation_has_every_name() -> None:
-    text = DOCS.read_text("utf-8")
-    for name in (*METRICS, *SYNONYMS, *REFUSED):
+def test_the_documentation_has_every_name_of_other_tools() -> None:
+    text = (DOCS / "gates.md").read_text("utf-8")
+    for name in (*SYNONYMS, *REFUSED):
         assert f"`{name}`" in text, name
 
 
@@ -291,6 +294,18 @@ def test_the_schema_knows_where_there_are_controls() -> None:
     assert not checks({"reliability": {"gates": {"ur": demand}}})
     assert not checks({"reliability": {"overall": {"gates": {"nccr": demand}}}})
     assert not checks({"monitor": {"gates": {"accuracy": demand}}})
+
+
+@pytest.mark.parametrize("page", ["suites.md", "gates.md"])
+def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)
+    keys = make_schema()["properties"].keys()
+    # A suite's dates are texts.
+    suites = [json.loads(json.dumps(yaml.safe_load(block), default=str)) for block in blocks]
+    suites = [suite for suite in suites if suite.keys() <= keys]
+    assert len(suites) >= 2
+    for suite in suites:
+        assert checks({"head_to_tail": None} | suite), suite
 
 
 def limits(path: Path) -> dict[str, Integrity]:

@@ -5,7 +5,7 @@ search, row 0 of its beams, and not teacher-forced; the anchor's tokens are thos
 facts whose answer after the positive context is not the gold object are dropped; and an answer is right when
 it equals the gold object, case and all, after some punctuation has been deleted from it.
 
-What is done otherwise than in the script: docs/suite-files.md, "What the published variant does".
+What is done otherwise than in the script: docs/published-baselines.md.
 """
 
 from __future__ import annotations
