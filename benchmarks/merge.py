@@ -10,7 +10,7 @@ The shards are recorded in this process, by what a session with --kb-shard calls
 take most of the time. Then each command joins them as a process of its own. "Peak" is the largest resident
 memory that the kernel counted for it (VmHWM). "Same" says whether ``responses.jsonl`` and
 ``outcomes.jsonl.xz`` are those of the whole run to the byte, and ``report.json`` but for the keys that
-docs/report.md names.
+docs/report-keys.md names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report for programs: ``report.json``, whose keys ``docs/report.md`` explains."""
+"""The report for programs: ``report.json``, whose keys ``docs/report-keys.md`` explains."""
 
 from __future__ import annotations
 
