@@ -90,7 +90,7 @@ def test_the_own_object_is_right_in_every_sentence():
 
 @pytest.mark.skipif(not HUMAN_CHECK.is_file(), reason="the public human check is not there")
 @pytest.mark.parametrize(
-    # What was reached when this was written: see docs/judging.md for what keeps the others from 0.93.
+    # What was reached when this was written: see benchmarks/judging.md for what keeps the others from 0.93.
     ("model", "least", "most_wrong"),
     [("flan", 0.93, 0.01), ("llama", 0.88, 0.02), ("gpt", 0.82, 0.01)],
 )
