@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint lint-ci types check audit wheel clean
+.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint lint-ci types docs check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -71,7 +71,11 @@ lint-ci: $(VENV)/.lint-ci
 types: $(VENV)/.lint
 	$(BIN)/mypy --num-workers auto || $(BIN)/mypy
 
-check: lint lint-ci types test test-slow
+# The documentation as a site in build/site. A link or an anchor that leads nowhere fails it, but not with --quiet.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+check: lint lint-ci types docs test test-slow
 
 # Look up what is installed among known vulnerabilities: it needs a network, and fails without. `2.13.0+cpu` is listed there as 2.13.0.
 audit: $(VENV)/.audit
@@ -109,6 +113,11 @@ $(VENV)/.audit: $(VENV)/.test
 $(VENV)/.lint-ci: $(VENV)/.demo
 	$(INSTALL) "pip>=25.1"
 	$(INSTALL) -c constraints.txt --group lint-ci
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.demo
+	$(INSTALL) "pip>=25.1"
+	$(INSTALL) -c constraints.txt --group docs
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
