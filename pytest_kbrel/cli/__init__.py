@@ -51,12 +51,25 @@ def command_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     init = commands.add_parser("init", help="copy the world suite and its baseline into a folder")
-    init.add_argument("directory", type=Path, nargs="?", default=Path())
+    init.add_argument(
+        "directory",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        default=Path(),
+        help="the folder (default: this one)",
+    )
     add_json_flag(init)
     init.set_defaults(run=_init)
     import_.register(commands)
     schema = commands.add_parser("schema", help="print a JSON Schema")
-    schema.add_argument("of", choices=("suite", "report"), nargs="?", default="suite")
+    schema.add_argument(
+        "of",
+        choices=("suite", "report"),
+        nargs="?",
+        default="suite",
+        help="of suite files, or of report.json (default: suite)",
+    )
     schema.add_argument("--json", action="store_true", help="changes nothing: a schema is a JSON document")
     schema.set_defaults(run=_schema)
     for command in (build, comment, compare, export, merge, report, judge, labels, cache):

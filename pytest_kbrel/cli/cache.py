@@ -33,7 +33,7 @@ def register(commands: Commands) -> None:
     prune.add_argument("--model", metavar="DIGEST", help="those of this model, as info names it")
     prune.add_argument("--all", action="store_true", help="all of them")
     export = actions.add_parser("export", help="write the answers as JSON, one a line")
-    export.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    export.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
     export.add_argument("--model", metavar="DIGEST", help="only those of this model, as info names it")
     export.add_argument("--force", action="store_true", help="replace the output if it is there")
     for action, run in ((info, _info), (prune, _prune), (export, _export)):

@@ -27,7 +27,13 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("format", metavar="FORMAT", help="fktc, popqa, triviaqa, ...")
     parser.add_argument("path", metavar="PATH", type=Path, help="the file, or for some formats a folder")
-    parser.add_argument("--output", metavar="FACTS.jsonl", type=Path, required=True)
+    parser.add_argument(
+        "--output",
+        metavar="FACTS.jsonl",
+        type=Path,
+        required=True,
+        help="the file of facts to write; relations.yaml is written beside it",
+    )
     parser.add_argument(
         "--skip-broken", action="store_true", help="leave rows out that cannot be read, and count them"
     )

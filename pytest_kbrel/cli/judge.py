@@ -76,8 +76,10 @@ def register(commands: Commands) -> None:
         epilog='each line: {"id", "question", "answers": [...], "prediction"}, and "language" ("de") where '
         "that is not English; other keys are kept",
     )
-    parser.add_argument("path", metavar="IN.jsonl", type=Path)
-    parser.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    parser.add_argument("path", metavar="IN.jsonl", type=Path, help="the predictions")
+    parser.add_argument(
+        "--output", metavar="OUT.jsonl", type=Path, required=True, help="the same lines with their verdicts"
+    )
     parser.add_argument(
         "--uninformative",
         metavar="FILE",

@@ -30,7 +30,9 @@ def register(commands: Commands) -> None:
         "pytest --kb-judge-labels; call it where pytest was called, for the suites are read again",
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="the folder of its reports")
-    parser.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True)
+    parser.add_argument(
+        "--output", metavar="OUT.jsonl", type=Path, required=True, help="the answers to label, one a line"
+    )
     parser.add_argument(
         "--number",
         metavar="N",
