@@ -65,7 +65,7 @@ def flags() -> str:
         parts += [
             f"## `{flag.flag}`",
             f"`{flag.flag}{value}` · ini `{flag.ini}` · environment `{flag.environment}`{default}",
-            f"{_marked(flag.help.rstrip('.'))}.",
+            _sentence(flag.help),
         ]
     return _page(parts)
 
@@ -209,8 +209,8 @@ def _marked(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    words = " ".join(text.split()).rstrip(".")
-    return f"{words[0].upper()}{_marked(words[1:])}."
+    words = " ".join(text.split())
+    return f"{words[0].upper()}{_marked(words[1:])}{'' if words.endswith('.') else '.'}"
 
 
 def _text(value: object) -> str:
@@ -225,9 +225,9 @@ def _table_of_keys(keys: Schema, required: Iterable[str] = ()) -> str:
         elif "default" in schema and schema["default"] is not None:
             default = f"`{json.dumps(schema['default'])}`".replace('"', "")
         name = f"[`{key}`](#{key})" if key in _OWN_TABLE[:3] else f"`{key}`"
-        return name, _values(schema), default, _marked(schema["description"])
+        return name, _marked(schema["description"]), _values(schema), default
 
-    return _table(("key", "value", "default", "meaning"), (row(key, schema) for key, schema in keys.items()))
+    return _table(("key", "meaning", "value", "default"), (row(key, schema) for key, schema in keys.items()))
 
 
 def _values(schema: Schema) -> str:
@@ -281,14 +281,14 @@ def _table_of_metrics(
     metrics: Mapping[str, Metric], probe: Probe | None = None, *, overall: bool = False
 ) -> str:
     return _table(
-        ("metric", "better", "from", "to", "what it is"),
+        ("metric", "what it is", "better", "from", "to"),
         (
             (
                 f"`{metric.name}`",
+                " ".join([_marked(metric.about), *_notes(metric, probe, overall=overall)]),
                 metric.better,
                 f"{metric.low:g}",
                 f"{metric.high:g}" if math.isfinite(metric.high) else "no end",
-                " ".join([_marked(metric.about), *_notes(metric, probe, overall=overall)]),
             )
             for metric in metrics.values()
         ),
