@@ -26,11 +26,12 @@ def fact_changes(
     """Return the facts lost (good before, not now) and gained, in the order of fact ids.
 
     "Good" is the label ``correct``, and ``uninformative`` where no answer exists; of several wordings the
-    share that is. Facts that were asked differently are left out. Relations and buckets are known where the
-    ``case`` is. The probabilities are means over the tokens of MONITOR's primary anchor (0..1);
-    ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
+    share that is. Facts that were asked differently are left out. Relations, with their labels, and buckets
+    are known where the ``case`` is. The probabilities are means over the tokens of MONITOR's primary anchor
+    (0..1); ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
     """
     relations = {fact.id: fact.relation for fact in case.facts} if case is not None else {}
+    labels = {one.id: one.shown_label for one in case.relations} if case is not None else {}
     buckets = dict(case.buckets) if case is not None else {}
     lost: list[Change] = []
     gained: list[Change] = []
@@ -46,6 +47,7 @@ def fact_changes(
                 old_answer=was.answer,
                 new_answer=now.answer,
                 relation=relations.get(new.fact_id, ""),
+                label=labels.get(relations.get(new.fact_id, ""), ""),
                 bucket=buckets.get(new.fact_id, ""),
                 old_probability=_anchor(pairing.baseline.columns, old),
                 new_probability=_anchor(pairing.candidate.columns, new),

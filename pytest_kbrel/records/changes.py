@@ -9,6 +9,7 @@ from pytest_kbrel.records.exchange import record, sparse
 class Change:
     """A fact that was lost or gained against the baseline; of several wordings the first that changed.
 
+    ``label`` is the relation's, empty where it is not known or says no more than its id.
     ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
     """
 
@@ -21,6 +22,7 @@ class Change:
     bucket: str = ""
     old_probability: float | None = None
     new_probability: float | None = None
+    label: str = sparse("")
 
 
 @record

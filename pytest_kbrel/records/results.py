@@ -252,7 +252,8 @@ class CaseResult:
     ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
     pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
     those of a case that may stop before all its facts are asked. ``judge_error`` is that of the model behind
-    its verdicts, where it was measured.
+    its verdicts, where it was measured. ``label`` is that of the relation that the slice is, empty where it
+    is none, or the label is not known.
     """
 
     id: str
@@ -285,6 +286,7 @@ class CaseResult:
     notes: tuple[str, ...] = ()
     looks: Looks | None = None
     judge_error: JudgeError | None = None
+    label: str = sparse("")
 
     @property
     def nodeid(self) -> str:

@@ -65,6 +65,12 @@ class Relation:
     popularity: float | None = None
 
     @property
+    def shown_label(self) -> str:
+        """The label where it says more than the id: not for ``capital_of`` with the label ``capital of``."""
+        repeated = re.sub(r"\W+", "_", self.label).casefold() == self.id.casefold()
+        return "" if repeated else self.label
+
+    @property
     def openings(self) -> tuple[str, ...]:
         """The statements up to ``[Y]``, of those that end with it: a model can complete these."""
         parts = (statement.partition("[Y]") for statement in self.statements)
@@ -426,6 +432,11 @@ class Case:
     notes: tuple[str, ...] = ()
     cluster: str = "object"
     top_k: int = 0
+
+    @property
+    def label(self) -> str:
+        """The label of the relation that the slice is; empty where it is none."""
+        return next((one.shown_label for one in self.relations if one.id == self.slice), "")
 
 
 @record

@@ -201,7 +201,7 @@ def _change(change: Change) -> str:
         expected_text(change.expected, _WIDTH),
         answer_text(change.old_answer, _WIDTH),
         answer_text(change.new_answer, _WIDTH),
-        change.relation,
+        view.relation_title(change.relation, change.label),
     )
     return "| " + " | ".join(map(comment_text, cells)) + " |"
 

@@ -19,9 +19,9 @@ from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
 _CASE_KEYS = (
-    "suite", "probe", "slice", "aggregate", "members", "verdict", "n", "truncated", "duration", "settings",
-    "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained", "churn",
-    "errors", "notes", "looks", "attributions",
+    "suite", "probe", "slice", "label", "aggregate", "members", "verdict", "n", "truncated", "duration",
+    "settings", "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained",
+    "churn", "errors", "notes", "looks", "attributions",
 )  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
@@ -90,7 +90,14 @@ def _comparisons(run: Run) -> dict[str, Any]:
 
 def _changed(moved: view.ChangedFacts) -> dict[str, Any]:
     def counts(parts: Iterable[view.Part]) -> dict[str, Any]:
-        return {part.name: {"lost": part.lost, "gained": part.gained} for part in parts}
+        return {
+            part.name: {
+                "lost": part.lost,
+                "gained": part.gained,
+                **({"label": part.label} if part.label else {}),
+            }
+            for part in parts
+        }
 
     return {
         "facts_lost": len(moved.lost),

@@ -35,12 +35,14 @@ def xml_text(text: str, limit: int = _LONGEST) -> str:
 
 
 def case_properties(result: CaseResult) -> list[tuple[str, str]]:
-    """Return the properties of a testcase: verdict, facts asked, key metrics, facts lost and gained.
+    """Return the properties of a testcase: verdict, facts, relation, key metrics, facts lost and gained.
 
     Of a gate against a baseline the corrected p value that decides, of responses what is noteworthy, of facts
     without a partner how many there are; and the waiver, where there is one.
     """
     properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
+    if result.label:
+        properties.append(("kb_relation", xml_text(view.relation_title(result.slice, result.label))))
     for name in view.key_metrics(result):
         value = view.metric(result, name)
         if value is not None and value.value is not None:

@@ -159,7 +159,7 @@ def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str
     """Yield a table of the first changed facts, folded; with no ``facts`` only how many there are."""
     if not changes:
         return
-    shown = changes[:facts]
+    shown = view.examples(changes, facts)
     if not shown:
         yield from (f"{count(len(changes), 'fact')} {what}.", "")
         return

@@ -96,7 +96,11 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
         kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
         if kinds:
             lines.append(f"{one_line(name)} {', '.join(kinds)}")
-    return f"controls of {one_line(case.slice)}: {'; '.join(lines)}" if lines else ""
+    return (
+        f"controls of {one_line(view.relation_title(case.slice, case.label))}: {'; '.join(lines)}"
+        if lines
+        else ""
+    )
 
 
 def _stopped(group: Group) -> str:
@@ -111,7 +115,7 @@ def _stopped(group: Group) -> str:
 def _integrity(case: CaseResult) -> str:
     """Return the noteworthy integrity shares of a case; empty where it has none."""
     shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
-    return f"responses of {one_line(case.slice)}: {shares}" if shares else ""
+    return f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}" if shares else ""
 
 
 def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
@@ -308,7 +312,7 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
     baseline_name = one_line(baseline_name) or "the baseline"
     missed = [gate for gate in result.gates if gate.verdict != "pass"]
-    lines = [f"{one_line(result.id, 300)}: {result.verdict}"]
+    lines = [f"{one_line(view.case_title(result), 300)}: {result.verdict}"]
     if result.gates:
         lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
     for gate in missed:
@@ -393,7 +397,7 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
         return []
     gained = f", {len(result.gained)} gained" if result.gained else ""
     lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"]
-    for at, change in enumerate(result.lost[:SHOWN_LOST], start=1):
+    for at, change in enumerate(view.examples(result.lost, SHOWN_LOST), start=1):
         lines += _lost_fact(at, change)
     if len(result.lost) > SHOWN_LOST:
         lines.append(f"    and {len(result.lost) - SHOWN_LOST} more")

@@ -120,18 +120,37 @@ def groups(run: Run) -> tuple[Group, ...]:
 
 
 def _label(case: CaseResult, suites: set[str]) -> str:
-    """Return the slice, with the suite's name where the run has several."""
+    """Return the slice with its label, and the suite's name where the run has several."""
+    title = relation_title(case.slice, case.label)
     if len(suites) == 1:
-        return case.slice
+        return title
     stems = {suite: PurePosixPath(suite).name.removesuffix(".kb.yaml") for suite in suites}
     unique = len(set(stems.values())) == len(suites)
-    return f"{case.slice} ({stems[case.suite] if unique else case.suite})"
+    return f"{title} ({stems[case.suite] if unique else case.suite})"
+
+
+def relation_title(relation: str, label: str) -> str:
+    """Return id and label of a relation, ``P176 manufacturer``; the id alone where no label is known."""
+    return f"{relation} {label}" if label else relation
+
+
+def case_title(case: CaseResult) -> str:
+    """Return what a report calls a case: its id, with the label of its relation.
+
+    ``monitor[P176 manufacturer]``
+    """
+    part = f"[{case.slice}]"
+    if not case.label or not case.id.endswith(part):
+        return case.id
+    return f"{case.id.removesuffix(part)}[{relation_title(case.slice, case.label)}]"
 
 
 def names(run: Run) -> dict[str, str]:
-    """Return a name for each node id: the short one where the run has one suite."""
+    """Return a name for each node id: with its suite where the run has several."""
     short = len({case.suite for case in run.cases}) == 1
-    return {case.nodeid: case.id if short else case.nodeid for case in run.cases}
+    return {
+        case.nodeid: case_title(case) if short else f"{case.suite}::{case_title(case)}" for case in run.cases
+    }
 
 
 def verdict(run: Run) -> Judgement:
@@ -225,9 +244,10 @@ def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     return tuple(pair for pair in pairs if pair[0].r is not None)
 
 
-UNANSWERABLE = "unanswerable"
+UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
 _LONGEST = 60
 _ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
+_LAST = {UNANSWERABLE: len(BUCKETS) + 1, UNBUCKETED: len(BUCKETS) + 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +257,22 @@ class Part:
     name: str
     lost: int
     gained: int
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with the label of a relation that has one."""
+        return relation_title(self.name, self.label)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedFacts:
-    """The facts lost and gained over all cases of a run, each once, those that moved furthest first.
+    """The facts lost and gained over all cases of a run, each once.
 
-    ``buckets`` go from head to tail, ``relations`` from most to fewest lost facts. A fact without bucket or
-    without relation counts in neither.
+    Those of failed cases come first, then the group that lost most, then those that moved furthest.
+    ``buckets`` go from head to tail and add up to all facts: those that have no answer are
+    :data:`UNANSWERABLE`, and others of no bucket :data:`UNBUCKETED`. ``relations`` go from most to fewest
+    lost facts; a fact without relation counts in none.
     """
 
     lost: tuple[Change, ...]
@@ -255,8 +283,17 @@ class ChangedFacts:
     @property
     def worst_relations(self) -> tuple[str, ...]:
         """The relation that lost most facts, or those that share this; empty where none lost any."""
+        return tuple(part.name for part in self._worst)
+
+    @property
+    def worst_titles(self) -> tuple[str, ...]:
+        """The titles of the :attr:`worst_relations`."""
+        return tuple(part.title for part in self._worst)
+
+    @property
+    def _worst(self) -> tuple[Part, ...]:
         most = max((part.lost for part in self.relations), default=0)
-        return tuple(part.name for part in self.relations if most and part.lost == most)
+        return tuple(part for part in self.relations if most and part.lost == most)
 
 
 def changed_facts(run: Run) -> ChangedFacts:
@@ -264,16 +301,55 @@ def changed_facts(run: Run) -> ChangedFacts:
 
     Its answers are those of a case that tells the probability of the anchor, if there is one.
     """
-    lost = _first_of_each((case.suite, change) for case in slices(run) for change in case.lost)
-    gained = _first_of_each((case.suite, change) for case in slices(run) for change in case.gained)
-    buckets = _parts([change.bucket for change in lost], [change.bucket for change in gained])
-    relations = _parts([change.relation for change in lost], [change.relation for change in gained])
+    lost = _first_of_each((case, change) for case in slices(run) for change in case.lost)
+    gained = _first_of_each((case, change) for case in slices(run) for change in case.gained)
+    labels = {change.relation: change.label for change in (*lost, *gained)}
+    buckets = _parts(map(bucket_of, lost), map(bucket_of, gained))
+    relations = _parts((change.relation for change in lost), (change.relation for change in gained))
     return ChangedFacts(
         lost=lost,
         gained=gained,
-        buckets=tuple(sorted(buckets, key=lambda part: _ORDER.get(part.name, len(_ORDER)))),
-        relations=tuple(sorted(relations, key=lambda part: (-part.lost, -part.gained, part.name))),
+        buckets=tuple(sorted(buckets, key=lambda part: _bucket_order(part.name))),
+        relations=tuple(
+            replace(part, label=labels[part.name])
+            for part in sorted(relations, key=lambda part: (-part.lost, -part.gained, part.name))
+        ),
     )
+
+
+def bucket_of(change: Change) -> str:
+    """Return the popularity bucket of a fact; in words where it has no answer, or no bucket."""
+    return (change.bucket or UNBUCKETED) if change.expected else UNANSWERABLE
+
+
+def _bucket_order(bucket: str) -> int:
+    return _ORDER.get(bucket, _LAST.get(bucket, len(_ORDER)))
+
+
+def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+    """Return up to ``most`` of the changes that stand for all: one of each group, the largest group first.
+
+    A group are the facts of one bucket and relation. Where there are fewer groups than ``most``, further
+    facts follow in the order of :class:`ChangedFacts`.
+    """
+    first, others = dict[tuple[str, str], Change](), []
+    for change in _largest_group_first(changes):
+        if first.setdefault((bucket_of(change), change.relation), change) is not change:
+            others.append(change)
+    return (*first.values(), *others)[:most]
+
+
+def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
+    changes = list(changes)
+    buckets = Counter(map(bucket_of, changes))
+    groups = Counter((bucket_of(change), change.relation) for change in changes)
+
+    def place(change: Change) -> tuple[object, ...]:
+        bucket = bucket_of(change)
+        size = groups[bucket, change.relation]
+        return (-buckets[bucket], _bucket_order(bucket), -size, change.relation, -abs(_fall(change) or 0.0))
+
+    return sorted(changes, key=place)
 
 
 def changes_headline(run: Run) -> str:
@@ -289,7 +365,7 @@ def changes_headline(run: Run) -> str:
     if changes.lost:
         parts.append(_share(changes.lost))
         case = worst(run)
-        where = changes.worst_relations or ((names(run)[case.nodeid],) if case else ())
+        where = changes.worst_titles or ((names(run)[case.nodeid],) if case else ())
         parts.append(_worst([one_line(name, _LONGEST) for name in where]))
     return "; ".join(part for part in parts if part)
 
@@ -349,8 +425,9 @@ def _worst(labels: Sequence[str]) -> str:
 
 
 def origin(change: Change) -> str:
-    """Return relation and bucket of a fact, those that are known: ``P36, tail``."""
-    return ", ".join(one_line(part, _LONGEST) for part in (change.relation, change.bucket) if part)
+    """Return relation and bucket of a fact, those that are known: ``P36 capital, tail``."""
+    relation = relation_title(change.relation, change.label)
+    return ", ".join(one_line(part, _LONGEST) for part in (relation, change.bucket) if part)
 
 
 def probability(change: Change) -> str:
@@ -362,19 +439,27 @@ def probability(change: Change) -> str:
     return f"{number(old)} → {number(new)}{by}"
 
 
-def _first_of_each(changes: Iterable[tuple[str, Change]]) -> tuple[Change, ...]:
+def _first_of_each(changes: Iterable[tuple[CaseResult, Change]]) -> tuple[Change, ...]:
     by_fact: dict[tuple[str, str], Change] = {}
-    for suite, change in changes:
-        key = (suite, change.fact_id)
+    severity: dict[tuple[str, str], int] = {}
+    for case, change in changes:
+        key = (case.suite, change.fact_id)
+        rank = verdicts.SEVERITY.index("pass" if case.waived else case.verdict)
+        severity[key] = min(rank, severity.get(key, rank))
         first = by_fact.get(key)
         if first is None:
             by_fact[key] = change
             continue
         shown = change if _fall(first) is None and _fall(change) is not None else first
         by_fact[key] = replace(
-            shown, relation=first.relation or change.relation, bucket=first.bucket or change.bucket
+            shown,
+            relation=first.relation or change.relation,
+            label=first.label or change.label,
+            bucket=first.bucket or change.bucket,
         )
-    return tuple(sorted(by_fact.values(), key=lambda change: -abs(_fall(change) or 0.0)))
+    places = {id(change): at for at, change in enumerate(_largest_group_first(by_fact.values()))}
+    keys = sorted(by_fact, key=lambda key: (severity[key], places[id(by_fact[key])]))
+    return tuple(by_fact[key] for key in keys)
 
 
 def _fall(change: Change) -> float | None:
@@ -383,19 +468,17 @@ def _fall(change: Change) -> float | None:
     return change.old_probability - change.new_probability
 
 
-def _parts(lost: Sequence[str], gained: Sequence[str]) -> list[Part]:
+def _parts(lost: Iterable[str], gained: Iterable[str]) -> list[Part]:
     of_lost, of_gained = Counter(filter(None, lost)), Counter(filter(None, gained))
     return [Part(name, of_lost[name], of_gained[name]) for name in sorted(of_lost | of_gained)]
 
 
 def _share(lost: Sequence[Change]) -> str:
     """Return the bucket of at least half of the lost facts, in words; empty if there is none."""
-    groups = Counter(change.bucket if change.expected else UNANSWERABLE for change in lost)
-    name = max(
-        sorted(groups, key=lambda group: _ORDER.get(group, len(_ORDER))), key=lambda group: groups[group]
-    )
+    groups = Counter(map(bucket_of, lost))
+    name = max(sorted(groups, key=_bucket_order), key=lambda group: groups[group])
     of = len(lost)
-    if not name or 2 * groups[name] < of:
+    if name == UNBUCKETED or 2 * groups[name] < of:
         return ""
     if of == 1:
         return f"it is {name}"

@@ -271,9 +271,11 @@ def build_run(
         cases = {
             nodeid: replace(case, waiver=None) if case.waived else case for nodeid, case in cases.items()
         }
+    labels = {f"{suite.path}::{case.id}": case.label for suite in suites for case in suite.cases}
     for nodeid in results.expected:
         if nodeid not in cases and not results.skipped(nodeid):
-            cases[nodeid] = _undecided(nodeid, results.why_undecided(nodeid), begun=results.began(nodeid))
+            undecided = _undecided(nodeid, results.why_undecided(nodeid), begun=results.began(nodeid))
+            cases[nodeid] = replace(undecided, label=labels.get(nodeid, ""))
     # A shard has no aggregates that the session could stop before.
     stopped = results.stopped and settings.shard is None
     for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if stopped):
@@ -293,7 +295,6 @@ def build_run(
             # A case whose test failed was begun.
             if verdict == "not run" or verdict not in settings.failing or cases[nodeid].waived:
                 cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
-    all_cases = {f"{suite.path}::{case.id}" for suite in suites for case in suite.cases}
     return Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -306,7 +307,8 @@ def build_run(
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=names_of(settings.recorded, invocation.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
-        complete=all_cases <= cases.keys() and not any(case.verdict in UNMEASURED for case in cases.values()),
+        complete=labels.keys() <= cases.keys()
+        and not any(case.verdict in UNMEASURED for case in cases.values()),
     )
 
 

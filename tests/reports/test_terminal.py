@@ -45,11 +45,11 @@ Inconclusive
   head_to_tail[open-tail]: accuracy max_drop 0.02: the drop may be 0.06; 400 facts would decide
 
 Lost and gained facts
-  lost    On which continent is country 6? Asia; said Asia → Africa; anchor 0.950 → 0.600 (-0.350);
-    P30, tail
-  lost    On which continent is country 5? Asia; said Asia → Africa; anchor 0.950 → 0.650 (-0.300);
-    P30, tail
   lost    On which continent is country 4? Asia; said Asia → Africa; anchor 0.950 → 0.700 (-0.250);
+    P30, head
+  lost    On which continent is country 3? Asia; said Asia → Africa; anchor 0.950 → 0.750 (-0.200);
+    P30, head
+  lost    On which continent is country 2? Asia; said Asia → Africa; anchor 0.950 → 0.800 (-0.150);
     P30, head
   lost    4 more in report.html and report.json
   gained  On which continent is country 99? Asia; said Asia → Africa; anchor 0.950 → 0.450 (-0.500);
@@ -193,31 +193,31 @@ monitor[P30]: fail, 1 of 2 gates not passed
     difference  -0.071 [-0.111, -0.031] over 118 paired facts (p < 0.001)
     stated in   suites/world.kb.yaml:17
   7 facts lost, 1 gained against reference
-    1. On which continent is country 0? (P30, head)
-       expected    Asia
-       old answer  Asia
-       new answer  Africa
-       anchor      0.950 → 0.900 (-0.050)
-    2. On which continent is country 1? (P30, head)
-       expected    Asia
-       old answer  Asia
-       new answer  Africa
-       anchor      0.950 → 0.850 (-0.100)
-    3. On which continent is country 2? (P30, head)
-       expected    Asia
-       old answer  Asia
-       new answer  Africa
-       anchor      0.950 → 0.800 (-0.150)
-    4. On which continent is country 3? (P30, head)
-       expected    Asia
-       old answer  Asia
-       new answer  Africa
-       anchor      0.950 → 0.750 (-0.200)
-    5. On which continent is country 4? (P30, head)
+    1. On which continent is country 4? (P30, head)
        expected    Asia
        old answer  Asia
        new answer  Africa
        anchor      0.950 → 0.700 (-0.250)
+    2. On which continent is country 6? (P30, tail)
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+       anchor      0.950 → 0.600 (-0.350)
+    3. On which continent is country 3? (P30, head)
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+       anchor      0.950 → 0.750 (-0.200)
+    4. On which continent is country 2? (P30, head)
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+       anchor      0.950 → 0.800 (-0.150)
+    5. On which continent is country 1? (P30, head)
+       expected    Asia
+       old answer  Asia
+       new answer  Africa
+       anchor      0.950 → 0.850 (-0.100)
     and 2 more"""
 
 

@@ -26,7 +26,8 @@ class ComparedModel:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
     ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
-    ``setting`` is the prompt setting of a paper that asks its models in several, else empty.
+    ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``labels`` are
+    those of the cases whose slice is a relation, where they are known.
     """
 
     name: str
@@ -35,18 +36,26 @@ class ComparedModel:
     settings: Pairs = ()
     case_settings: tuple[tuple[tuple[str, str], Pairs], ...] = ()
     setting: str = ""
+    labels: tuple[tuple[tuple[str, str], str], ...] = ()
 
 
 @record
 class FigureTable:
     """One case that at least two models have: a row a metric, a value a model.
 
-    ``differing`` are, in words, the settings and judges in which their runs differ.
+    ``differing`` are, in words, the settings and judges in which their runs differ; ``label`` is that of the
+    relation that the case is about, empty where it is not known.
     """
 
     case: str
     rows: tuple[tuple[str, tuple[float | None, ...]], ...]
     differing: str = ""
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The case with its label: ``monitor[P176 manufacturer]``."""
+        return f"{self.case.removesuffix(']')} {self.label}]" if self.label else self.case
 
 
 def read_models(sources: Sequence[str], rootdir: Path) -> tuple[ComparedModel, ...]:
@@ -128,6 +137,9 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
             case_settings=tuple(
                 (_key(key), string_pairs(entry.get("settings", {}))) for key, entry in entries.items()
             ),
+            labels=tuple(
+                (_key(key), str(entry["label"])) for key, entry in entries.items() if entry.get("label")
+            ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -159,6 +171,7 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     Raises ``KbrelError`` when there are none.
     """
     named = _named(models)
+    labels = [(label, case_id) for model in models for (_, case_id), label in model.labels]
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
@@ -169,7 +182,10 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
         shared += [beside for name in shared for beside in BESIDE.get(name, ())]
         rows = [(name, tuple(of.get(name) for of in figures)) for name in counts if name in shared]
         if rows:
-            tables.append(FigureTable(case=case, rows=tuple(rows), differing=_differing(models, case)))
+            label = next((label for label, of in labels if of in (case, case.rpartition("::")[2])), "")
+            tables.append(
+                FigureTable(case=case, rows=tuple(rows), differing=_differing(models, case), label=label)
+            )
     if not tables:
         raise KbrelError(
             f"no figure is in two of {', '.join(model.name for model in models)}; "

@@ -359,6 +359,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         suite=suite,
         probe=entry["probe"],
         slice=str(entry["slice"]),
+        label=str(entry.get("label", "")),
         verdict=entry["verdict"],
         n=int(entry["n"]),
         duration=0.0,

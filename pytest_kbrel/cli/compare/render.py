@@ -85,7 +85,7 @@ def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
     """Yield a table, in as many parts as the width demands; with two models also their difference."""
     first = max(len(name) for name, _ in table.rows) + 2
     a_line = max(1, (width - first) // (_CELL + 1))
-    yield one_line(table.case)
+    yield one_line(table.title)
     if table.differing:
         yield f"  not alike: {one_line(table.differing)}"
     for start in range(0, models, a_line):
@@ -201,7 +201,7 @@ def _case_lines(paired: PairedRun, case: CaseResult, numbers: tuple[int, int], w
     facts = max((value.paired for value in values), default=0)
     judged = case.gates or case.expired or case.verdict == "invalid"
     verdict = f": {phrases.verdict_words(case, paired.run)}" if judged else ""
-    yield f"{one_line(case.id)}, {count(facts, 'fact')} paired{verdict}"
+    yield f"{one_line(view.case_title(case))}, {count(facts, 'fact')} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from wrap(one_line(error, 300), width)
     if waiver := phrases.waiver(case, paired.run):
@@ -242,7 +242,7 @@ def _changes(paired: PairedRun, width: int) -> Iterator[str]:
     changes = view.changed_facts(paired.run)
     yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
-        for change in facts[:SHOWN_FACTS]:
+        for change in view.examples(facts, SHOWN_FACTS):
             yield from wrap(f"{word}: {_change(change)}", width, "  ")
         if len(facts) > SHOWN_FACTS:
             yield f"  {word}: and {len(facts) - SHOWN_FACTS} more (--json has all)"

@@ -71,7 +71,7 @@ def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
     """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
     rows = {row.fact_id: row for row in case.table.rows}
     lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
-    first = sorted(lost, key=lambda fact: (-_fall(lost[fact]), fact))
+    first = [change.fact_id for change in view.examples(tuple(lost.values()), most)]
     columns = case.table.columns
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
@@ -82,12 +82,6 @@ def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
     others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
     chosen = [rows[fact] for fact in first[:most]]
     return [(row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])]
-
-
-def _fall(change: Change) -> float:
-    if change.old_probability is None or change.new_probability is None:
-        return 0.0
-    return change.old_probability - change.new_probability
 
 
 def _worst(

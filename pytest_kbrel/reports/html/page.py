@@ -159,9 +159,11 @@ def anchors(run: Run) -> dict[str, str]:
 
     Only ASCII letters, digits and ``._-`` are in it: it stands in links.
     """
-    called, by_case, taken = view.names(run), dict[str, str](), set(_SECTIONS)
+    by_case, taken = dict[str, str](), set(_SECTIONS)
+    short = len({case.suite for case in run.cases}) == 1
     for case in view.ordered(run):
-        name = re.sub("[^A-Za-z0-9._-]+", "-", called[case.nodeid][:_LONGEST]).strip("-") or "case"
+        called = case.id if short else case.nodeid
+        name = re.sub("[^A-Za-z0-9._-]+", "-", called[:_LONGEST]).strip("-") or "case"
         numbers = (f"{name}-{number}" for number in count(2))
         by_case[case.nodeid] = next(one for one in chain([name], numbers) if one not in taken)
         taken.add(by_case[case.nodeid])
