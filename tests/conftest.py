@@ -11,6 +11,7 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 from hypothesis.internal.conjecture import providers
 
+from tests.browser import Browser
 from tests.openai_server import OpenAIServer
 
 # Nothing here may reach for a hub, and two test processes must not fight over the cores.
@@ -55,6 +56,13 @@ def _modules_stay() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pytest.Pytester, "_Pytester__take_sys_modules_snapshot", snapshot)
         yield
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Headless Chromium, the same for all tests of a process: for tests with ``needs_browser``."""
+    with contextlib.closing(Browser(tmp_path_factory.mktemp("profile"))) as browser:
+        yield browser
 
 
 @pytest.fixture

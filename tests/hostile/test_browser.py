@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import shutil
-import subprocess
 import threading
 from collections import Counter
 from html.parser import HTMLParser
@@ -12,9 +10,10 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_kbrel.reports.html.page import report_html
+from tests.browser import needs_browser
 from tests.reports import conftest as runs
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [pytest.mark.slow, needs_browser]
 # Each would put the word into the title, or ask the server for the file, if the browser did what it says.
 ATTACKS = (
     "<script>document.title='taken'</script>",
@@ -69,39 +68,30 @@ def tags(text: str) -> Counter[str]:
     return +counts
 
 
-def shown(page, profile) -> str:
-    """Return the document that the browser made of a page, after its scripts and events."""
-    quiet = ("--no-first-run", "--disable-background-networking", "--disable-component-update")
-    process = subprocess.run(
-        [
-            *(str(BROWSER), "--headless", "--no-sandbox", *quiet, "--disable-gpu", "--disable-sync"),
-            *(f"--user-data-dir={profile}", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return process.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome")
-def test_no_attack_runs_or_loads_anything(tmp_path, monkeypatch, asked):
+def test_no_attack_runs_or_loads_anything(tmp_path, monkeypatch, asked, browser):
     monkeypatch.setattr(runs, "HOSTILE", tuple(text.replace("URL", asked[0]) for text in ATTACKS))
     page = tmp_path / "report.html"
     page.write_text(report_html(runs.hostile()), encoding="utf-8")
-    dom = shown(page, tmp_path / "profile")
-    assert "<title>taken" not in dom
+    browser.open(page)
+    # What is folded would load its pictures when it is opened, and a pointer would pass over it.
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    browser.run("document.querySelectorAll('button.open').forEach(one => { one.click() })")
+    browser.run("document.querySelectorAll('[onmouseover]').forEach(one => { one.onmouseover() })")
+    browser.settle()
+    assert "taken" not in browser.driver.title.partition("–")[0]
+    assert browser.driver.current_url == page.as_uri()
+    assert [url for url in browser.requests() if url != page.as_uri()] == []
+    assert browser.errors() == []
     assert asked[1:] == []
-    assert tags(dom) == tags(page.read_text(encoding="utf-8"))
+    browser.open(page)
+    assert tags(browser.driver.page_source) == tags(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome")
-def test_the_browser_would_do_what_an_attack_says(tmp_path, asked):
+def test_the_browser_would_do_what_an_attack_says(tmp_path, asked, browser):
     page = tmp_path / "page.html"
     body = f"<title>a</title>{ATTACKS[0]}<img src={asked[0]}/taken>"
     page.write_text(f"<!doctype html><html><head></head><body>{body}</body></html>", encoding="utf-8")
-    assert "<title>taken" in shown(page, tmp_path / "profile")
+    browser.open(page)
+    assert browser.driver.title == "taken"
+    assert [url for url in browser.requests() if url != page.as_uri()] == [f"{asked[0]}/taken"]
     assert asked[1:] == ["/taken"]
