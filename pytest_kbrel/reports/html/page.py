@@ -151,7 +151,7 @@ class _FactColumns(NamedTuple):
 
 
 # The sections that a case's name must not take.
-_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases")
+_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases", "all")
 
 
 def anchors(run: Run) -> dict[str, str]:
