@@ -100,6 +100,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.test: $(VENV)/.demo
 	$(INSTALL) "pip>=25.1"
 	$(INSTALL) -c constraints.txt -e ".[all]" --group test --group recipe
+	$(INSTALL) -c constraints.txt --group browser --upgrade --target $(VENV)/browser
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.test

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,12 @@ _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"),
 )
-_PACKAGES = [name for name in ("selenium", "axe_core_python") if importlib.util.find_spec(name) is None]
+# Not where other packages are: pytest would import trio, which selenium needs, at each of its starts (by a
+# plugin of anyio), and the tests start it many times.
+_PACKAGES = Path(sys.prefix, "browser")
+_AXE = _PACKAGES / "axe_core_python" / "axe.min.js"
 _ABSENT = [
-    *_PACKAGES,
+    *([] if (_PACKAGES / "selenium").is_dir() and _AXE.is_file() else ["selenium and axe-core (make test)"]),
     *(["Chromium (Debian: apt-get install chromium)"] if _PROGRAM is None else []),
     *(["chromedriver (Debian: apt-get install chromium-driver)"] if _DRIVER is None else []),
 ]
@@ -33,6 +36,7 @@ class Browser:
     """Chromium without a window, with its profile in ``folder``; nothing is downloaded for it."""
 
     def __init__(self, folder: Path) -> None:
+        sys.path.append(str(_PACKAGES))
         from selenium import webdriver
 
         options = webdriver.ChromeOptions()
@@ -87,8 +91,7 @@ class Browser:
 
     def faults(self) -> Sequence[tuple[str, str, list[str]]]:
         """Return what axe-core finds against WCAG 2 A and AA that is serious: rule, impact, elements."""
-        folder = importlib.util.find_spec("axe_core_python").submodule_search_locations[0]
-        self.run(Path(folder, "axe.min.js").read_text(encoding="utf-8"))
+        self.run(_AXE.read_text(encoding="utf-8"))
         chosen = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
         violations = self.driver.execute_async_script(
             "axe.run(document, arguments[0]).then(result => arguments[1](result.violations))", chosen
