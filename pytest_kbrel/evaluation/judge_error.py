@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pytest_kbrel import stats
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.facts.judge_labels import LabelledAnswer, too_few
 from pytest_kbrel.records import Case, Fact, HeadToTailSettings, JudgeError, Request, Response
@@ -72,6 +71,9 @@ def measure_judge_error(
 
 def _check(error: JudgeError, judge: str) -> None:
     """Raise ``ModelError`` unless the judge tells right answers from wrong ones."""
+    # Imports scipy: at the top it was half of the time until a session's first line.
+    from pytest_kbrel import stats
+
     counts = (
         f"{judge} finds {error.right_accepted} of {error.right} right answers and accepts "
         f"{error.wrong_accepted} of {error.wrong} wrong ones"

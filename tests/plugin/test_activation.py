@@ -46,6 +46,24 @@ def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester)
     assert after == before
 
 
+def test_the_first_line_of_a_session_waits_for_no_heavy_import(pytester, mini_suite):
+    mini_suite()
+    heavy = [name for name in HEAVY if name != "xdist"]
+    pytester.makeconftest(
+        f"""
+        import sys
+        import pytest
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_report_header():
+            return f"imported: {{[name for name in {heavy!r} if name in sys.modules]}}"
+        """
+    )
+    flags = ("--kb-model=reference", "--kb-baseline=reference", "-p", "no:xdist", "--co")
+    result = pytester.runpytest_subprocess(*flags, "suites")
+    assert {"kbrel: model reference, baseline reference", "imported: []"} <= set(result.outlines)
+
+
 def test_the_plugin_can_be_blocked_by_its_name(pytester):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest_subprocess("-p", "no:kbrel")
