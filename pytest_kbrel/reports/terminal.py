@@ -269,7 +269,8 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     names = _shown_metrics(group.metrics, layout.columns)
     columns = [
         [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
-        ["n", *(str(case.n) for case in group.cases)],
+        # A paper does not say how many there were.
+        *([["n", *(str(case.n) for case in group.cases)]] if any(case.n for case in group.cases) else []),
         *(_metric_column(name, group, layout) for name in names),
         ["verdict", *verdicts],
     ]

@@ -50,7 +50,7 @@ def compare(pytester, monkeypatch, capsys):
 
     def compare(*arguments):
         capsys.readouterr()
-        status = main(["compare", *arguments, "--json", "out.json"])
+        status = main(["compare", *arguments, "-v", "--json", "out.json"])
         return status, capsys.readouterr(), json.loads((pytester.path / "out.json").read_text())
 
     return compare

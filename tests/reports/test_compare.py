@@ -23,7 +23,7 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*sources: str) -> dict[str, Any]:
-        assert main(["compare", *sources, "--json", "out.json"]) == 0
+        assert main(["compare", *sources, "-v", "--json", "out.json"]) == 0
         written: dict[str, Any] = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
         return written
 

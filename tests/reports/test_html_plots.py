@@ -238,7 +238,7 @@ def test_scales_keep_to_their_ends() -> None:
     scale = Scale(0, 2, 10, 20)
     assert [scale(value) for value in (-1, 0, 1, 2, 9)] == [10, 10, 15, 20, 20]
     assert Scale(0, 1, 0, 1).marks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Scale(0.31, 0.33, 0, 1).marks() == pytest.approx([0.31, 0.32, 0.33])
+    assert Scale(0.31, 0.33, 0, 1).marks() == pytest.approx([0.31, 0.315, 0.32, 0.325, 0.33])
     assert (scale_over([0.5], 0, 1).low, scale_over([0.2, 0.7], 0, 1, whole=True).high) == (0.45, 1.0)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_kbrel.records import Rule
 
 _NARROWEST = 60
+_PAGE = Path("kbrel-compare.html")
 _THRESHOLDS = {
     "--max-drop": "how much worse each metric may be: 0.05, or within:0.08,beyond:0.02",
     "--recovery": "the least share of the baseline's value: 0.95, or within:0.9,beyond:0.97",
@@ -67,6 +68,20 @@ def register(commands: Commands) -> None:
         metavar="FILE",
         help="write everything to FILE as well; without FILE, behind the models, to standard output instead",
     )
+    parser.add_argument(
+        "--html",
+        nargs="?",
+        const=_PAGE,
+        type=Path,
+        metavar="FILE",
+        help=f"write a page for the browser to FILE as well; without FILE, behind the models, to {_PAGE}",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print all figures, correlations and facts of recorded runs, not one screen",
+    )
     others = parser.add_argument_group("runs of other tools")
     for flag, words in _THRESHOLDS.items():
         others.add_argument(flag, metavar="NUMBER", help=words)
@@ -84,11 +99,17 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.foreign import ALLOWED, format_of
     from pytest_kbrel.reports import REPORT
 
-    output = options.json
-    if output is not None and output.is_file() and (output.name == REPORT or format_of(output)):
-        raise KbrelError(
-            f"--json {output}: is a run; allowed: the name of another file, or --json behind all runs"
-        )
+    for flag, output in (("--json", options.json), ("--html", options.html)):
+        if output is not None and output.is_file() and (output.name == REPORT or format_of(output)):
+            raise KbrelError(
+                f"{flag} {output}: is a run; allowed: the name of another file, or {flag} behind all runs"
+            )
+        if output is not None and output.is_dir():
+            raise KbrelError(
+                f"{flag} {output}: is a folder; allowed: the name of a file, or {flag} behind all runs"
+            )
+    if options.html is not None and options.html == options.json:
+        raise KbrelError(f"--html {options.html}: is the file of --json as well; allowed: another file")
     recorded = [source for source in options.model if _is_recorded(source)]
     foreign = [
         source for source in options.model if source not in recorded and format_of(Path(source).expanduser())
@@ -102,6 +123,11 @@ def _run(options: argparse.Namespace) -> int:
             f"found {foreign[0]} of another tool beside {other}"
             f"{'' if Path(other).expanduser().exists() else ', which is no file here'}; "
             "allowed: runs of other tools only, or recorded runs, baselines and papers only"
+        )
+    if foreign and options.html is not None:
+        raise KbrelError(
+            f"--html: found {foreign[0]} of another tool, which the page cannot show; allowed: recorded runs, "
+            "baselines and papers, or --json without --html"
         )
     if foreign:
         return _run_foreign(options)
@@ -176,7 +202,8 @@ def _run_foreign(options: argparse.Namespace) -> int:
 
 
 def _run_recorded(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.models import correlations_over_models, figure_tables, read_models
+    from pytest_kbrel.cli.compare.brief import brief_lines
+    from pytest_kbrel.cli.compare.models import correlated_points, figure_tables, in_order, read_models
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, pair_runs, read_outcomes
     from pytest_kbrel.cli.compare.render import (
         figure_lines,
@@ -185,10 +212,12 @@ def _run_recorded(options: argparse.Namespace) -> int:
         report_json,
         summary_lines,
     )
+    from pytest_kbrel.cli.compare.side_by_side import side_by_side
 
     models = read_models(options.model, Path.cwd())
     tables = figure_tables(models)
-    correlations = correlations_over_models(models)
+    correlated = correlated_points(models)
+    correlations = in_order(correlated)
     sides = [read_outcomes(model.name, Path.cwd()) for model in models]
     unpaired = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)]
     recorded = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, RecordedOutcomes)]
@@ -204,7 +233,19 @@ def _run_recorded(options: argparse.Namespace) -> int:
             f"{'; '.join(f'{models[at - 1].name}: {why}' for at, why in unpaired)}"
         )
     document = report_json(models, tables, correlations, pairs, names)
+    paired = dict(zip(numbers[1:], pairs, strict=True)) if pairs else {}
+    comparison = side_by_side(models, tables, correlated, paired, dict(unpaired))
+    written = []
+    if options.html is not None:
+        from pytest_kbrel.reports import write_text
+        from pytest_kbrel.reports.html.comparison import comparison_html
+
+        write_text(options.html, comparison_html(comparison))
+        written = [f"page written to {options.html}"]
     width = _width()
+    if not options.verbose:
+        brief = brief_lines(comparison, width, shutil.get_terminal_size().lines - len(written))
+        return _end(options, document, [*brief, *written], pairs)
     if pairs and len(models) == 2:
         # These figures stand below, with what they are worth. A case of two suites is named with its suite.
         paired_below = {
@@ -221,6 +262,7 @@ def _run_recorded(options: argparse.Namespace) -> int:
         *not_paired,
         *figure_lines(models, tables, correlations, width),
         *paired_lines(pairs, names, numbers, width),
+        *written,
     )
     return _end(options, document, lines, pairs)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -17,8 +19,21 @@ from pytest_kbrel.reports import REPORT
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
 Pairs = tuple[tuple[str, str], ...]
+Key = tuple[str, str]
 # What of a run's settings can change its figures.
 _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
+# The size in the name of a model: 7b, 0.08B, 560m, and 1b3 for 1.3 billion.
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4})(?:\.(\d{1,3}))?([bm])(\d{1,3})?(?![a-z0-9])", re.IGNORECASE)
+_UNITS = {"b": 1e9, "m": 1e6}
+
+
+@record
+class RecordedCase:
+    """What a report says of a case beside its figures: number of facts, whether it is invalid, its label."""
+
+    n: int = 0
+    invalid: bool = False
+    label: str = ""
 
 
 @record
@@ -26,17 +41,21 @@ class ComparedModel:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
     ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
-    ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``labels`` are
-    those of the cases whose slice is a relation, where they are known.
+    ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``spec`` is the
+    model itself, ``parameters`` their number, 0 where it is not known: as recorded, of a paper's model as its
+    name says. ``family`` is what models of several sizes have in common. ``recorded`` is known of reports.
     """
 
     name: str
     about: str
-    cases: Mapping[tuple[str, str], Figures]
+    cases: Mapping[Key, Figures]
     settings: Pairs = ()
-    case_settings: tuple[tuple[tuple[str, str], Pairs], ...] = ()
+    case_settings: tuple[tuple[Key, Pairs], ...] = ()
     setting: str = ""
-    labels: tuple[tuple[tuple[str, str], str], ...] = ()
+    spec: str = ""
+    parameters: int = 0
+    family: str = ""
+    recorded: Mapping[Key, RecordedCase] = dataclasses.field(default_factory=dict)
 
 
 @record
@@ -109,7 +128,18 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
             if isinstance(case, PublishedCase)
         }
         about = f"{about}: {baseline.paper}"
-        models.append(ComparedModel(name=name, about=about, cases=cases, setting=settings.get("setting", "")))
+        spec = settings.get("model", "")
+        models.append(
+            ComparedModel(
+                name=name,
+                about=about,
+                cases=cases,
+                setting=settings.get("setting", ""),
+                spec=spec,
+                parameters=size_in(spec),
+                family=family_of(spec),
+            )
+        )
     return models
 
 
@@ -118,10 +148,11 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
     try:
         if kind == "report":
             entries = {str(case["id"]): case for case in data["cases"]}
-            spec, settings = (data["model"] or {}).get("spec", "no model"), data["settings"]
+            model, settings = data["model"] or {"spec": "no model"}, data["settings"]
         else:
             entries = {**data["cases"], **data.get("aggregates", {})}
-            spec, settings = data["model"]["spec"], data.get("settings", {})
+            model, settings = data["model"], data.get("settings", {})
+        spec = str(model["spec"])
         return ComparedModel(
             name=source,
             about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
@@ -137,14 +168,41 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
             case_settings=tuple(
                 (_key(key), string_pairs(entry.get("settings", {}))) for key, entry in entries.items()
             ),
-            labels=tuple(
-                (_key(key), str(entry["label"])) for key, entry in entries.items() if entry.get("label")
-            ),
+            spec=spec,
+            parameters=_count(model.get("parameters")),
+            family=family_of(spec, str(model.get("architecture", ""))),
+            recorded={
+                _key(key): RecordedCase(
+                    n=_count(entry.get("n")),
+                    invalid=entry.get("verdict") == "invalid",
+                    label=str(entry.get("label") or ""),
+                )
+                for key, entry in entries.items()
+            },
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
             f"{path}: is no whole {kind}: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
+
+
+def size_in(name: str) -> int:
+    """Return the number of parameters that a model's name states; 0 where it states none."""
+    if not (match := _SIZE.search(name)):
+        return 0
+    whole, part, unit, behind = match.groups()
+    return round(float(f"{whole}.{part or behind or 0}") * _UNITS[unit.lower()])
+
+
+def family_of(spec: str, architecture: str = "") -> str:
+    """Return what models of several sizes have in common: their name without the size.
+
+    Where the last part of the name states no size it is the ``architecture``, or else the name.
+    """
+    name = PurePath(spec).name
+    if not _SIZE.search(name):
+        return architecture or name
+    return re.sub(r"[-_ .]{2,}", "-", _SIZE.sub("", name).replace("()", "")).strip("-_ .").lower() or name
 
 
 def string_pairs(settings: Mapping[str, Any]) -> Pairs:
@@ -155,6 +213,11 @@ def string_pairs(settings: Mapping[str, Any]) -> Pairs:
 def _key(nodeid: str) -> tuple[str, str]:
     suite, _, case_id = nodeid.rpartition("::")
     return PurePath(suite).name, case_id
+
+
+def _count(value: object) -> int:
+    """Return a number of things, 0 where none is stated."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _number(value: object) -> float | None:
@@ -171,7 +234,7 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     Raises ``KbrelError`` when there are none.
     """
     named = _named(models)
-    labels = [(label, case_id) for model in models for (_, case_id), label in model.labels]
+    labels = [(of.label, case) for model in models for (_, case), of in model.recorded.items() if of.label]
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
@@ -230,8 +293,31 @@ def _differing(models: Sequence[ComparedModel], case: str) -> str:
     return "; ".join(parts)
 
 
+@record
+class CorrelatedPoints:
+    """Two figures of the models within a case or a group of slices: Pearson's and Spearman's correlation.
+
+    ``points`` are (index of a model, x, y) of the models that have both.
+    """
+
+    within: str
+    pearson: Correlation
+    spearman: Correlation
+    points: tuple[tuple[int, float, float], ...]
+
+
 def correlations_over_models(models: Sequence[ComparedModel]) -> tuple[tuple[str, Correlation], ...]:
-    """Return the correlations over the models, each with what it is within: a case, or a group of slices.
+    """Return the correlations over the models, each with what it is within: a case, or a group of slices."""
+    return in_order(correlated_points(models))
+
+
+def in_order(correlated: Sequence[CorrelatedPoints]) -> tuple[tuple[str, Correlation], ...]:
+    """Return the coefficients with what each is within, Pearson's before Spearman's."""
+    return tuple((one.within, of) for one in correlated for of in (one.pearson, one.spearman))
+
+
+def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints, ...]:
+    """Return the figures that are correlated over the models, with their points.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
     of a case in several prompt settings is correlated within each of them, and the setting named: a model
@@ -247,13 +333,27 @@ def correlations_over_models(models: Sequence[ComparedModel]) -> tuple[tuple[str
         settings = _settings_of(models, [key in of for of in points])
         for setting in settings:
             # A run is one model in whatever setting.
-            of_models = [
-                of.get(key, {})
-                for of, model in zip(points, models, strict=True)
+            of_models = {
+                at: of.get(key, {})
+                for at, (of, model) in enumerate(zip(points, models, strict=True))
                 if model.setting in ("", setting)
-            ]
+            }
             label = f"{within}, {setting}" if len(settings) > 1 else within
-            rows += [(label, one) for one in correlations(probe, of_models, over="models") if one.n > 1]
+            both = correlations(probe, list(of_models.values()), over="models")
+            rows += [
+                CorrelatedPoints(
+                    within=label,
+                    pearson=pearson,
+                    spearman=spearman,
+                    points=tuple(
+                        (at, x, y)
+                        for at, of in of_models.items()
+                        if (x := of.get(pearson.x)) is not None and (y := of.get(pearson.y)) is not None
+                    ),
+                )
+                for pearson, spearman in zip(both[::2], both[1::2], strict=True)
+                if pearson.n > 1
+            ]
     return tuple(rows)
 
 
@@ -263,20 +363,24 @@ def _settings_of(models: Sequence[ComparedModel], having: Sequence[bool]) -> tup
     return tuple(dict.fromkeys(of)) or ("",)
 
 
-def _named(models: Iterable[ComparedModel]) -> list[dict[str, Figures]]:
-    """Return each model's cases by id; with the suite where a model has an id in two of them."""
+def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
+    """Return what each case of the models is called: its id, with the suite where a model has it in two."""
     models = list(models)
     twice = set()
     for model in models:
-        ids = [case_id for _, case_id in model.cases]
-        twice |= {case_id for case_id in ids if ids.count(case_id) > 1}
-    return [
-        {
-            f"{suite}::{case_id}" if suite and case_id in twice else case_id: figures
-            for (suite, case_id), figures in model.cases.items()
-        }
+        ids = Counter(case_id for _, case_id in model.cases)
+        twice |= {case_id for case_id, times in ids.items() if times > 1}
+    return {
+        (suite, case_id): f"{suite}::{case_id}" if suite and case_id in twice else case_id
         for model in models
-    ]
+        for suite, case_id in model.cases
+    }
+
+
+def _named(models: Sequence[ComparedModel]) -> list[dict[str, Figures]]:
+    """Return each model's cases by name."""
+    names = case_names(models)
+    return [{names[key]: figures for key, figures in model.cases.items()} for model in models]
 
 
 def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Figures]]:

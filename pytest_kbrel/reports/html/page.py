@@ -42,11 +42,14 @@ def report_html(run: Run, sources: Sources | None = None) -> str:
     Without ``sources`` it shows what the run itself holds. Lists are cut so that the page stays below
     :data:`LARGEST` bytes.
     """
-    data = page_data(run, sources)
-    template = environment().get_template("report.html.j2")
-    text = ""
+    return fitted("report", page_data(run, sources))
+
+
+def fitted(template: str, data: dict[str, Any]) -> str:
+    """Return a page filled with ``data``, its lists cut so that it stays below :data:`LARGEST` bytes."""
+    page, text = environment().get_template(f"{template}.html.j2"), ""
     for part in _PARTS_OF_ROOM:
-        text = template.render(data | {"size_limit": lambda size, part=part: SizeLimit(int(size * part))})
+        text = page.render(data | {"size_limit": lambda size, part=part: SizeLimit(int(size * part))})
         if len(text.encode("utf-8", "replace")) < LARGEST:
             break
     return text
@@ -151,7 +154,7 @@ class _FactColumns(NamedTuple):
 
 
 # The sections that a case's name must not take.
-_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases", "all")
+_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases", "all", "models", "correlations")
 
 
 def anchors(run: Run) -> dict[str, str]:

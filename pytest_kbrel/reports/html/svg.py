@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WIDTH = 340
 # The room of a letter, of which labels are cut.
 _LETTER = 6.2
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,179 @@
+"""``kbrel compare`` on one screen: a line a case and model, those that did not pass first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.printing import cells, fit, pad, wrap
+from pytest_kbrel.records import CaseResult
+from pytest_kbrel.reports import comparison as side_by_side
+from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports.comparison import Comparison, Side
+from pytest_kbrel.reports.formatting import count, number, one_line, p_value
+from pytest_kbrel.reports.terminal import table_lines
+from pytest_kbrel.reports.view import Group
+
+# A terminal has at least so many lines, one of which is the next prompt's.
+LEAST_LINES = 24
+# So many models are listed, and so many correlations. Of fewer models no order is significant.
+_MOST_MODELS, _MOST_CORRELATIONS, _FEWEST_CORRELATED = 10, 4, 5
+# On narrower screens the gates that passed are not counted.
+_NARROW = 76
+Line = tuple[Group, str, Side]
+
+
+def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
+    """Return the comparison in at most ``height`` lines (no fewer than :data:`LEAST_LINES`) of ``width``.
+
+    Models whose figures are another one's have no lines of their own, and metrics that are the same in all
+    models have no column. What does not fit is counted.
+    """
+    head = list(_models(comparison, width))
+    related = list(_correlations(comparison, width))
+    # The next prompt has a line, and so have the end and what stands between the parts.
+    room = max(height, LEAST_LINES) - 3 - len(head) - len(related)
+    lines = _chosen(comparison)
+    shown = _fitting(lines, room)
+    body = list(_tables(comparison, shown, width))
+    return [fit(line, width) for line in (*head, "", *body, *related, _rest(lines[len(shown) :]))]
+
+
+def _models(comparison: Comparison, width: int) -> Iterator[str]:
+    """Yield a line a model; of many the first one and those with the worst gates."""
+    others = sorted(comparison.sides[1:], key=lambda side: _severity(side_by_side.worst_gate(side)))
+    listed = {1, *(side.number for side in others[: _MOST_MODELS - 1])}
+    shown = [side for side in comparison.sides if side.number in listed]
+    words = [_about(comparison, side, brief=width < _NARROW) for side in shown]
+    # The outcome is not cut, and the name gets what is left.
+    left = max(10, width - 7 - max(map(cells, words), default=0))
+    names = [_name(side) for side in shown]
+    if max(map(cells, names)) > left:
+        names = [one_line(side.name) for side in shown]
+    wide = min(left, max(map(cells, names)))
+    for side, name, about in zip(shown, names, words, strict=True):
+        yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
+    if more := len(comparison.sides) - len(shown):
+        yield f"     and {count(more, 'more model')}, none with a worse gate"
+
+
+def _name(side: Side) -> str:
+    name, spec = one_line(side.name), one_line(side.spec)
+    return f"{name} ({spec})" if spec and spec != name else name
+
+
+def _tail(text: str, width: int) -> str:
+    """Return the end of a text that is too long: paths differ there."""
+    while cells(text) > width:
+        text = f"…{text[2:]}"
+    return text
+
+
+def _about(comparison: Comparison, side: Side, *, brief: bool) -> str:
+    if side.same_as:
+        return f"as {side.same_as} in all figures"
+    if side.run is None and comparison.is_paired and side.number == 1:
+        return "baseline"
+    if side.run is None:
+        of_all = {other.unpaired for other in comparison.sides} == {side.unpaired}
+        return one_line("; ".join(filter(None, (side.settings, "" if of_all else side.unpaired))), 60)
+    missing = side_by_side.unasked_count(comparison, side)
+    parts = (
+        side_by_side.gate_counts(side, passed=not brief),
+        side_by_side.change_counts(side),
+        f"{missing} not asked" if missing else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def _severity(word: str) -> int:
+    return side_by_side.severity(word)
+
+
+def _chosen(comparison: Comparison) -> list[Line]:
+    """Return a line for each case and model that has one, the worst first, then those over all slices."""
+    sides = [side for side in comparison.sides if not side.same_as]
+    if comparison.is_paired:
+        sides = [side for side in sides if side.run is not None]
+    lines = [
+        (group, case.nodeid, side)
+        for group in side_by_side.groups(comparison)
+        for case in sorted(group.cases, key=lambda case: reasons.natural(case.nodeid))
+        for side in sides
+        if case.nodeid in side.results and (side.run is not None or side.results[case.nodeid].metrics)
+    ]
+    return sorted(lines, key=lambda line: _severity(side_by_side.word(line[2], line[1])))
+
+
+def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
+    """Return the first lines that fit with the headings of their tables."""
+    tables: set[str] = set()
+    for at, (group, _, _) in enumerate(lines):
+        tables.add(group.title)
+        if at + 1 + len(tables) > room:
+            return lines[: max(at, 1)]
+    return lines
+
+
+def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterator[str]:
+    for group in side_by_side.groups(comparison):
+        shown = [(nodeid, side) for of, nodeid, side in lines if of.title == group.title]
+        if not shown:
+            continue
+        labels = dict(zip((case.nodeid for case in group.cases), group.labels, strict=True))
+        names = [
+            f"{side.number} {side_by_side.slice_name(labels[nodeid], comparison.labels.get(nodeid, ''))}"
+            for nodeid, side in shown
+        ]
+        table = dataclasses.replace(
+            group,
+            row=group.title,
+            metrics=_differing_metrics(comparison, group),
+            cases=tuple(side.results[nodeid] for nodeid, side in shown),
+            labels=tuple(names),
+        )
+        words = [side_by_side.word(side, nodeid) for nodeid, side in shown]
+        yield from (text for text, _ in table_lines(table, words, width))
+
+
+def _differing_metrics(comparison: Comparison, group: Group) -> tuple[str, ...]:
+    """Return the key metrics of a table that are not the same in all models; all where there are none."""
+    differing = {
+        name
+        for name in group.metrics
+        for case in group.cases
+        if len({_value(side.results.get(case.nodeid), name) for side in comparison.sides} - {None}) > 1
+    }
+    # Some never stand without others.
+    differing |= {beside for name in differing for beside in BESIDE.get(name, ())}
+    return tuple(name for name in group.metrics if name in differing) or group.metrics
+
+
+def _value(case: CaseResult | None, name: str) -> float | None:
+    value = view.metric(case, name) if case is not None else None
+    return None if value is None else value.value
+
+
+def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
+    """Yield the correlations over all slices, where there are models enough for one to be significant."""
+    strong = [
+        one
+        for one in comparison.scatters
+        if one.pearson.r is not None and one.pearson.n >= _FEWEST_CORRELATED and "overall" in one.within
+    ]
+    if strong:
+        yield ""
+    for one in strong[:_MOST_CORRELATIONS]:
+        both = ", ".join(
+            f"{of.method} {number(of.r)} ({p_value(of.p)})" for of in (one.pearson, one.spearman)
+        )
+        yield from wrap(f"{one.pearson.x}, {one.pearson.y}: {both}, n = {one.pearson.n}", width, "")
+
+
+def _rest(left: Sequence[Line]) -> str:
+    words = Counter(side_by_side.word(side, nodeid) for _, nodeid, side in left)
+    counts = ", ".join(f"{words[word]} {word}" for word in sorted(words, key=_severity) if word)
+    more = f"and {count(len(left), 'more line')}{f' ({counts})' if counts else ''}; " if left else ""
+    return f"{more}-v has all, --html FILE a page"

@@ -1,0 +1,154 @@
+"""Recorded models as one comparison: every case of any of them, with the result of each model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from pytest_kbrel import __version__
+from pytest_kbrel.catalogue.metrics import METRICS
+from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.cli.compare.models import (
+    ComparedModel,
+    CorrelatedPoints,
+    Figures,
+    FigureTable,
+    Key,
+    RecordedCase,
+    case_names,
+    run_settings,
+)
+from pytest_kbrel.cli.compare.pairing import PairedRun
+from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
+
+
+def side_by_side(
+    models: Sequence[ComparedModel],
+    tables: Sequence[FigureTable],
+    correlated: Sequence[CorrelatedPoints],
+    paired: Mapping[int, PairedRun],
+    unpaired: Mapping[int, str],
+) -> Comparison:
+    """Return what the terminal and the page show of ``models``.
+
+    ``paired`` are the candidates compared fact by fact, ``unpaired`` the reasons why others were not, both by
+    the number of the model from 1.
+    """
+    names = case_names(models)
+    first = {name: key for key, name in reversed(names.items()) if key[0]}
+    keys = {name: first.get(name, key) for key, name in names.items()}
+    nodeids = {key: "::".join(keys[name]) for key, name in names.items()}
+    results = [_results(model, nodeids, paired.get(at)) for at, model in enumerate(models, start=1)]
+    cases = (
+        _united(suite, [of[nodeid] for of in results if (nodeid := f"{suite}::{case_id}") in of])
+        for suite, case_id in keys.values()
+    )
+    return Comparison(
+        sides=_sides(models, results, paired, unpaired),
+        cases=Run(
+            kbrel_version=__version__,
+            created="",
+            model=None,
+            environment=(),
+            settings=(),
+            cases=tuple(cases),
+            baseline=models[0].name,
+        ),
+        scatters=tuple(
+            Scatter(
+                within=one.within,
+                points=tuple((at + 1, x, y) for at, x, y in one.points),
+                pearson=one.pearson,
+                spearman=one.spearman,
+            )
+            for one in correlated
+        ),
+        labels={
+            nodeids[key]: case.label for model in models for key, case in model.recorded.items() if case.label
+        },
+        differing={"::".join(keys[table.case]): table.differing for table in tables if table.differing},
+    )
+
+
+def _sides(
+    models: Sequence[ComparedModel],
+    results: Sequence[Mapping[str, CaseResult]],
+    paired: Mapping[int, PairedRun],
+    unpaired: Mapping[int, str],
+) -> tuple[Side, ...]:
+    sides = []
+    settings_of: dict[str, set[str]] = {}
+    for model in models:
+        settings_of.setdefault(model.spec, set()).add(model.setting)
+    for at, (model, settings) in enumerate(zip(models, run_settings(models), strict=True)):
+        pair = paired.get(at + 1)
+        twin = next((k for k, other in enumerate(models[:at], start=1) if other.cases == model.cases), 0)
+        side = Side(
+            number=at + 1,
+            name=model.name,
+            spec=model.spec,
+            about=model.about,
+            results=results[at],
+            parameters=model.parameters,
+            family=f"{model.family}, {model.setting}" if len(settings_of[model.spec]) > 1 else model.family,
+            settings=settings,
+            unpaired=unpaired.get(at + 1, ""),
+            same_as=twin,
+        )
+        if pair is not None:
+            side = dataclasses.replace(side, run=pair.run, p_holm=pair.p_holm, obstacles=pair.obstacles)
+        sides.append(side)
+    return tuple(sides)
+
+
+def _results(
+    model: ComparedModel, nodeids: Mapping[Key, str], pair: PairedRun | None
+) -> dict[str, CaseResult]:
+    """Return the results of a model by node id: those that were decided anew, else its recorded figures."""
+    decided = {}
+    if pair is not None:
+        decided = {(PurePath(case.suite).name, case.id): case for case in pair.run.cases}
+    return {
+        nodeids[key]: decided.get(key) or _recorded(key, figures, model.recorded.get(key, RecordedCase()))
+        for key, figures in model.cases.items()
+    }
+
+
+def _recorded(key: Key, figures: Figures, recorded: RecordedCase) -> CaseResult:
+    suite, case_id = key
+    name, _, rest = case_id.partition("[")
+    slice_name = rest.removesuffix("]")
+    kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
+    probe: CaseKind = next((kind for kind in kinds if kind == name), "test")
+    return CaseResult(
+        id=case_id,
+        suite=suite,
+        probe=probe,
+        slice=slice_name,
+        verdict="invalid" if recorded.invalid else "pass",
+        n=recorded.n,
+        duration=0.0,
+        metrics=tuple(_value(metric, value) for metric, value in figures.items()),
+        gates=(),
+        aggregate=slice_name == "overall" and probe != "test",
+    )
+
+
+def _value(name: str, value: float | None) -> MetricValue:
+    known = METRICS.get(name)
+    return MetricValue(name=name, better=known.better if known else "higher", value=value)
+
+
+def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:
+    """Return one case with all metrics and gates that any model has in it."""
+    metrics = {value.name: value for case in results for value in case.metrics}
+    gates = {gate.metric: gate for case in results for gate in case.gates}
+    return dataclasses.replace(
+        results[0],
+        suite=suite,
+        n=max(case.n for case in results),
+        metrics=tuple(metrics.values()),
+        gates=tuple(gates.values()),
+    )

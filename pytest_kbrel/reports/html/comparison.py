@@ -1,0 +1,76 @@
+"""The page of ``kbrel compare``: what its template is filled with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue
+from pytest_kbrel.reports import comparison as side_by_side
+from pytest_kbrel.reports.comparison import Comparison, Side
+from pytest_kbrel.reports.formatting import count
+from pytest_kbrel.reports.html.model_plots import scale_plots, scatter_plots, size_text
+from pytest_kbrel.reports.html.page import anchors, fitted, script
+from pytest_kbrel.reports.view import Group
+
+# So many models have a column.
+MOST_MODELS = 100
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Return the page of ``comparison``, self-contained and below 3 MB; everything a file says is escaped."""
+    return fitted("compare", _data(comparison))
+
+
+def _data(comparison: Comparison) -> dict[str, Any]:
+    groups = side_by_side.groups(comparison)
+    words = {case.nodeid: side_by_side.worst_word(comparison, case.nodeid) for case in comparison.cases.cases}
+    return {
+        "script": script(),
+        "comparison": comparison,
+        "sides": comparison.sides[:MOST_MODELS],
+        "more_sides": len(comparison.sides) - MOST_MODELS,
+        "title": f"Comparison of {count(len(comparison.sides), 'model')}",
+        "anchors": anchors(comparison.cases),
+        "groups": [(group, list(_rows(comparison, group))) for group in groups],
+        "words": sorted({*words.values()} - {""}, key=side_by_side.severity),
+        "worst": words,
+        "word_of": side_by_side.word,
+        "gate_counts": side_by_side.gate_counts,
+        "change_counts": side_by_side.change_counts,
+        "unasked": lambda side: side_by_side.unasked_count(comparison, side),
+        "values_of": _values,
+        "judged_of": _judged,
+        "holm_of": _holm,
+        "size": size_text,
+        "scatters": scatter_plots(comparison),
+        "scales": scale_plots(comparison),
+        "correlated": [one for one in comparison.scatters if one.pearson.r is not None],
+        "too_few": sum(one.pearson.r is None for one in comparison.scatters),
+    }
+
+
+def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, str]]:
+    """Yield the cases of a table with their names, those that failed in any model first."""
+    labelled = {case.nodeid: (case, label) for case, label in group.labelled}
+    for nodeid in side_by_side.failed_first(comparison, labelled):
+        case, label = labelled[nodeid]
+        yield case, side_by_side.slice_name(label, comparison.labels.get(nodeid, ""))
+
+
+def _values(case: CaseResult, group: Group) -> list[MetricValue]:
+    """Return the key metrics of a model in a case, those it has."""
+    values: Mapping[str, MetricValue] = {value.name: value for value in case.metrics}
+    return [values[name] for name in group.metrics if name in values]
+
+
+def _judged(side: Side, nodeid: str) -> tuple[GateResult, ...]:
+    """Return the gates of a model that did not pass in a case."""
+    case = side.results.get(nodeid)
+    if case is None or side.run is None:
+        return ()
+    return tuple(gate for gate in case.gates if gate.verdict != "pass")
+
+
+def _holm(side: Side, case: CaseResult, value: MetricValue) -> float | None:
+    return side.p_holm.get((case.nodeid, value.name))
