@@ -31,6 +31,9 @@ COPIED = (
     "tests/foreign/made/README.md",
 )
 _log = logging.getLogger("mkdocs.hooks.repository")
+# A text without a blank line before it would be a row of the table.
+_BEHIND_TABLE = re.compile(r"^\|.*\n((?!\|)\S.*)", re.MULTILINE)
+_FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|[#/])([^)#\s]+)")
 
 
@@ -54,6 +57,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return match[0]
         return posixpath.relpath(target, posixpath.dirname(own) or ".")
 
+    for line in _BEHIND_TABLE.findall(_FENCED.sub("", markdown)):
+        _log.warning("%s: a table needs a blank line behind it: %s", own, line)
     return _LINK.sub(link, markdown)
 
 

@@ -54,9 +54,10 @@ def test_files_of_the_repository_that_are_linked_become_pages(built, tmp_path):
         ("[x](../SECURITY.md#nowhere)\n", "no such anchor|does not contain an anchor"),
         ("[x](../pytest_kbrel/bounds.py)\n", "'../pytest_kbrel/bounds.py', but the target is not found"),
         ("[x](/index.md)\n", "absolute link"),
+        ("| a |\n|---|\n| b |\nText\n", "a table needs a blank line behind it: Text"),
         ("A list:\n- one\n", "a list needs a blank line before it: - one"),
     ],
-    ids=["page", "anchor", "anchor in the repository", "code", "absolute", "list"],
+    ids=["page", "anchor", "anchor in the repository", "code", "absolute", "table", "list"],
 )
 def test_a_fault_of_a_page_fails_the_build(built, fault, message):
     result = built(f"{GOOD}\n{fault}")

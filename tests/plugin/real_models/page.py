@@ -107,7 +107,9 @@ def main(folder: Path) -> None:
         print(table_row(case, result[case.id]), flush=True)
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
-    PAGE.write_text(f"{before}{_BEGIN}\n{table(result)}\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before}{_BEGIN}\n\n{table(result)}\n\n{_END}{rest.partition(_END)[2]}", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
