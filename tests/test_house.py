@@ -65,6 +65,12 @@ def test_the_pages_name_files_that_are_there(name: str) -> None:
     assert [path for path in sorted(paths) if not any((root / path).exists() for root in roots)] == []
 
 
+def test_pages_that_the_code_names_are_there() -> None:
+    named = {page for text in SOURCES.values() for page in re.findall(r"docs/[\w/-]+\.md", text)}
+    assert named
+    assert [page for page in sorted(named) if not (house.PACKAGE.parent / page).exists()] == []
+
+
 def test_the_rooms_on_the_page_are_those_of_the_code() -> None:
     def without_numbers(text: str) -> str:
         # Lines and modules change with every commit; the page is written anew now and then.
