@@ -5,11 +5,12 @@ In an installed package suites and baselines lie inside the package; in a clone 
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _SCHEMAS = {"suite": "suites/suite.schema.json", "report": "reports/report.schema.json"}
+# Where the suites of a clone find their schema, as editors look for it: from the suite's folder.
+SCHEMA_IN_CLONE = "../pytest_kbrel/suites/suite.schema.json"
 
 
 def suites() -> Path:
@@ -33,17 +34,9 @@ def tsv_rows(file: str) -> list[list[str]]:
     return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
-def copy_to(directory: Path) -> list[Path]:
-    """Copy suites and baselines into ``directory``; ``FileExistsError`` rather than overwrite anything."""
-    made = []
-    for source in (suites(), baselines()):
-        target = directory / source.name
-        if target.exists():
-            raise FileExistsError(f"{target}: exists already and is left as it is; name another folder")
-        # What papers print is found where it ships, and is nobody's to edit.
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("published"))
-        made.append(target)
-    return made
+def workflow() -> str:
+    """Return the workflow of GitHub that gates pull requests of a project."""
+    return (_PACKAGE / "cli/workflow.yml").read_text(encoding="utf-8")
 
 
 def _folder(name: str) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 SUITE_SUFFIX = ".kb.yaml"
+# The folder of the reports and that of the kept answers, where no flag says otherwise.
+DEFAULT_OUTPUT, DEFAULT_CACHE = "kbrel-report", ".kbrel-cache"
 # The value of --kb-use-cache for no cache.
 NO_CACHE = "off"
 # The values of --kb-until-decided for no budget, and for asking everything.

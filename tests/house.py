@@ -279,7 +279,7 @@ ROOMS: dict[str, Room] = {
     "cli": Room(
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
-        "printing records replay reports resources serialization session stats suites",
+        "printing records replay reports resources serialization session stats suites words",
         "pyarrow",
     ),
     "plugin": Room(

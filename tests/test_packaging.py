@@ -43,6 +43,7 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
         "pytest_kbrel/reference/checkpoints/base/model.safetensors",
         "pytest_kbrel/reference/checkpoints/overconfident/model.safetensors",
         "pytest_kbrel/reference/checkpoints/gullible/model.safetensors",
+        "pytest_kbrel/cli/workflow.yml",
         "pytest_kbrel/suites/suite.schema.json",
         "pytest_kbrel/reports/report.schema.json",
         "pytest_kbrel/reports/html/templates/report.html.j2",
@@ -71,7 +72,7 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
         )
         return result.stdout
 
-    assert kbrel("init", "project").split() == ["project/suites", "project/baselines"]
+    assert "written: project/suites/world.kb.yaml\n" in kbrel("init", "project")
     assert (tmp_path / "project/suites/world.kb.yaml").is_file()
     assert (tmp_path / "project/baselines/reference/baseline.json").is_file()
     assert not (tmp_path / "project/baselines/published").exists()

@@ -23,6 +23,7 @@ from pytest_kbrel.baselines.reading import (
     baseline_directory,
     check_published,
     find_baseline,
+    is_there,
     read_baseline,
 )
 from pytest_kbrel.baselines.writing import (
@@ -50,6 +51,7 @@ __all__ = [
     "fingerprint_differences",
     "helper_differences",
     "incomparable",
+    "is_there",
     "judge_differences",
     "listed_differences",
     "measured_floor",

@@ -126,6 +126,14 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
     )
 
 
+def is_there(name_or_path: str, rootdir: Path) -> bool:
+    """Return True if :func:`find_baseline` finds a folder."""
+    try:
+        return find_baseline(name_or_path, rootdir).is_dir()
+    except BaselineError:
+        return False
+
+
 def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
     cases: dict[str, Any] = meta["cases"]
     tables = load_tables(lines)

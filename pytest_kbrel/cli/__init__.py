@@ -10,11 +10,22 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from pytest_kbrel import __version__, resources
-from pytest_kbrel.cli import build, cache, comment, compare, export, import_, judge, labels, merge, report
-from pytest_kbrel.cli.arguments import add_json_flag, is_json_only, print_document, print_result
+from pytest_kbrel.cli import (
+    build,
+    cache,
+    comment,
+    compare,
+    export,
+    import_,
+    init,
+    judge,
+    labels,
+    merge,
+    report,
+)
+from pytest_kbrel.cli.arguments import is_json_only, print_document
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
@@ -50,17 +61,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    init = commands.add_parser("init", help="copy the world suite and its baseline into a folder")
-    init.add_argument(
-        "directory",
-        metavar="DIR",
-        type=Path,
-        nargs="?",
-        default=Path(),
-        help="the folder (default: this one)",
-    )
-    add_json_flag(init)
-    init.set_defaults(run=_init)
+    init.register(commands)
     import_.register(commands)
     schema = commands.add_parser("schema", help="print a JSON Schema")
     schema.add_argument(
@@ -75,12 +76,6 @@ def command_parser() -> argparse.ArgumentParser:
     for command in (build, comment, compare, export, merge, report, judge, labels, cache):
         command.register(commands)
     return parser
-
-
-def _init(options: argparse.Namespace) -> int:
-    paths = list(resources.copy_to(options.directory))
-    print_result(options, {"files": paths}, paths)
-    return 0
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_kbrel.bounds import AGE, shown
 from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.words import DEFAULT_CACHE
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _AGE = re.compile(r"([0-9]+)([hdw])")
 _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
-_DEFAULT = ".kbrel-cache"
 
 
 def register(commands: Commands) -> None:
@@ -42,7 +42,7 @@ def register(commands: Commands) -> None:
             metavar="DIR",
             type=Path,
             nargs="?",
-            default=Path(os.environ.get("KB_USE_CACHE") or _DEFAULT),
+            default=Path(os.environ.get("KB_USE_CACHE") or DEFAULT_CACHE),
             help="the folder given to --kb-use-cache (default: $KB_USE_CACHE, else .kbrel-cache)",
         )
         add_json_flag(action)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.bounds import shown
-from pytest_kbrel.words import NO_BUDGET, SUITE_SUFFIX
+from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
 today_key = pytest.StashKey[datetime.date]()
 run_key = pytest.StashKey[str]()
@@ -183,10 +183,6 @@ def is_on(config: pytest.Config, name: str) -> bool:
     if text not in _TRUE + _FALSE:
         raise pytest.UsageError(f"{origin_of(config, name)}: found {text!r}; allowed: true or false")
     return text in _TRUE
-
-
-DEFAULT_OUTPUT = "kbrel-report"
-DEFAULT_CACHE = ".kbrel-cache"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

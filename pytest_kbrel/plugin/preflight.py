@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines import Baseline, baseline_directory, check_published, check_target, read_baseline
+from pytest_kbrel.baselines import (
+    Baseline,
+    baseline_directory,
+    check_published,
+    check_target,
+    is_there,
+    read_baseline,
+)
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
@@ -29,7 +36,7 @@ from pytest_kbrel.models.registry import (
     unused_args,
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
-from pytest_kbrel.records import Case, Suite
+from pytest_kbrel.records import Case, Suite, is_published
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
@@ -63,10 +70,23 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
                 "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
             )
         check_target(baseline_directory(settings.baseline_update, config.rootpath))
-    baseline = read_baseline(settings.baseline, config.rootpath) if settings.baseline else None
+    baseline = _read_baseline(config, settings) if settings.baseline else None
     if settings.until_decided:
         _check_until_decided(settings, baseline)
     return baseline
+
+
+def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
+    try:
+        return read_baseline(settings.baseline, config.rootpath)
+    except KbrelError as error:
+        name = settings.baseline
+        if is_explicit(config, "baseline") or is_published(name) or is_there(name, config.rootpath):
+            raise
+        raise KbrelError(
+            f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this "
+            "name, and --kb-baseline= compares with none"
+        ) from None
 
 
 def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
+from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import (
     BATCH,
     CANDIDATES,
@@ -100,7 +101,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         judge_args=text_of(config, "judge_args"),
         judge_labels=_path(config, "judge_labels"),
         attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
-        baseline=text_of(config, "baseline"),
+        baseline=_baseline(config),
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
         picked_of=_read(config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"),
@@ -117,7 +118,9 @@ def _read_settings(config: pytest.Config) -> Settings:
         prices=_prices(config),
         noise_floor=is_on(config, "noise_floor"),
         junit_properties=is_on(config, "junit_properties"),
-        baseline_model=text_of(config, "baseline_model"),
+        baseline_model=""
+        if is_explicit(config, "baseline") and not is_explicit(config, "baseline_model")
+        else text_of(config, "baseline_model"),
         baseline_reason=text_of(config, "baseline_reason"),
         today=today(config),
         run=run_id(config),
@@ -232,6 +235,20 @@ def _gpus_per_worker(config: pytest.Config) -> int | None:
 
 def _seed(config: pytest.Config) -> int | None:
     return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text_of(config, "seed") else None
+
+
+def _baseline(config: pytest.Config) -> str:
+    """Return the baseline. One that only ini file or environment name stands back where flags say otherwise.
+
+    These are a model to compare with, and the first blessing of that very name.
+    """
+    name = text_of(config, "baseline")
+    if is_explicit(config, "baseline") or not name:
+        return name
+    if is_explicit(config, "baseline_model"):
+        return ""
+    is_first = name == _update_name(config) and not is_there(name, config.rootpath)
+    return "" if is_first else name
 
 
 def _update_name(config: pytest.Config) -> str | None:

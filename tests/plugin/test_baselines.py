@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.plugin.conftest import GATE, INT4, MODEL, OVERCONFIDENT, RELATIVE
+from tests.plugin.conftest import GATE, GATED, INT4, KNOWS, MODEL, OVERCONFIDENT, RELATIVE, one_line
 
 
 @pytest.fixture
@@ -185,3 +185,21 @@ def test_flags_of_a_baseline_model_that_are_refused(pytester, mini_suite, flags,
     result = pytester.runpytest(*CANDIDATE, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
+
+
+def test_a_baseline_of_the_ini_file_stands_back_for_a_model_and_for_its_first_blessing(pytester, mini_suite):
+    mini_suite(GATED)
+    pytester.makeini("[pytest]\nkb_baseline = prod\n")
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    wanted = (
+        "kb_baseline: no baseline is called 'prod'*--kb-baseline-update=prod blesses*--kb-baseline= comp*"
+    )
+    result.stderr.fnmatch_lines([f"ERROR: {wanted}"])
+    assert pytester.runpytest(*GATE, f"--kb-baseline-model={KNOWS}").ret == 0
+    assert pytester.runpytest(*GATE, "--kb-baseline=").ret == 0
+    assert pytester.runpytest(*GATE, "--kb-baseline-update=nightly").ret == pytest.ExitCode.USAGE_ERROR
+    assert pytester.runpytest(*GATE, "--kb-baseline-update").ret == 0
+    result = pytester.runpytest(*GATE)
+    assert result.ret == 0
+    assert "against baseline prod: pass" in one_line(result)

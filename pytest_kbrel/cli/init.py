@@ -1,0 +1,150 @@
+"""``kbrel init``: a project with a suite, its baseline, settings of pytest and git, and a workflow of CI."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_kbrel import resources
+from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
+
+if TYPE_CHECKING:
+    from pytest_kbrel.cli.arguments import Commands
+
+BASELINE = "prod"
+# What is typed next, and why.
+NEXT = (
+    ("pytest suites --kb-model=reference --kb-baseline=reference", "try it with the model that comes along"),
+    (f"pytest suites --kb-model=./checkpoint --kb-baseline-update={BASELINE}", "bless what you ship today"),
+    (f"pytest suites --kb-model=./candidate --kb-baseline={BASELINE}", "gate what you want to ship tomorrow"),
+)
+_WORKFLOW = ".github/workflows/kbrel.yml"
+_SCHEMA = "suite.schema.json"
+# A line of .gitignore, and other lines that do as well.
+_IGNORED = {
+    f"{DEFAULT_OUTPUT}*/": {f"{DEFAULT_OUTPUT}*", DEFAULT_OUTPUT},
+    f"{DEFAULT_CACHE}/": {DEFAULT_CACHE},
+}
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "init", help="make a project: a suite, its baseline, settings and a workflow; nothing is overwritten"
+    )
+    parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", default=Path(), help="its folder")
+    add_json_flag(parser)
+    parser.set_defaults(run=_run)
+
+
+@dataclasses.dataclass
+class _Work:
+    """What was done in ``directory``: files that were written, lines that were added to others, and the rest.
+
+    ``present`` were there and were left as they were, each with the reason. ``to_add`` are lines that the
+    user must add by hand.
+    """
+
+    directory: Path
+    files: list[Path] = dataclasses.field(default_factory=list)
+    added: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
+    present: dict[Path, str] = dataclasses.field(default_factory=dict)
+    to_add: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
+
+    def copy(self, source: Path, name: str) -> None:
+        """Copy a folder."""
+        target = self.directory / name
+        if os.path.lexists(target):
+            self.present[target] = "exists already"
+            return
+        shutil.copytree(source, target)
+        self.files.append(target)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        target = self.directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with target.open("x", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        except FileExistsError:
+            self.present[target] = "exists already"
+        else:
+            self.files.append(target)
+
+    def ignore(self) -> None:
+        """Add what runs leave behind to .gitignore."""
+        target = self.directory / ".gitignore"
+        if not target.exists():
+            self.write(target.name, "".join(f"{line}\n" for line in _IGNORED))
+            return
+        data = target.read_bytes()
+        present = {line.strip().strip(b"/").decode("utf-8", "replace") for line in data.splitlines()}
+        lines = [line for line, others in _IGNORED.items() if not present & {line.strip("/"), *others}]
+        if not lines:
+            self.present[target] = "has the lines already"
+            return
+        end = b"\r\n" if b"\r\n" in data else b"\n"
+        gap = end if data and not data.endswith(b"\n") else b""
+        with target.open("ab") as stream:
+            stream.write(gap + b"".join(line.encode() + end for line in lines))
+        self.added[target] = lines
+
+    def set_ini_key(self) -> None:
+        """Name the baseline in the settings of pytest, so that no run forgets to compare."""
+        from pytest_kbrel.cli.ini_file import add_key
+
+        edit = add_key(self.directory, "kb_baseline", BASELINE)
+        if edit.outcome == "written":
+            self.files.append(edit.path)
+        elif edit.outcome == "stands":
+            self.present[edit.path] = "has the key kb_baseline already"
+        else:
+            lines = self.added if edit.outcome == "added" else self.to_add
+            lines[edit.path] = [f"[{edit.table}]", edit.line]
+
+
+def _run(options: argparse.Namespace) -> int:
+    directory: Path = options.directory
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(f"{directory}: is a file; allowed: a folder, or one to be made")
+    work = _Work(directory)
+    suite = (resources.suites() / "world.kb.yaml").read_text(encoding="utf-8")
+    work.write("suites/world.kb.yaml", suite.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1))
+    work.copy(resources.suites() / "world", "suites/world")
+    work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
+    work.copy(resources.baselines() / "reference", "baselines/reference")
+    work.set_ini_key()
+    work.ignore()
+    work.write(_WORKFLOW, resources.workflow())
+    document = {
+        "directory": directory,
+        "files": work.files,
+        "added": _by_text(work.added),
+        "left_alone": _by_text(work.present),
+        "to_add": _by_text(work.to_add),
+        "commands": [command for command, _ in NEXT],
+    }
+    print_result(options, document, _lines(work))
+    return 0
+
+
+def _by_text(paths: dict[Path, list[str]] | dict[Path, str]) -> dict[str, object]:
+    return {os.fspath(path): value for path, value in paths.items()}
+
+
+def _lines(work: _Work) -> list[str]:
+    lines = [f"written: {path}" for path in work.files]
+    lines += [f"added to {path}: {' '.join(added)}" for path, added in work.added.items()]
+    lines += [f"left alone: {path} {why}" for path, why in work.present.items()]
+    lines += [f"please add to {path}: {' '.join(added)}" for path, added in work.to_add.items()]
+    if (workflow := work.directory / _WORKFLOW) in work.files:
+        lines.append(f"please fill in OWNER and ./checkpoint: {workflow}")
+    width = max(len(command) for command, _ in NEXT)
+    there = "" if work.directory == Path() else f", in {work.directory}"
+    return [*lines, f"next{there}:", *(f"  {command:{width}}  # {why}" for command, why in NEXT)]

@@ -1,0 +1,186 @@
+"""``kbrel init``: what it writes, what it leaves alone, and that the project works."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pytest_kbrel import resources
+from pytest_kbrel.cli import main
+from pytest_kbrel.cli.init import NEXT
+
+ROOT = Path(__file__).parents[2]
+MADE = [
+    "suites/world.kb.yaml",
+    "suites/world",
+    "suites/suite.schema.json",
+    "baselines/reference",
+    "pytest.ini",
+    ".gitignore",
+    ".github/workflows/kbrel.yml",
+]
+
+
+@pytest.fixture
+def init(pytester, capsys):
+    """Make a project in the folder of the test; return the document."""
+
+    def run(*arguments: str) -> dict:
+        assert main(["init", *arguments, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_an_empty_folder_becomes_a_project(pytester, init):
+    document = init()
+    assert document == {
+        "directory": ".",
+        "files": MADE,
+        "added": {},
+        "left_alone": {},
+        "to_add": {},
+        "commands": [command for command, _ in NEXT],
+    }
+    assert (pytester.path / "pytest.ini").read_text("utf-8") == "[pytest]\nkb_baseline = prod\n"
+    assert (pytester.path / ".gitignore").read_text("utf-8") == "kbrel-report*/\n.kbrel-cache/\n"
+    assert not (pytester.path / "baselines/published").exists()
+    assert json.loads((pytester.path / "suites/suite.schema.json").read_text("utf-8"))["$schema"]
+
+
+def test_a_second_time_nothing_is_written(pytester, init):
+    init("project")
+    before = {path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()}
+    document = init("project")
+    assert (document["files"], document["added"], document["to_add"]) == ([], {}, {})
+    assert [*document["left_alone"]] == [f"project/{name}" for name in MADE]
+    assert {path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()} == before
+
+
+def test_what_is_there_is_left_as_it_is(pytester, init):
+    (pytester.path / "suites").mkdir()
+    (pytester.path / "suites/world.kb.yaml").write_text("mine", "utf-8")
+    (pytester.path / "baselines").mkdir()
+    (pytester.path / "baselines/reference").symlink_to("nowhere")
+    (pytester.path / ".gitignore").write_bytes(b"*.pyc\r\n/.kbrel-cache")
+    document = init()
+    assert document["left_alone"] == {
+        "suites/world.kb.yaml": "exists already",
+        "baselines/reference": "exists already",
+    }
+    assert document["added"] == {".gitignore": ["kbrel-report*/"]}
+    assert (pytester.path / "suites/world.kb.yaml").read_text("utf-8") == "mine"
+    assert (pytester.path / ".gitignore").read_bytes() == b"*.pyc\r\n/.kbrel-cache\r\nkbrel-report*/\r\n"
+
+
+def test_people_read_what_to_do_next(pytester, capsys):
+    (pytester.path / "setup.cfg").write_text("[tool:pytest]\nkb_seed: 1\nkb_seed: 2\n", "utf-8")
+    assert main(["init", "."]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "written: suites/world.kb.yaml" in lines
+    assert "please fill in OWNER and ./checkpoint: .github/workflows/kbrel.yml" in lines
+    assert [line.split("  #")[0].strip() for line in lines[-3:]] == [command for command, _ in NEXT]
+    assert main(["init", "."]) == 0
+    assert "left alone: .gitignore has the lines already" in capsys.readouterr().out
+
+
+def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
+    (pytester.path / "file").write_text("", "utf-8")
+    assert main(["init", "file"]) == 2
+    assert "file: is a file; allowed: a folder, or one to be made" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("pytest.ini", "", "[pytest]\nkb_baseline = prod\n"),
+        (
+            "pytest.ini",
+            "[pytest]  ; ours\nkb_seed = 1\n",
+            "[pytest]  ; ours\nkb_baseline = prod\nkb_seed = 1\n",
+        ),
+        ("tox.ini", "[tox]\na=1\n[pytest]\n# b\n", "[tox]\na=1\n[pytest]\nkb_baseline = prod\n# b\n"),
+        ("setup.cfg", "[tool:pytest]\r\n", "[tool:pytest]\r\nkb_baseline = prod\r\n"),
+        (
+            "pyproject.toml",
+            '[project]\nname = "x" # it',
+            '[project]\nname = "x" # it\n\n[tool.pytest.ini_options]\nkb_baseline = "prod"\n',
+        ),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options] # ours\nminversion = '8'\n[tool.other]\n",
+            "[tool.pytest.ini_options] # ours\nkb_baseline = \"prod\"\nminversion = '8'\n[tool.other]\n",
+        ),
+    ],
+)
+def test_the_key_is_added_where_pytest_reads_it(pytester, init, name, before, after):
+    path = pytester.path / name
+    path.write_bytes(before.encode())
+    document = init()
+    table = re.search(r"\[(.*pytest.*)\]", after)[1]
+    line = next(line for line in after.splitlines() if "kb_baseline" in line)
+    assert document["added"] == {name: [f"[{table}]", line]}
+    assert path.read_bytes() == after.encode()
+    assert pytester.parseconfig().getini("kb_baseline") == "prod"
+    assert [*init()["left_alone"]][-3] == name
+
+
+def test_of_several_files_it_is_the_one_that_pytest_reads(pytester, init):
+    (pytester.path / "pyproject.toml").write_text("[project]\nname = 'x'\n", "utf-8")
+    (pytester.path / "tox.ini").write_text("[pytest]\n", "utf-8")
+    (pytester.path / "setup.cfg").write_text("[tool:pytest]\n", "utf-8")
+    assert [*init()["added"]] == ["tox.ini"]
+    assert pytester.parseconfig().getini("kb_baseline") == "prod"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool]\npytest.ini_options.minversion = '8'\n",
+        "[tool]\npytest = {ini_options = {minversion = '8'}}\n",
+        'a = """\n[tool.pytest.ini_options]\n"""\n[ tool.pytest.ini_options ]\nminversion = "8"\n',
+        "[project\n",
+    ],
+    ids=["dotted", "inline", "in a text", "broken"],
+)
+def test_a_file_that_cannot_be_changed_safely_is_left_and_the_lines_are_named(pytester, init, text):
+    path = pytester.path / "pyproject.toml"
+    path.write_text(text, "utf-8")
+    document = init()
+    assert document["to_add"] == {"pyproject.toml": ["[tool.pytest.ini_options]", 'kb_baseline = "prod"']}
+    assert path.read_text("utf-8") == text
+
+
+def test_the_suites_name_a_schema_that_is_there(pytester, init):
+    init()
+    for suite in (pytester.path / "suites/world.kb.yaml", ROOT / "suites/world.kb.yaml"):
+        first = suite.read_text("utf-8").splitlines()[0]
+        schema = suite.parent / first.removeprefix("# yaml-language-server: $schema=")
+        assert schema.read_text("utf-8") == resources.schema("suite")
+
+
+def test_the_workflow_is_that_of_the_docs():
+    page = (ROOT / "docs/ci.md").read_text("utf-8")
+    example = re.search(r"```yaml\n(.*?)```", page, flags=re.DOTALL)[1]
+    assert yaml.safe_load(resources.workflow()) == yaml.safe_load(example)
+
+
+@pytest.mark.slow
+def test_the_three_commands_of_a_made_project_pass(pytester, init):
+    commands = init()["commands"]
+    suite = pytester.path / "suites/world.kb.yaml"
+    # Fewer facts of each slice, which are among those of the baseline.
+    text = re.sub(r"limit: (\d\d+|1\.0)", "limit: 12", suite.read_text("utf-8"))
+    suite.write_text(text.replace("count: 200", "count: 12"), "utf-8")
+    for command in commands:
+        program, *arguments = shlex.split(re.sub(r"--kb-model=\./\w+", "--kb-model=reference", command))
+        assert program == "pytest"
+        result = pytester.runpytest(*arguments)
+        assert result.ret == 0, command
+    assert (pytester.path / "baselines/prod/baseline.json").is_file()
+    result.stdout.fnmatch_lines(["*against baseline prod: pass*"])
