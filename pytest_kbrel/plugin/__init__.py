@@ -101,6 +101,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     return suite
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Say which cases there are where an argument names one that its suite does not have."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        if not any(map(in_suite, session.config.args)):
+            raise
+        from pytest_kbrel.plugin.suite_names import unknown_cases
+
+        wrong = unknown_cases(session.config)
+        raise pytest.UsageError(*(wrong or error.args)) from None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Register the run in the cache if it uses models, before the controller takes the lock."""

@@ -32,6 +32,22 @@ def test_a_suite_that_is_not_there_is_named_with_the_nearest(pytester, mini_suit
     result.stderr.fnmatch_lines([f"ERROR: {wanted}"])
 
 
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("monitor[P63]", "no case 'monitor[[]P63]'; did you mean 'monitor[[]P36]'?"),
+        ("head_to_tail[places-haed]", "no case *; did you mean 'head_to_tail[[]places-head]'?"),
+        ("x", "no case 'x'; allowed: monitor[[]P36], head_to_tail[[]places-head], *"),
+        ("reliability[overall]", "* is decided when all its slices have run, and cannot be selected"),
+    ],
+)
+def test_a_case_that_a_suite_does_not_have_is_named_with_the_nearest(pytester, mini_suite, case, words):
+    mini_suite()
+    result = pytester.runpytest(f"suites/mini.kb.yaml::{case}", MODEL)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: {words}"])
+
+
 def test_yaml_files_of_other_plugins_are_left_to_them(pytester, mini_suite):
     mini_suite()
     pytester.makeconftest(
