@@ -13,10 +13,12 @@ class VerdictKind:
     """A verdict: when it makes the run fail (exit code 1), and its markup in pytest's terminal.
 
     It fails always, ``compared``: only where a blessed run or a model was given to compare with, or
-    ``strict``: only where the user wants it (``--kb-inconclusive=fail``).
+    ``strict``: only where the user wants it (``--kb-inconclusive=fail``). ``shown`` is what the
+    terminal calls it: the words that pytest has for its own outcomes.
     """
 
     name: Judgement
+    shown: str
     fails: Literal["always", "compared", "strict", "never"]
     markup: dict[str, bool]
 
@@ -25,14 +27,19 @@ VERDICTS: Mapping[Judgement, VerdictKind] = {
     verdict.name: verdict
     for verdict in (
         # Worst first.
-        VerdictKind(name="fail", fails="always", markup={"red": True, "bold": True}),
-        VerdictKind(name="invalid", fails="always", markup={"red": True, "bold": True}),
-        VerdictKind(name="not run", fails="always", markup={"yellow": True, "bold": True}),
-        VerdictKind(name="not comparable", fails="always", markup={"yellow": True, "bold": True}),
-        VerdictKind(name="no baseline", fails="compared", markup={"yellow": True}),
-        VerdictKind(name="inconclusive", fails="strict", markup={"yellow": True}),
-        VerdictKind(name="part", fails="never", markup={"yellow": True}),
-        VerdictKind(name="pass", fails="never", markup={"green": True}),
+        VerdictKind(name="fail", shown="failed", fails="always", markup={"red": True, "bold": True}),
+        VerdictKind(name="invalid", shown="invalid", fails="always", markup={"red": True, "bold": True}),
+        VerdictKind(name="not run", shown="not run", fails="always", markup={"yellow": True, "bold": True}),
+        VerdictKind(
+            name="not comparable",
+            shown="not comparable",
+            fails="always",
+            markup={"yellow": True, "bold": True},
+        ),
+        VerdictKind(name="no baseline", shown="no baseline", fails="compared", markup={"yellow": True}),
+        VerdictKind(name="inconclusive", shown="inconclusive", fails="strict", markup={"yellow": True}),
+        VerdictKind(name="part", shown="part", fails="never", markup={"yellow": True}),
+        VerdictKind(name="pass", shown="passed", fails="never", markup={"green": True}),
     )
 }
 SEVERITY: tuple[Judgement, ...] = tuple(VERDICTS)

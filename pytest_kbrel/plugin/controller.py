@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +18,6 @@ import pytest
 from pytest_kbrel.baselines import (
     Baseline,
     baseline_directory,
-    changed_labels,
     commit_of,
     measured_floor,
     write_baseline,
@@ -40,6 +38,7 @@ from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_b
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.preflight import check_suites, unused_flags
 from pytest_kbrel.plugin.settings import invocation_of
+from pytest_kbrel.plugin.summary import blessed_lines, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
@@ -48,7 +47,6 @@ from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import STOPPED
-from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,
@@ -349,18 +347,12 @@ class Recorder:
         return ended
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the table of cases."""
+        """Print the first screen of the run, and what became of its answers and its baseline."""
         if self._run is None:
             return
-        terminalreporter.write_sep("=", "knowledge reliability")
         where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
-        lines = terminal_lines(
-            self._run,
-            width=shutil.get_terminal_size().columns,
-            written_to=where if self._written else "",
-        )
-        for text, markup in lines:
-            terminalreporter.write_line(text, **markup)
+        output = where if self._written else ""
+        write_run(terminalreporter, self._config, self._settings, self._run, output)
         if self._kept:
             terminalreporter.write_line(f"kbrel: {self._kept}")
         if self._page_problem:
@@ -479,20 +471,3 @@ class Recorder:
         run = build_run(self._invocation, self._settings, self._suites, self._results, model)
         run = replace(run, shard=self._shard)
         return finished(run, self._compared_with(), self._problems, exit_status=int(session.exitstatus))
-
-
-def blessed_lines(
-    folder: Path, dropped: tuple[int, int] | None, run: Run, settings: Settings, invocation_dir: Path
-) -> Iterator[str]:
-    """Yield what the terminal prints about a new baseline in ``folder``.
-
-    ``dropped`` is the noise floor of the baseline that it replaces: (changed answers, all answers).
-    """
-    yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"
-    if dropped is not None and not settings.noise_floor:
-        changed, of = dropped
-        floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
-        yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
-    if settings.noise_floor:
-        changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
-        yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.records import CaseResult, Change, Judgement, Run
 from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.changes import changed_facts, changes_headline
 from pytest_kbrel.reports.formatting import answer_text, count, expected_text
 from pytest_kbrel.reports.markdown import markdown_text
 
@@ -113,7 +114,7 @@ def _head(run: Run, name: str, commit: str) -> Iterator[str]:
     model = comment_text(run.model.spec) if run.model else "no model"
     against = f" against **{comment_text(run.baseline)}**" if run.baseline else " without a baseline"
     yield from (f"**{model}**{against}{_age(run)}: {view.headline(run)}.", "")
-    if sentence := view.changes_headline(run):
+    if sentence := changes_headline(run):
         yield from (f"**{comment_text(sentence, _REASON)}.**", "")
     if sentence := view.not_excluded(run):
         yield from (f"{comment_text(sentence, 2 * _REASON)}.", "")
@@ -164,7 +165,7 @@ def _sections(run: Run) -> Iterator[_Section]:
     ]
     yield ("| verdict | case | reason |", "|---|---|---|"), rows, _CASES, ()
     yield _folded("Not ruled out", _open(run), _CASES)
-    moved = view.changed_facts(run)
+    moved = changed_facts(run)
     for changes, word in ((moved.lost, "lost"), (moved.gained, "gained")):
         yield _folded(
             f"{count(len(changes), 'fact')} {word}",

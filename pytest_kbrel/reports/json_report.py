@@ -14,6 +14,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import CaseKind, CaseResult, JudgeError, Run
 from pytest_kbrel.reports import REPORT, earlier_note, phrases, sha256_of, view, write_text
+from pytest_kbrel.reports.changes import ChangedFacts, Part, changed_facts, changes_headline
 from pytest_kbrel.serialization import from_wire, to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -57,8 +58,8 @@ def report_dict(run: Run) -> dict[str, Any]:
             "verdict": view.verdict(run),
             **view.verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
-            **_changed(view.changed_facts(run)),
-            "headline": view.changes_headline(run),
+            **_changed(changed_facts(run)),
+            "headline": changes_headline(run),
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -88,8 +89,8 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: view.ChangedFacts) -> dict[str, Any]:
-    def counts(parts: Iterable[view.Part]) -> dict[str, Any]:
+def _changed(moved: ChangedFacts) -> dict[str, Any]:
+    def counts(parts: Iterable[Part]) -> dict[str, Any]:
         return {
             part.name: {
                 "lost": part.lost,

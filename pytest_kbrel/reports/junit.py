@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Judgement, Run
 from pytest_kbrel.reports import phrases, replacing, view
+from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.formatting import number, one_line
 from pytest_kbrel.reports.terminal import failure_text
 
@@ -80,7 +81,7 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         ]
     if run.baseline:
         properties.append(("kb_baseline", xml_text(run.baseline)))
-    if sentence := view.changes_headline(run):
+    if sentence := changes_headline(run):
         properties.append(("kb_facts", xml_text(sentence)))
     if run.differences:
         properties.append(("kb_differences", xml_text("; ".join(run.differences))))

@@ -11,6 +11,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
+from pytest_kbrel.reports.changes import changes_headline, examples, origin, probability
 from pytest_kbrel.reports.formatting import (
     answer_text,
     bound,
@@ -81,7 +82,7 @@ def _headline(run: Run) -> Iterator[str]:
     against = named if run.baseline else ""
     against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helper_models(run))
     yield from (f"**{model}**{against}: {view.headline(run)}.", "")
-    if sentence := view.changes_headline(run):
+    if sentence := changes_headline(run):
         yield from (f"**{markdown_text(sentence)}.**", "")
     if sentence := view.not_excluded(run):
         yield from (f"{markdown_text(sentence)}.", "")
@@ -159,7 +160,7 @@ def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str
     """Yield a table of the first changed facts, folded; with no ``facts`` only how many there are."""
     if not changes:
         return
-    shown = view.examples(changes, facts)
+    shown = examples(changes, facts)
     if not shown:
         yield from (f"{count(len(changes), 'fact')} {what}.", "")
         return
@@ -170,8 +171,8 @@ def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str
         "expected": [expected_text(change.expected, _LONGEST) for change in shown],
         "old answer": [answer_text(change.old_answer, _LONGEST) for change in shown],
         "new answer": [answer_text(change.new_answer, _LONGEST) for change in shown],
-        "anchor": [view.probability(change) for change in shown],
-        "from": [view.origin(change) for change in shown],
+        "anchor": [probability(change) for change in shown],
+        "from": [origin(change) for change in shown],
     }
     # What no fact of the table has needs no column.
     columns = {name: texts for name, texts in columns.items() if name == "question" or any(texts)}

@@ -292,21 +292,27 @@ def prompt_form(model: Fingerprint) -> str:
     return "chat template" if model.chat_template else "raw prompts"
 
 
-def run_notes(run: Run) -> Iterator[str]:
-    """Yield the notes on a run and its comparison as a whole, a sentence each."""
+def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
+    """Yield the notes on a run and its comparison as a whole, a sentence each.
+
+    ``brief`` leaves out what needs no attention: how the model was loaded, that its weights are others than
+    the baseline's, and the positive controls.
+    """
     if run.shard is not None:
         of = run.shard.shard
         yield (
             f"part {of.index} of {of.count}, dealt out by {of.by}: no gate is decided before kbrel merge or "
             "--kb-from-run joins all parts"
         )
-    yield from _environment_notes(dict(run.environment))
+    yield from _environment_notes(dict(run.environment), brief=brief)
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
     if run.base is not None and run.base.spec and run.base.spec != run.baseline:
         yield f"the baseline's model is {one_line(run.base.spec)}"
-    if run.differences:
-        yield f"differs from the baseline in: {'; '.join(map(one_line, run.differences))}"
+    # A candidate has other weights.
+    expected = ("weights_digest ",) if brief else ()
+    if differences := [text for text in run.differences if not text.startswith(expected)]:
+        yield f"differs from the baseline in: {'; '.join(map(one_line, differences))}"
     if facts := unmatched(all_unmatched(run)):
         yield f"compared without {facts}"
     looks = [case.looks for case in run.cases if case.looks is not None]
@@ -317,7 +323,7 @@ def run_notes(run: Run) -> Iterator[str]:
         yield judge
     if picked := picked_note(run):
         yield picked
-    if controls := positive_controls(run):
+    if not brief and (controls := positive_controls(run)):
         yield controls
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
@@ -397,9 +403,9 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
         yield f"{len(notes) - _MOST_NOTES} more notes on how facts are asked, in report.json"
 
 
-def _environment_notes(facts: dict[str, str]) -> Iterator[str]:
+def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
     yield from (one_line(text, 500) for text in facts.get("model_notes", "").splitlines())
-    if "model_load_seconds" in facts:
+    if "model_load_seconds" in facts and not brief:
         each = " by the slowest worker" if facts.get("workers", "0") not in ("0", "1") else ""
         engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"

@@ -57,6 +57,14 @@ def case_reason(case: CaseResult) -> str:
     return gate_reason(case, gates[0]) + more
 
 
+def needed(case: CaseResult) -> str:
+    """Return how many facts would decide the gate that :func:`case_reason` tells; empty if unknown."""
+    gates = [gate for gate in case.gates if gate.verdict == case.verdict]
+    parts = max(gates, key=_excess).reason.split("; ") if gates else []
+    wanted = [part.partition(",")[0] for part in parts if part.startswith(("about ", "no number of"))]
+    return "; ".join(one_line(part, _LONGEST) for part in wanted)
+
+
 def deciding(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, in the order in which a reader should look at them.
 

@@ -15,9 +15,9 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.cases import Retrieval, baseline_of
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
-from pytest_kbrel.plugin.controller import blessed_lines
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
 from pytest_kbrel.plugin.preflight import check_suites
+from pytest_kbrel.plugin.summary import blessed_lines
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import (
     CaseResult,

@@ -12,7 +12,7 @@ import pytest
 from pytest_kbrel.gates.changes import churn_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.records import Table, TopTokens
-from pytest_kbrel.reports import view
+from pytest_kbrel.reports.changes import churn_text
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.serialization import dumps_compact, from_wire, to_wire
 from tests.gates.tables import answers, case, decided, gate
@@ -135,8 +135,8 @@ def test_files_have_it_only_where_it_was_measured() -> None:
     report = report_dict(run)
     jsonschema.validate(report, schema())
     assert report["cases"][0]["churn"]["divergence"]["positions"] == 39
-    assert view.churn_text(run) == "KL 0.005 nats, top-1 agreement 0.974"
-    assert view.churn_text(dataclasses.replace(run, cases=(without,))) == ""
+    assert churn_text(run) == "KL 0.005 nats, top-1 agreement 0.974"
+    assert churn_text(dataclasses.replace(run, cases=(without,))) == ""
 
 
 def test_a_fact_without_tokens_counts_in_no_divergence() -> None:

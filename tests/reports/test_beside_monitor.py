@@ -52,7 +52,7 @@ def run(small_run: Run, make_case: Make) -> Run:
 
 @pytest.mark.parametrize("width", range(20, 101))
 def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -> None:
-    lines = [text for text, _ in terminal_lines(run, width=width)]
+    lines = [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
     (head,) = (line.split() for line in lines if line.split()[:1] == ["slice"])
     names = [name.rstrip("↑↓…") for name in head]
     shown = set(names) & {"monitor", "pfd", "ird", "monitor_ablated"}
@@ -64,7 +64,9 @@ def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -
 def test_a_narrow_table_keeps_the_three_longest(run: Run) -> None:
     heads = []
     for width in range(100, 19, -1):
-        (line,) = (text for text, _ in terminal_lines(run, width=width) if text.split()[:1] == ["slice"])
+        (line,) = (
+            text for text, _ in terminal_lines(run, width=width, verbosity=1) if text.split()[:1] == ["slice"]
+        )
         heads.append([name for name in re.findall(r"[a-z_]+", line) if name in MORE])
     assert [list(names) for names in dict.fromkeys(map(tuple, heads))] == [
         [*FIGURES, "monitor_ablated"],
@@ -78,7 +80,7 @@ def test_a_narrow_table_keeps_the_three_longest(run: Run) -> None:
 
 
 def test_figures_over_all_relations_name_them(run: Run) -> None:
-    lines = [text.split() for text, _ in terminal_lines(run, width=80)]
+    lines = [text.split() for text, _ in terminal_lines(run, width=80, verbosity=1)]
     start = next(at for at, words in enumerate(lines) if words[:1] == ["monitor[overall]"])
     assert [words[:2] for words in lines[start + 1 : start + 6]] == [
         [name, f"{value:.3f}"] for name, value in FIGURES.items()

@@ -18,7 +18,7 @@ from tests.reports.test_html import Page
 
 
 def terminal(run: Run, width: int = 100) -> str:
-    return "\n".join(text for text, _ in terminal_lines(run, width=width))
+    return "\n".join(text for text, _ in terminal_lines(run, width=width, verbosity=1))
 
 
 def page(run: Run) -> str:
@@ -146,8 +146,8 @@ def test_junit_has_what_decides_and_what_is_waived(rich_run: Run) -> None:
 def test_a_waived_failure_is_a_word_of_its_own_in_eighty_columns(rich_run: Run) -> None:
     (line,) = [line for line in terminal(rich_run, 80).split("\n") if line.startswith("  P30 ")]
     assert line.endswith("  waived")
-    assert "1 fail (1 waived), 1 inconclusive, 5 pass" in terminal(rich_run)
-    marks = dict(terminal_lines(rich_run, width=80))
+    assert "1 failed (1 waived), 1 inconclusive, 5 passed" in terminal(rich_run)
+    marks = dict(terminal_lines(rich_run, width=80, verbosity=1))
     assert marks[line] == {"yellow": True}
 
 

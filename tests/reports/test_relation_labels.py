@@ -11,13 +11,14 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Relation, Run
+from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.page import anchors, report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
-from pytest_kbrel.reports.view import case_title, changes_headline
+from pytest_kbrel.reports.view import case_title
 
 
 def relation(name: str, label: str) -> Relation:

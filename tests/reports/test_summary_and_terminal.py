@@ -37,7 +37,7 @@ def gate(**more: Any) -> GateResult:
 
 
 def texts(run: Run, width: int = 100) -> list[str]:
-    return [text for text, _ in terminal_lines(run, width=width)]
+    return [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
 
 
 # Each by itself: whoever leaves one out of the list leaves markup in the summary.
@@ -273,19 +273,19 @@ def test_each_verdict_has_its_colour(
 ) -> None:
     case = make_case("monitor", "P1", verdict, (value(),))
     run = replace(small_run, cases=(case,))
-    lines = terminal_lines(run, width=100)
+    lines = terminal_lines(run, width=100, verbosity=1)
     (row,) = (marks for text, marks in lines if text.startswith("  P1 "))
     assert row == markup
-    last = {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
-    assert lines[-1] == (f"{verdict}: 1 {verdict}", last)
-    head = {"green": True} if verdict == "pass" else markup
-    assert lines[0] == (
-        f"reference:overconfident (float32, cpu, raw prompts) against baseline reference: {verdict}",
-        head,
-    )
+    head = {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
+    shown = {"pass": "passed", "fail": "failed"}.get(verdict, verdict)
+    assert (f"{shown.upper()}: 1 {shown}", head) in lines
+    if verdict not in ("pass", "not run"):
+        assert (f"{shown.upper()}  monitor[P1]", markup) in lines
     given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
     waived = replace(run, cases=(replace(case, waiver=given),))
-    (row,) = (marks for text, marks in terminal_lines(waived, width=100) if text.startswith("  P1 "))
+    (row,) = (
+        marks for text, marks in terminal_lines(waived, width=100, verbosity=1) if text.startswith("  P1 ")
+    )
     excused = verdict not in ("pass", "invalid", "not run")
     assert row == ({"yellow": True} if excused else markup)
 
@@ -295,11 +295,8 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
     case = make_case("monitor", "P1", "pass", (value(),), lost=(change(1),))
     model = replace(small_run.model, dtype="", device="c\nu")
     run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"), recorded="runs/x")
-    lines = terminal_lines(run, width=100, written_to="x" * 120)
+    lines = terminal_lines(run, width=100, verbosity=1, written_to="x" * 120)
     assert [text for text, _ in lines] == [
-        r"reference:overconfident (c\nu, raw prompts): invalid",
-        "decided again over runs/x, the model was not asked",
-        "",
         "MONITOR",
         "  slice    n  accuracy↑  verdict",
         "  P1     120      0.500  pass",
@@ -308,15 +305,17 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
         "  lost    On which continent is country 1? Asia; said Asia → Africa; anchor 0.950 → 0.850 (-0.100);",
         "    P30, head",
         "",
+        "INVALID: 1 passed",
+        r"model    reference:overconfident (c\nu, raw prompts)",
+        "changes  1 fact lost, 0 gained; it is head; worst P30",
+        "decided again over runs/x, the model was not asked",
         "problem: a",
         "problem: b",
-        "1 fact lost, 0 gained; it is head; worst P30",
-        "invalid: 1 pass",
         f"reports written to {'x' * 120}",
     ]
     marks = dict(lines)
     assert marks["problem: a"] == {"red": True, "bold": True}
-    assert marks["1 fact lost, 0 gained; it is head; worst P30"] == {"bold": True}
+    assert marks["changes  1 fact lost, 0 gained; it is head; worst P30"] == {"bold": True}
     assert (marks["MONITOR"], marks["  P1     120      0.500  pass"]) == ({"bold": True}, {})
 
 
@@ -369,17 +368,17 @@ def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make)
         ),
     )  # fmt: skip
     run = replace(small_run, cases=(case,), complete=False)
-    assert texts(run)[2:] == [
+    assert texts(run) == [
         "MONITOR",
         "  slice  n  accuracy↑  verdict",
         "  P1     9      0.500  waived",
         "  responses of P1: 3 of 9 empty (at most 50 %); 9 of 9 cut short (at most 50 %)",
         "",
-        "Waivers",
-        "  monitor[P1]: fail, waived until 2026-12-31 by Ann: known",
-        "",
+        "PASSED: 1 failed (1 waived)",
+        "model    reference:overconfident (float32, cpu, raw prompts) against baseline reference",
         "partial run: not every case of its suites was selected and soundly decided",
-        "pass: 1 fail (1 waived)",
+        "",
+        "WAIVER  monitor[P1]: fail, waived until 2026-12-31 by Ann: known",
     ]
 
 

@@ -14,12 +14,10 @@ from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 
 
 def texts(run: Run, width: int) -> list[str]:
-    return [text for text, _ in terminal_lines(run, width=width)]
+    return [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
 
 
 GOLDEN = """\
-reference:overconfident (float32, cpu, raw prompts) against baseline reference: fail
-
 MONITOR
   slice    n      monitor↓     pfd↓          ird↓  anchor_prob↑     accuracy↑  verdict
   P17    120  0.390      =  0.280 =  0.200      =  0.750 +0.004  0.610      =  pass
@@ -47,21 +45,28 @@ Inconclusive
 Lost and gained facts
   lost    On which continent is country 4? Asia; said Asia → Africa; anchor 0.950 → 0.700 (-0.250);
     P30, head
+  lost    On which continent is country 6? Asia; said Asia → Africa; anchor 0.950 → 0.600 (-0.350);
+    P30, tail
   lost    On which continent is country 3? Asia; said Asia → Africa; anchor 0.950 → 0.750 (-0.200);
-    P30, head
-  lost    On which continent is country 2? Asia; said Asia → Africa; anchor 0.950 → 0.800 (-0.150);
     P30, head
   lost    4 more in report.html and report.json
   gained  On which continent is country 99? Asia; said Asia → Africa; anchor 0.950 → 0.450 (-0.500);
     P30, tail
 
-7 facts lost, 1 gained against baseline reference; 5 of the 7 are head; worst P30
-fail: 1 fail, 1 inconclusive, 4 pass
+FAILED: 1 failed, 1 inconclusive, 4 passed
+model    reference:overconfident (float32, cpu, raw prompts) against baseline reference
+changes  7 facts lost, 1 gained; 5 of the 7 are head; worst P30
+
+FAILED        monitor[P30]
+    accuracy: significantly worse than reference and by more than the tolerance
+    7 facts lost, 1 gained, such as: On which continent is country 4? Asia → Africa
+INCONCLUSIVE  head_to_tail[open-tail]
+    accuracy: the drop may be 0.06; 400 facts would decide
 reports written to kbrel-report"""
 
 
 def test_the_terminal_shows_tables_and_why_cases_are_inconclusive(small_run: Run) -> None:
-    lines = terminal_lines(small_run, width=120, written_to="kbrel-report")
+    lines = terminal_lines(small_run, width=120, verbosity=1, written_to="kbrel-report")
     assert "\n".join(text for text, _ in lines) == GOLDEN
 
 
@@ -73,14 +78,16 @@ def test_the_terminal_names_the_judge_and_a_served_model(small_run: Run) -> None
         settings=(("judge", "openai/judge"),),
         environment=(("helpers_asked", "30"), ("helpers_reused", "12")),
     )
-    assert texts(run, 120)[:2] == [
-        "openai/x (http://localhost:1/v1, raw prompts) against baseline reference: fail",
+    lines = texts(run, 120)
+    at = lines.index("FAILED: 1 failed, 1 inconclusive, 4 passed")
+    assert [lines[at + 1], lines[at + 3]] == [
+        "model    openai/x (http://localhost:1/v1, raw prompts) against baseline reference",
         "judged by openai/judge (12 of 30 replies reused from earlier runs)",
     ]
 
 
 def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
-    assert texts(small_run, 80)[2:6] == [
+    assert texts(small_run, 80)[:4] == [
         "MONITOR",
         "  slice    n     monitor     pfd         ird  anchor_prob    accuracy  verdict",
         "  P17    120  .390     =  .280 =  .200     =   .750 +.004  .610     =  pass",
@@ -105,18 +112,20 @@ def test_no_line_is_too_wide_or_has_a_control_character(
 
 
 def test_what_did_not_pass_is_coloured_and_the_rest_is_not(small_run: Run) -> None:
-    markup = {text.split()[0]: marks for text, marks in terminal_lines(small_run, width=100) if text}
+    markup = {
+        text.split()[0]: marks for text, marks in terminal_lines(small_run, width=100, verbosity=1) if text
+    }
     assert markup["P17"] == {}
     assert markup["P30"] == {"red": True, "bold": True}
     assert markup["open-tail"] == {"yellow": True}
 
 
 def test_without_colour_nothing_is_marked(small_run: Run) -> None:
-    assert all(not marks for _, marks in terminal_lines(small_run, width=100, color=False))
+    assert all(not marks for _, marks in terminal_lines(small_run, width=100, verbosity=1, color=False))
 
 
 def test_an_empty_run_says_that_nothing_was_decided(empty_run: Run) -> None:
-    assert texts(empty_run, 80) == ["invalid: no case was decided"]
+    assert texts(empty_run, 80) == ["INVALID: no case was decided"]
 
 
 def test_problems_and_incompleteness_are_named(small_run: Run) -> None:
@@ -169,7 +178,7 @@ def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None
 def test_a_figure_without_a_gate_is_measured_and_counts_as_before(small_run: Run) -> None:
     aggregate = next(case for case in small_run.cases if case.aggregate)
     assert "  monitor[overall]  measured" in texts(small_run, 100)
-    assert "fail: 1 fail, 1 inconclusive, 4 pass" in texts(small_run, 100)
+    assert "FAILED: 1 failed, 1 inconclusive, 4 passed" in texts(small_run, 100)
     gated = replace(aggregate, gates=(small_run.cases[0].gates[0],))
     cases = tuple(gated if case.aggregate else case for case in small_run.cases)
     assert "  monitor[overall]  pass" in texts(replace(small_run, cases=cases), 100)
@@ -299,7 +308,7 @@ def with_controls(run: Run) -> Run:
 
 
 def test_the_terminal_has_them_below_the_table(small_run: Run) -> None:
-    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=100)]
+    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=100, verbosity=1)]
     at = next(number for number, line in enumerate(lines) if line.startswith("  controls of"))
     assert (
         lines[at] == "  controls of seen-zero-shot: cr 0.083 majority; c_correct 0.200 random, 0.146 shuffled"
@@ -309,7 +318,7 @@ def test_the_terminal_has_them_below_the_table(small_run: Run) -> None:
 
 
 def test_a_narrow_terminal_wraps_them(small_run: Run) -> None:
-    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=40)]
+    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=40, verbosity=1)]
     assert all(len(line) <= 40 for line in lines)
     assert "0.146" in " ".join(lines)
 

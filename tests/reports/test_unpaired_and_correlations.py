@@ -87,7 +87,7 @@ def test_an_unpaired_difference_says_so_everywhere(unpaired: Run) -> None:
     jsonschema.validate(report, schema())
     metrics = {name: of for case in report["cases"] for name, of in case["metrics"].items()}
     assert metrics["accuracy"]["unpaired"] is True
-    terminal = "\n".join(text for text, _ in terminal_lines(unpaired, width=100))
+    terminal = "\n".join(text for text, _ in terminal_lines(unpaired, width=100, verbosity=1))
     assert "the baseline is what a paper prints: differences from it are unpaired" in terminal
     assert "nothing published to compare with: 1 gate not judged" in terminal
     for text in (report_html(unpaired), summary_markdown(unpaired)):

@@ -14,6 +14,7 @@ from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
 from pytest_kbrel.records import CaseResult, Change, Correlation, MetricValue
 from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.changes import changed_facts, examples
 from pytest_kbrel.reports.formatting import (
     answer_text,
     count,
@@ -156,7 +157,7 @@ def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterato
     if pairs:
         yield ""
     for at, paired in enumerate(pairs, start=1):
-        changes = view.changed_facts(paired.run)
+        changes = changed_facts(paired.run)
         facts = f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
@@ -239,10 +240,10 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
 
 
 def _changes(paired: PairedRun, width: int) -> Iterator[str]:
-    changes = view.changed_facts(paired.run)
+    changes = changed_facts(paired.run)
     yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
-        for change in view.examples(facts, SHOWN_FACTS):
+        for change in examples(facts, SHOWN_FACTS):
             yield from wrap(f"{word}: {_change(change)}", width, "  ")
         if len(facts) > SHOWN_FACTS:
             yield f"  {word}: and {len(facts) - SHOWN_FACTS} more (--json has all)"

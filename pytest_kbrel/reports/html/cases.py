@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_kbrel.records import CaseResult, Change, Outcome, Run, Table
 from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports.changes import examples, probability
 from pytest_kbrel.reports.responses import numbered, parse_line
 
 # So many facts of a case are looked up; fewer where the run has many cases.
@@ -71,7 +72,7 @@ def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
     """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
     rows = {row.fact_id: row for row in case.table.rows}
     lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
-    first = [change.fact_id for change in view.examples(tuple(lost.values()), most)]
+    first = [change.fact_id for change in examples(tuple(lost.values()), most)]
     columns = case.table.columns
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
@@ -93,7 +94,7 @@ def _worst(
         question=row.question,
         expected=row.expected,
         answer=row.answer,
-        moved=view.probability(change) if change is not None else "",
+        moved=probability(change) if change is not None else "",
         asked=tuple(_asked(exchanges, values, row))[:_MOST_PARTS],
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
+from pytest_kbrel.reports.changes import changed_facts, changes_headline, origin, probability
 from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.plots import figure_plots, forest
@@ -84,9 +85,9 @@ def environment() -> Environment:
         "number": formatting.number,
         "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "origin": view.origin,
+        "origin": origin,
         "count_of": formatting.count,
-        "probability": view.probability,
+        "probability": probability,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
         "expected": formatting.expected_text,
@@ -186,13 +187,13 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "verdict": view.verdict(run),
         "headline": view.headline(run),
         "against": view.baseline_note(run),
-        "sentence": view.changes_headline(run),
+        "sentence": changes_headline(run),
         "open": view.not_excluded(run),
         "about": phrases.run_notes(run),
         "identity": _identity(run),
         "problems": [*filter(None, [phrases.partial_note(run)]), *sorted(run.problems)],
         "aggregates": view.aggregates(run),
-        "moved": view.changed_facts(run),
+        "moved": changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [(group, _columns(group), _failed_first(group)) for group in groups],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
@@ -283,7 +284,7 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
 
 def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
     """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(view.probability, changes)), any(map(view.origin, changes)))
+    return _FactColumns(any(map(probability, changes)), any(map(origin, changes)))
 
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:

@@ -1,0 +1,86 @@
+"""What the terminal prints when a session has ended: the run, what to do next, and a new baseline."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.baselines import changed_labels
+from pytest_kbrel.records import UNMEASURED, Run, is_published
+from pytest_kbrel.reports import PAGE, view
+from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.settings import Settings
+
+
+def write_run(
+    terminalreporter: pytest.TerminalReporter,
+    config: pytest.Config,
+    settings: Settings,
+    run: Run,
+    output: str,
+) -> None:
+    """Print the first screen of a run; ``output`` is the folder of its reports, empty if none was written."""
+    terminalreporter.write_sep("=", "knowledge reliability")
+    lines = terminal_lines(
+        run,
+        width=shutil.get_terminal_size().columns,
+        written_to=output,
+        verbosity=config.get_verbosity(),
+        steps=next_steps(config, settings, run, output),
+    )
+    for text, markup in lines:
+        terminalreporter.write_line(text, **markup)
+
+
+def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str) -> list[tuple[str, str]]:
+    """Return what can be done next, with the command for each: rerun the failed, bless, see more."""
+    words = list(config.invocation_params.args)
+    asks = settings.from_run is None and run.shard is None
+    unsettled = [case for case in view.not_passed(run) if not case.waived]
+    steps = []
+    # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
+    if asks and unsettled and config.pluginmanager.hasplugin("lfplugin"):
+        steps.append(("rerun the failed", _command(words, "--lf")))
+    if asks and _may_be_blessed(settings, run):
+        name = "" if settings.baseline else "=NAME"
+        what = "bless this run" if view.verdict(run) in ("pass", "no baseline") else "bless it anyway"
+        steps.append((what, _command(words, f"--kb-baseline-update{name}")))
+    if config.get_verbosity() == 0:
+        steps.append(("all tables", _command(words, "-v")))
+    if output:
+        steps.append(("all facts", os.path.join(output, PAGE)))
+    return steps
+
+
+def _command(words: Sequence[str], more: str) -> str:
+    # Behind -- there are no flags.
+    at = words.index("--") if "--" in words else len(words)
+    return shlex.join(["pytest", *words[:at], more, *words[at:]])
+
+
+def _may_be_blessed(settings: Settings, run: Run) -> bool:
+    sound = run.complete and not any(case.verdict in UNMEASURED for case in run.cases)
+    whole = settings.limit is None and not settings.until_decided
+    return sound and whole and not settings.baseline_update and not is_published(run.baseline)
+
+
+def blessed_lines(
+    folder: Path, dropped: tuple[int, int] | None, run: Run, settings: Settings, invocation_dir: Path
+) -> Iterator[str]:
+    """Yield what the terminal prints about a new baseline in ``folder``.
+
+    ``dropped`` is the noise floor of the baseline that it replaces: (changed answers, all answers).
+    """
+    yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"
+    if dropped is not None and not settings.noise_floor:
+        changed, of = dropped
+        floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
+        yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
+    if settings.noise_floor:
+        changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
+        yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

@@ -1,0 +1,235 @@
+"""The facts that a run lost and gained: in which order they are shown, in groups, and in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_kbrel.catalogue import verdicts
+from pytest_kbrel.records import BUCKETS, CaseResult, Change, Divergence, Run
+from pytest_kbrel.reports.formatting import count, number, one_line, signed
+from pytest_kbrel.reports.view import names, relation_title, slices, worst
+
+UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
+_LONGEST = 60
+_ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
+_LAST = {UNANSWERABLE: len(BUCKETS) + 1, UNBUCKETED: len(BUCKETS) + 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Numbers of facts of one bucket or relation that were lost and gained."""
+
+    name: str
+    lost: int
+    gained: int
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name with the label of a relation that has one."""
+        return relation_title(self.name, self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFacts:
+    """The facts lost and gained over all cases of a run, each once.
+
+    Those of failed cases come first. Among these the first of each group (bucket and relation), that which
+    lost most before the others; then all others, group by group, those that moved furthest first.
+    ``buckets`` go from head to tail and add up to all facts: those that have no answer are
+    :data:`UNANSWERABLE`, and others of no bucket :data:`UNBUCKETED`. ``relations`` go from most to fewest
+    lost facts; a fact without relation counts in none.
+    """
+
+    lost: tuple[Change, ...]
+    gained: tuple[Change, ...]
+    buckets: tuple[Part, ...]
+    relations: tuple[Part, ...]
+
+    @property
+    def worst_relations(self) -> tuple[str, ...]:
+        """The relation that lost most facts, or those that share this; empty where none lost any."""
+        return tuple(part.name for part in self._worst)
+
+    @property
+    def worst_titles(self) -> tuple[str, ...]:
+        """The titles of the :attr:`worst_relations`."""
+        return tuple(part.title for part in self._worst)
+
+    @property
+    def _worst(self) -> tuple[Part, ...]:
+        most = max((part.lost for part in self.relations), default=0)
+        return tuple(part for part in self.relations if most and part.lost == most)
+
+
+def changed_facts(run: Run) -> ChangedFacts:
+    """Return the facts that ``run`` lost and gained: a fact that several cases lost is one fact.
+
+    Its answers are those of a case that tells the probability of the anchor, if there is one.
+    """
+    lost = _first_of_each((case, change) for case in slices(run) for change in case.lost)
+    gained = _first_of_each((case, change) for case in slices(run) for change in case.gained)
+    labels = {change.relation: change.label for change in (*lost, *gained)}
+    buckets = _parts(map(bucket_of, lost), map(bucket_of, gained))
+    relations = _parts((change.relation for change in lost), (change.relation for change in gained))
+    return ChangedFacts(
+        lost=lost,
+        gained=gained,
+        buckets=tuple(sorted(buckets, key=lambda part: _bucket_order(part.name))),
+        relations=tuple(
+            replace(part, label=labels[part.name])
+            for part in sorted(relations, key=lambda part: (-part.lost, -part.gained, part.name))
+        ),
+    )
+
+
+def bucket_of(change: Change) -> str:
+    """Return the popularity bucket of a fact; in words where it has no answer, or no bucket."""
+    return (change.bucket or UNBUCKETED) if change.expected else UNANSWERABLE
+
+
+def _bucket_order(bucket: str) -> int:
+    return _ORDER.get(bucket, _LAST.get(bucket, len(_ORDER)))
+
+
+def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+    """Return up to ``most`` of the changes that stand for all: one of each group, the largest group first.
+
+    A group are the facts of one bucket and relation. Where there are fewer groups than ``most``, further
+    facts follow in the order of :class:`ChangedFacts`.
+    """
+    return tuple(_one_of_each_group(_largest_group_first(changes))[:most])
+
+
+def _one_of_each_group(changes: Iterable[Change]) -> list[Change]:
+    """Return the first change of each group (bucket and relation), then the others."""
+    seen, first, others = set[tuple[str, str]](), [], []
+    for change in changes:
+        group = (bucket_of(change), change.relation)
+        (others if group in seen else first).append(change)
+        seen.add(group)
+    return [*first, *others]
+
+
+def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
+    changes = list(changes)
+    buckets = Counter(map(bucket_of, changes))
+    groups = Counter((bucket_of(change), change.relation) for change in changes)
+
+    def place(change: Change) -> tuple[object, ...]:
+        bucket = bucket_of(change)
+        size = groups[bucket, change.relation]
+        return (-buckets[bucket], _bucket_order(bucket), -size, change.relation, -abs(_fall(change) or 0.0))
+
+    return sorted(changes, key=place)
+
+
+def changes_headline(run: Run) -> str:
+    """Return the headline of lost and gained facts; empty where no fact was compared with a baseline.
+
+    ``12 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
+    """
+    changes = changed_facts(run)
+    if not changes.lost and not changes.gained:
+        compared = any(value.paired for case in slices(run) for value in case.metrics)
+        return "; ".join(filter(None, ("no fact lost or gained", churn_text(run)))) if compared else ""
+    parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained", churn_text(run)]
+    if changes.lost:
+        parts.append(_share(changes.lost))
+        case = worst(run)
+        where = changes.worst_titles or ((names(run)[case.nodeid],) if case else ())
+        parts.append(_worst([one_line(name, _LONGEST) for name in where]))
+    return "; ".join(part for part in parts if part)
+
+
+def churn_text(run: Run) -> str:
+    """Return how many answers of all slices changed, whichever way: ``45 of 1,694 answers changed``.
+
+    Empty where none was compared, and where none changed; the divergence stands there where it was measured.
+    """
+    churns = [case.churn for case in slices(run) if case.churn is not None]
+    changed = sum(churn.texts for churn in churns)
+    text = f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed" if changed else ""
+    moved = [churn.divergence for churn in churns if churn.divergence is not None]
+    return "; ".join(filter(None, (text, _divergence_text(moved) if moved else "")))
+
+
+def _divergence_text(moved: Sequence[Divergence]) -> str:
+    """Return the divergence over all slices: ``KL 0.031 nats, top-1 agreement 0.974``."""
+    kl = sum(of.kl * of.facts for of in moved) / sum(of.facts for of in moved)
+    agreed = sum(of.top1_agreement * of.positions for of in moved) / sum(of.positions for of in moved)
+    return f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
+
+
+def _worst(labels: Sequence[str]) -> str:
+    if len(labels) < 3:
+        return f"worst {' and '.join(labels)}" if labels else ""
+    return f"worst {labels[0]} and {len(labels) - 1} others"
+
+
+def origin(change: Change) -> str:
+    """Return relation and bucket of a fact, those that are known: ``P36 capital, tail``."""
+    relation = relation_title(change.relation, change.label)
+    return ", ".join(one_line(part, _LONGEST) for part in (relation, change.bucket) if part)
+
+
+def probability(change: Change) -> str:
+    """Return how the anchor's probability moved, ``0.912 → 0.401 (-0.511)``; empty where it is unknown."""
+    old, new = change.old_probability, change.new_probability
+    if old is None and new is None:
+        return ""
+    by = "" if old is None or new is None else f" ({signed(new - old)})"
+    return f"{number(old)} → {number(new)}{by}"
+
+
+def _first_of_each(changes: Iterable[tuple[CaseResult, Change]]) -> tuple[Change, ...]:
+    by_fact: dict[tuple[str, str], Change] = {}
+    severity: dict[tuple[str, str], int] = {}
+    for case, change in changes:
+        key = (case.suite, change.fact_id)
+        rank = verdicts.SEVERITY.index("pass" if case.waived else case.verdict)
+        severity[key] = min(rank, severity.get(key, rank))
+        first = by_fact.get(key)
+        if first is None:
+            by_fact[key] = change
+            continue
+        shown = change if _fall(first) is None and _fall(change) is not None else first
+        by_fact[key] = replace(
+            shown,
+            relation=first.relation or change.relation,
+            label=first.label or change.label,
+            bucket=first.bucket or change.bucket,
+        )
+    levels = [
+        [change for key, change in by_fact.items() if severity[key] == rank]
+        for rank in sorted(set(severity.values()))
+    ]
+    # A list that is cut should show more than one group.
+    return tuple(change for level in levels for change in _one_of_each_group(_largest_group_first(level)))
+
+
+def _fall(change: Change) -> float | None:
+    if change.old_probability is None or change.new_probability is None:
+        return None
+    return change.old_probability - change.new_probability
+
+
+def _parts(lost: Iterable[str], gained: Iterable[str]) -> list[Part]:
+    of_lost, of_gained = Counter(filter(None, lost)), Counter(filter(None, gained))
+    return [Part(name, of_lost[name], of_gained[name]) for name in sorted(of_lost | of_gained)]
+
+
+def _share(lost: Sequence[Change]) -> str:
+    """Return the bucket of at least half of the lost facts, in words; empty if there is none."""
+    groups = Counter(map(bucket_of, lost))
+    name = max(sorted(groups, key=_bucket_order), key=lambda group: groups[group])
+    of = len(lost)
+    if name == UNBUCKETED or 2 * groups[name] < of:
+        return ""
+    if of == 1:
+        return f"it is {name}"
+    if groups[name] == of:
+        return f"all of them are {name}"
+    return f"{groups[name]} of the {of} {'is' if groups[name] == 1 else 'are'} {name}"

@@ -1,0 +1,137 @@
+"""The cases of a run that need eyes: why each did not pass, and an example of what the model answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_kbrel.catalogue.verdicts import VERDICTS
+from pytest_kbrel.records import CaseResult, Change, Judgement, Outcome, Run
+from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.reports.changes import examples
+from pytest_kbrel.reports.formatting import answer_text, count, expected_text, one_line
+from pytest_kbrel.reports.terminal.lines import Line, row, wrapped
+
+# So many entries stand on the first screen.
+MOST_ENTRIES = 8
+# So many cases of an entry are named.
+_MOST_NAMES = 3
+# From how many cases on one reason is told once; the figures of failed and open cases differ.
+_ALIKE, _ALIKE_WITH_FIGURES = 2, 4
+_LONGEST_REASON, _LONGEST_QUESTION, _LONGEST_ANSWER = 200, 120, 60
+_FIGURES = re.compile(r"\d[\d.,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Cases with one verdict for one reason, the one that missed its bound by most first."""
+
+    verdict: Judgement
+    reason: str
+    cases: tuple[CaseResult, ...]
+
+
+def case_lines(run: Run, width: int, *, brief: bool) -> Iterator[Line]:
+    """Yield the cases that need eyes, the worst first; ``brief`` leaves out the examples."""
+    entries = list(case_entries(run))
+    column = max((len(_word(entry)) for entry in entries), default=0) + 2
+    names, told = view.names(run), False
+    for entry in entries[:MOST_ENTRIES]:
+        title = _title(entry, names)
+        head = f"{title}: {entry.reason}" if brief else title
+        yield from row(_word(entry), head, width, column, VERDICTS[entry.verdict].markup)
+        if brief:
+            continue
+        yield from wrapped(entry.reason, width)
+        # What a figure over several cases lost is what they lost.
+        if not (told and entry.cases[0].aggregate) and (text := example(entry.cases[0])):
+            yield from wrapped(text, width)
+            told = True
+    rest = [case for entry in entries[MOST_ENTRIES:] for case in entry.cases]
+    if rest:
+        yield from wrapped(f"and {count(len(rest), 'more case')} that did not pass", width, "")
+    if stopped := phrases.not_run_note(run):
+        yield from row("NOT RUN", stopped, width, max(column, len("NOT RUN") + 2))
+
+
+def case_entries(run: Run) -> Iterator[Entry]:
+    """Yield the cases that did not pass and are not waived, those of one cause together."""
+    unmeasured = {(case.suite, case.id) for case in run.cases if case.verdict in ("invalid", "not run")}
+    causes: dict[tuple[Judgement, str], list[tuple[str, CaseResult]]] = {}
+    for case in reasons.deciding(run):
+        if phrases.is_waived(case, run):
+            continue
+        reason = _reason(case)
+        if case.aggregate and any((case.suite, member) in unmeasured for member in case.members):
+            reason = "cases that it is made from were not measured"
+        causes.setdefault((case.verdict, _FIGURES.sub("#", reason)), []).append((reason, case))
+    for (verdict, _), alike in causes.items():
+        of_figures = verdict in ("fail", "inconclusive")
+        if len(alike) < (_ALIKE_WITH_FIGURES if of_figures else _ALIKE):
+            for reason, case in alike:
+                yield Entry(verdict, reason, (case,))
+            continue
+        reason = alike[0][0]
+        if any(other != reason for other, _ in alike):
+            reason += " (figures of the first)"
+        yield Entry(verdict, reason, tuple(case for _, case in alike))
+
+
+def _reason(case: CaseResult) -> str:
+    if case.verdict == "invalid" and case.errors:
+        # What would be allowed stands in the failure message.
+        return one_line(case.errors[0].partition("; allowed: ")[0], _LONGEST_REASON)
+    needed = reasons.needed(case) if case.verdict == "inconclusive" else ""
+    return "; ".join(filter(None, (reasons.case_reason(case), needed)))
+
+
+def _word(entry: Entry) -> str:
+    return VERDICTS[entry.verdict].shown.upper()
+
+
+def _title(entry: Entry, names: dict[str, str]) -> str:
+    if len(entry.cases) == 1:
+        return one_line(names[entry.cases[0].nodeid], 200)
+    shown = [one_line(names[case.nodeid], 80) for case in entry.cases[:_MOST_NAMES]]
+    more = len(entry.cases) - len(shown)
+    return f"{len(entry.cases)} cases: {', '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def example(case: CaseResult) -> str:
+    """Return an answer that speaks for the case: of its largest group of lost facts, else a wrong one."""
+    if case.lost:
+        (change,) = examples(case.lost, 1)
+        gained = f", {len(case.gained)} gained" if case.gained else ""
+        return f"{count(len(case.lost), 'fact')} lost{gained}, such as: {change_text(change)}"
+    if case.verdict not in ("fail", "invalid"):
+        return ""
+    rows = sorted(case.table.rows, key=lambda outcome: outcome.label != "wrong")
+    return f"such as: {_answer(rows[0])}" if rows else ""
+
+
+def change_text(change: Change) -> str:
+    """Return how the answer to a question changed: ``Where is Oslo? Norway → Peru``."""
+    old, new = (answer_text(answer, _LONGEST_ANSWER) for answer in (change.old_answer, change.new_answer))
+    expected = expected_text(change.expected, _LONGEST_ANSWER)
+    right = "" if change.expected and expected.casefold() in old.casefold() else f" {_right(expected)}"
+    return f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}"
+
+
+def _answer(outcome: Outcome) -> str:
+    expected = expected_text(outcome.expected, _LONGEST_ANSWER)
+    answer = answer_text(outcome.answer, _LONGEST_ANSWER)
+    return f"{one_line(outcome.question, _LONGEST_QUESTION)} {answer} {_right(expected)}"
+
+
+def _right(expected: str) -> str:
+    return expected if expected.startswith("(") else f"(right: {expected})"
+
+
+def waiver_lines(run: Run, width: int) -> Iterator[Line]:
+    """Yield the cases with a waiver, and what became of it."""
+    names = view.names(run)
+    cases: Sequence[CaseResult] = [case for case in view.ordered(run) if case.waiver is not None]
+    for case in cases:
+        text = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
+        yield from row("WAIVER", text, width, len("WAIVER") + 2)

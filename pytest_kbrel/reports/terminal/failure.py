@@ -1,0 +1,139 @@
+"""The failure message of a case, as pytest prints it and JUnit files have it."""
+
+from __future__ import annotations
+
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.changes import examples, origin, probability
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    count,
+    difference,
+    expected_text,
+    interval,
+    number,
+    one_line,
+    p_value,
+    signed,
+)
+from pytest_kbrel.reports.view import metric
+
+SHOWN_LOST = 5
+SHOWN_ERRORS = 5
+_LONGEST = 160
+_LONGEST_PROMPT = 500
+# Facts that change together say so much less that a reader must know.
+_NOTEWORTHY_EFFECT = 2.0
+
+
+def failure_text(result: CaseResult, *, baseline_name: str) -> str:
+    """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
+    baseline_name = one_line(baseline_name) or "the baseline"
+    missed = [gate for gate in result.gates if gate.verdict != "pass"]
+    lines = [f"{one_line(view.case_title(result), 300)}: {result.verdict}"]
+    if result.gates:
+        lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
+    # Where the responses are not sound, all gates are unjudged for the reason that the errors say.
+    for gate in () if result.verdict == "invalid" and result.errors else missed:
+        lines += _gate(result, gate, baseline_name)
+    lines += [f"  {waiver}" for waiver in phrases.expired_waivers(result)]
+    lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
+    if len(result.errors) > SHOWN_ERRORS:
+        lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
+    lines += [f"  responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
+    if unmatched := phrases.unmatched(result.unmatched):
+        lines.append(f"  compared without {unmatched}")
+    if result.prompt:
+        lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
+    lines += _lost(result, baseline_name)
+    return printable("\n".join(lines))
+
+
+def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
+    value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
+    lines = [f"  {phrases.gate_name(gate)}: {gate.verdict}"]
+    lines.append(f"    measured    {_measured(value, result.n)}")
+    lines.append(f"    allowed     {phrases.allowed(gate, baseline_name)}")
+    if value is not None and value.delta is not None:
+        lines.append(f"    baseline    {number(value.baseline)} ({baseline_name})")
+        lines.append(f"    difference  {_paired(value)}")
+        if value.noise is not None:
+            lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
+        if value.design_effect is not None and value.design_effect > _NOTEWORTHY_EFFECT:
+            effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
+            lines.append(f"    design      effect {effect}")
+    if rule.explain == "observed" and gate.observed is not None:
+        ends = interval(gate.low, gate.high)
+        lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
+    if gate.p_sidak is not None:
+        lines.append(
+            f"    corrected   {p_value(gate.p_sidak)} for the gates of the case and the cases of the suite"
+        )
+    # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
+    explained = rule.explain == "reason" or (value is not None and value.unpaired)
+    if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):
+        lines.append(f"    reason      {one_line(gate.reason, 600)}")
+    elif others := _beside(result, gate.metric):
+        lines.append(f"    beside      {others}")
+    if gate.line:
+        lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
+    return lines
+
+
+def _beside(result: CaseResult, name: str) -> str:
+    """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
+    values = [metric(result, other) for other in BESIDE.get(name, ())]
+    return ", ".join(
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
+    )
+
+
+def _measured(value: MetricValue | None, facts: int) -> str:
+    if value is None:
+        return "nothing"
+    if value.value is None:
+        return f"nothing: {one_line(value.note, 300)}" if value.note else "nothing"
+    # Many figures are over some of the facts: those that were kept, or the answers that were correct.
+    some = f"{value.n} of " if value.n < facts else ""
+    over = f"on {some}{count(facts if some else value.n, 'fact')}"
+    parts = [number(value.value), interval(value.low, value.high), over]
+    return " ".join(part for part in parts if part)
+
+
+def _paired(value: MetricValue) -> str:
+    parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
+    if value.paired:
+        parts.append(f"over {count(value.paired, 'paired fact')}")
+    if value.unpaired:
+        parts.append("unpaired, from a published figure")
+    if value.p is not None:
+        parts.append(f"({p_value(value.p)})")
+    return " ".join(part for part in parts if part)
+
+
+def _lost(result: CaseResult, baseline_name: str) -> list[str]:
+    if not result.lost:
+        return []
+    gained = f", {len(result.gained)} gained" if result.gained else ""
+    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"]
+    for at, change in enumerate(examples(result.lost, SHOWN_LOST), start=1):
+        lines += _lost_fact(at, change)
+    if len(result.lost) > SHOWN_LOST:
+        lines.append(f"    and {len(result.lost) - SHOWN_LOST} more")
+    return lines
+
+
+def _lost_fact(at: int, change: Change) -> list[str]:
+    where = origin(change)
+    lines = [
+        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({where})" if where else ""),
+        f"       expected    {expected_text(change.expected, _LONGEST)}",
+        f"       old answer  {answer_text(change.old_answer, _LONGEST)}",
+        f"       new answer  {answer_text(change.new_answer, _LONGEST)}",
+    ]
+    if moved := probability(change):
+        lines.append(f"       anchor      {moved}")
+    return lines

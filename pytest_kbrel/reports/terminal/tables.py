@@ -1,0 +1,220 @@
+"""The full tables of a run: the figures of each case, aggregates, reasons, lost and gained facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.printing import cells, fit, format_table, pad
+from pytest_kbrel.records import CaseResult, Change, Run
+from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.changes import changed_facts, origin, probability
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    count,
+    difference,
+    expected_text,
+    interval,
+    number,
+    one_line,
+    signed,
+)
+from pytest_kbrel.reports.terminal.lines import BOLD, PLAIN, WIDEST, Line, case_markup, wrapped
+from pytest_kbrel.reports.view import Group, metric
+
+SHOWN_FACTS = 3
+# The reasons of inconclusive gates take at most so many lines; further gates are counted.
+REASON_LINES = 8
+
+
+def full_tables(run: Run, width: int) -> Iterator[Line]:
+    """Yield all tables with what belongs to them; a blank line ends each."""
+    yield from _tables(run, width)
+    yield from _aggregates(run, width)
+    yield from _reasons(run, width)
+    yield from _facts(run, width)
+
+
+def _tables(run: Run, width: int) -> Iterator[Line]:
+    for group in view.groups(run):
+        yield group.title, BOLD
+        words = ["waived" if phrases.is_waived(case, run) else case.verdict for case in group.cases]
+        for text, case in table_lines(group, words, width - 2):
+            yield f"  {text}", PLAIN if case is None else case_markup(case, run)
+        for held in group.cases:
+            yield from wrapped(_controls(held, group.metrics), width, indent="  ")
+            yield from wrapped(_integrity(held), width, indent="  ")
+        yield from wrapped(_stopped(group), width, indent="  ")
+        yield "", PLAIN
+
+
+def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
+    """Return the values of the controls of a case's metrics; empty where it has none."""
+    lines = []
+    for name in metrics:
+        kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
+        if kinds:
+            lines.append(f"{one_line(name)} {', '.join(kinds)}")
+    return (
+        f"controls of {one_line(view.relation_title(case.slice, case.label))}: {'; '.join(lines)}"
+        if lines
+        else ""
+    )
+
+
+def _stopped(group: Group) -> str:
+    """Return which cases of a table stopped early, and where; empty where none did."""
+    labels: dict[str, list[str]] = {}
+    for label, case in zip(group.labels, group.cases, strict=True):
+        if words := phrases.stopped_early(case):
+            labels.setdefault(words, []).append(one_line(label, 200))
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in labels.items())
+
+
+def _integrity(case: CaseResult) -> str:
+    """Return the noteworthy integrity shares of a case; empty where it has none."""
+    shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
+    return f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}" if shares else ""
+
+
+def _aggregates(run: Run, width: int) -> Iterator[Line]:
+    cases = view.aggregates(run)
+    if not cases:
+        return
+    names = view.names(run)
+    yield "Over all slices", BOLD
+    for case in cases:
+        markup = case_markup(case, run)
+        yield f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}", markup
+        if why := phrases.unmeasured_note(case):
+            yield from wrapped(why, width, markup=markup)
+        shown = view.key_metrics(case)
+        wide = max((16, *map(len, shown)))
+        for value in (value for value in case.metrics if value.name in shown):
+            parts = [number(value.value), interval(value.low, value.high)]
+            if value.delta is not None:
+                parts.append(signed(value.delta))
+                # An equals sign says it all where no outcome changed.
+                if value.delta or value.delta_low or value.delta_high:
+                    parts.append(difference(value.delta_low, value.delta_high))
+            elif value.value is None and value.note:
+                parts.append(one_line(value.note, 200))
+            yield f"    {one_line(value.name):<{wide}} " + " ".join(part for part in parts if part), markup
+    yield "", PLAIN
+
+
+def _reasons(run: Run, width: int) -> Iterator[Line]:
+    """Yield the reasons of inconclusive gates: failures are explained among pytest's own."""
+    reasons = phrases.inconclusive_reasons(run)
+    shown: list[Line] = []
+    for at, (reason, _) in enumerate(reasons):
+        lines = wrapped(reason, width, indent="  ")
+        if at and len(shown) + len(lines) > REASON_LINES:
+            more = sum(gates for _, gates in reasons[at:])
+            shown.append((f"  and {count(more, 'more gate')}; report.html has all reasons", PLAIN))
+            break
+        shown += lines
+    if shown:
+        yield from (("Inconclusive", BOLD), *shown, ("", PLAIN))
+
+
+def _facts(run: Run, width: int) -> Iterator[Line]:
+    """Yield the facts whose anchor probability changed most, lost ones first."""
+    moved = changed_facts(run)
+    if not moved.lost and not moved.gained:
+        return
+    yield "Lost and gained facts", BOLD
+    for word, changes in (("lost", moved.lost), ("gained", moved.gained)):
+        for change in changes[:SHOWN_FACTS]:
+            yield from wrapped(f"{word:<6}  {_change(change)}", width, indent="  ")
+        if len(changes) > SHOWN_FACTS:
+            yield f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json", PLAIN
+    yield "", PLAIN
+
+
+def _change(change: Change) -> str:
+    moved = probability(change)
+    parts = [
+        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}",
+        f"said {answer_text(change.old_answer, 60)} → {answer_text(change.new_answer, 60)}",
+        moved and f"anchor {moved}",
+        origin(change),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    digits: int
+    zero: bool
+    arrows: bool
+    deltas: bool = True
+    columns: int = 99
+    slice_width: int = 40
+
+
+_LAYOUTS = (
+    _Layout(3, True, True),
+    _Layout(3, True, False),
+    _Layout(3, False, False),
+    _Layout(2, False, False),
+    _Layout(2, False, False, slice_width=12),
+    _Layout(2, False, False, deltas=False, slice_width=16),
+)
+
+
+def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple[str, CaseResult | None]]:
+    """Return the lines of a table, the heading first, each with the case it is about.
+
+    ``verdicts`` are the words of the last column, one a case.
+    """
+    width = min(width, WIDEST)
+    narrowing = [
+        replace(_LAYOUTS[-1], columns=columns, slice_width=12)
+        for columns in range(len(group.metrics) - 1, -1, -1)
+    ]
+    for layout in (*_LAYOUTS, *narrowing):
+        rows = _rows(group, verdicts, layout)
+        # The verdicts may reach further than their heading.
+        if max(map(cells, rows)) <= width:
+            break
+    return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
+
+
+def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
+    names = _shown_metrics(group.metrics, layout.columns)
+    columns = [
+        [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
+        # A paper does not say how many there were.
+        *([["n", *(str(case.n) for case in group.cases)]] if any(case.n for case in group.cases) else []),
+        *(_metric_column(name, group, layout) for name in names),
+        ["verdict", *verdicts],
+    ]
+    return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
+
+
+def _shown_metrics(names: Sequence[str], most: int) -> Sequence[str]:
+    """Return the first ``most`` names; MONITOR's score only with those that belong beside it."""
+    if "monitor" not in names:
+        return names[:most]
+    beside = BESIDE["monitor"]
+    order = dict.fromkeys(name for name in (*beside, *names) if name in names)
+    chosen = list(order)[:most]
+    return [name for name in names if name in chosen]
+
+
+def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
+    column = [metric(case, name) for case in group.cases]
+    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in column]
+    if layout.deltas and any(value is not None and value.delta is not None for value in column):
+        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in column]
+        wide = max(map(cells, deltas))
+        values = [
+            f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
+        ]
+    heading = one_line(name, 40)
+    if layout.arrows:
+        better = next((value.better for value in column if value is not None), "higher")
+        heading += "↑" if better == "higher" else "↓"
+    return [heading, *values]
