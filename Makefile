@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table reference test test-slow test-random mutants fuzz lint lint-ci types docs check audit wheel clean
+.PHONY: demo demo-candidates candidates-table pictures reference test test-slow test-random mutants fuzz lint lint-ci types docs check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -28,6 +28,14 @@ demo-candidates: $(VENV)/.demo
 candidates-table: demo demo-candidates
 	$(BIN)/python benchmarks/candidates.py kbrel-report $(addprefix kbrel-report-,overconfident gullible int4 int3 pruned) \
 		--into docs/candidates.md
+
+# The top of a red run's report.html as the README shows it, light (1) and dark (0). Chromium refuses its sandbox to root.
+CHROMIUM ?= chromium --no-sandbox
+pictures: $(VENV)/.demo
+	-$(GATE) --kb-model=reference:overconfident --kb-output-path=kbrel-report-overconfident
+	for theme in dark light; do $(CHROMIUM) --headless --disable-gpu --hide-scrollbars --window-size=1000,1200 \
+		--blink-settings=preferredColorScheme=$$([ $$theme = dark ]; echo $$?) \
+		--screenshot=docs/images/report-$$theme.png file://$(CURDIR)/kbrel-report-overconfident/report.html || exit; done
 
 # Train the embedded checkpoint and its fine-tunes anew, in some minutes: recipe/README.md.
 reference: $(VENV)/.test

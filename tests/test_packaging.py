@@ -1,8 +1,7 @@
-"""The wheel and the README."""
+"""The wheel, and what an installation of it finds."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import zipfile
@@ -10,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin import options
-from pytest_kbrel.resources import suites
-from pytest_kbrel.suites import load_suite
-
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -79,22 +73,3 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     assert "Vicuna-7b" in kbrel("compare", "published/monitor/vicuna-7b", "published/monitor/bloomz-3b")
     assert '"$schema"' in kbrel("schema", "suite")
     assert '"$schema"' in kbrel("schema", "report")
-
-
-def test_the_suite_in_the_readme_loads(tmp_path):
-    text = re.search(r"```yaml\n(.*?)```", README, flags=re.DOTALL).group(1)
-    (tmp_path / "world").symlink_to(suites() / "world")
-    path = tmp_path / "capitals.kb.yaml"
-    path.write_text(text, encoding="utf-8")
-    suite = load_suite(path)
-    assert [case.id for case in suite.cases] == ["monitor[P36]", "monitor[P17]"]
-
-
-@pytest.mark.parametrize("flag", options.FLAGS, ids=lambda flag: flag.name)
-def test_the_readme_lists_every_flag(flag):
-    assert f"`{flag.flag}" in README
-
-
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
-def test_the_links_of_the_readme_lead_to_files(path):
-    assert (ROOT / path).exists()
