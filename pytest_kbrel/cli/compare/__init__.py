@@ -126,8 +126,8 @@ def _run(options: argparse.Namespace) -> int:
         )
     if foreign and options.html is not None:
         raise KbrelError(
-            f"--html: found {foreign[0]} of another tool, which the page cannot show; allowed: recorded "
-            "runs, baselines and papers, or --json without --html"
+            f"--html: found {foreign[0]} of another tool, which has no page; allowed: recorded runs, "
+            "baselines and papers, or --json without --html"
         )
     if foreign:
         return _run_foreign(options)

@@ -19,9 +19,9 @@ from pytest_kbrel.reports.view import Group
 # A terminal has at least so many lines, one of which is the next prompt's.
 LEAST_LINES = 24
 # So many models are listed, and so many correlations. Of fewer models no order is significant.
-_MOST_MODELS, _MOST_CORRELATIONS, _FEWEST_CORRELATED = 10, 4, 5
-# On narrower screens the gates that passed are not counted.
-_NARROW = 76
+_MOST_MODELS, _MOST_CORRELATIONS, _FEWEST_CORRELATED = 8, 3, 5
+# What a model's number and name take at least.
+_LEAST_NAME = 16
 Line = tuple[Group, str, Side]
 
 
@@ -32,31 +32,47 @@ def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     models have no column. What does not fit is counted.
     """
     head = list(_models(comparison, width))
-    related = list(_correlations(comparison, width))
+    # Where verdicts are known, these tell more.
+    related = [] if comparison.is_paired else list(_correlations(comparison, width))
     # The next prompt has a line, and so have the end and what stands between the parts.
     room = max(height, LEAST_LINES) - 3 - len(head) - len(related)
-    lines = _chosen(comparison)
+    lines = _lines(comparison, _listed(comparison))
     shown = _fitting(lines, room)
+    left = lines[len(shown) :]
+    if len(comparison.sides) > _MOST_MODELS:
+        own = [side for side in comparison.sides if not side.same_as]
+        left = [line for line in _lines(comparison, own) if line not in shown]
     body = list(_tables(comparison, shown, width))
-    return [fit(line, width) for line in (*head, "", *body, *related, _rest(lines[len(shown) :]))]
+    return [fit(line, width) for line in (*head, "", *body, *related, _rest(left))]
 
 
 def _models(comparison: Comparison, width: int) -> Iterator[str]:
-    """Yield a line a model; of many the first one and those with the worst gates."""
-    others = sorted(comparison.sides[1:], key=lambda side: _severity(side_by_side.worst_gate(side)))
-    listed = {1, *(side.number for side in others[: _MOST_MODELS - 1])}
-    shown = [side for side in comparison.sides if side.number in listed]
-    words = [_about(comparison, side, brief=width < _NARROW) for side in shown]
+    """Yield a line a model; of many the first one and those with the worst gates. Twins share one line."""
+    own = [side for side in comparison.sides if not side.same_as]
+    shown = _listed(comparison)
+    words = [_about(comparison, side) for side in shown]
+    if max(map(cells, words)) > width - _LEAST_NAME:
+        words = [_about(comparison, side, brief=True) for side in shown]
     # The outcome is not cut, and the name gets what is left.
-    left = max(10, width - 7 - max(map(cells, words), default=0))
+    left = max(_LEAST_NAME - 7, width - 7 - max(map(cells, words)))
     names = [_name(side) for side in shown]
     if max(map(cells, names)) > left:
         names = [one_line(side.name) for side in shown]
     wide = min(left, max(map(cells, names)))
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
-    if more := len(comparison.sides) - len(shown):
-        yield f"     and {count(more, 'more model')}, none with a worse gate"
+    if more := len(own) - len(shown):
+        gates = ", none with a worse gate" if comparison.is_paired else ""
+        yield f"     and {count(more, 'more model')}{gates}"
+    if twins := [f"{side.number} as {side.same_as}" for side in comparison.sides if side.same_as]:
+        yield f"     the same in all figures: {', '.join(twins)}"
+
+
+def _listed(comparison: Comparison) -> list[Side]:
+    """Return the models that have a line: the first one, and those with the worst gates."""
+    first, *others = (side for side in comparison.sides if not side.same_as)
+    others.sort(key=lambda side: _severity(side_by_side.worst_gate(side)))
+    return sorted((first, *others[: _MOST_MODELS - 1]), key=lambda side: side.number)
 
 
 def _name(side: Side) -> str:
@@ -71,9 +87,7 @@ def _tail(text: str, width: int) -> str:
     return text
 
 
-def _about(comparison: Comparison, side: Side, *, brief: bool) -> str:
-    if side.same_as:
-        return f"as {side.same_as} in all figures"
+def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
     if side.run is None and comparison.is_paired and side.number == 1:
         return "baseline"
     if side.run is None:
@@ -92,9 +106,8 @@ def _severity(word: str) -> int:
     return side_by_side.severity(word)
 
 
-def _chosen(comparison: Comparison) -> list[Line]:
-    """Return a line for each case and model that has one, the worst first, then those over all slices."""
-    sides = [side for side in comparison.sides if not side.same_as]
+def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
+    """Return a line for each case and model of these that has one, the worst first."""
     if comparison.is_paired:
         sides = [side for side in sides if side.run is not None]
     lines = [

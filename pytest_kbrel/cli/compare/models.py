@@ -316,8 +316,16 @@ def in_order(correlated: Sequence[CorrelatedPoints]) -> tuple[tuple[str, Correla
     return tuple((one.within, of) for one in correlated for of in (one.pearson, one.spearman))
 
 
+def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
+    """Return for each model the number (from 1) of the first one with the same figures in all cases, or 0."""
+    return tuple(
+        next((k for k, other in enumerate(models[:at], start=1) if other.cases == model.cases), 0)
+        for at, model in enumerate(models)
+    )
+
+
 def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints, ...]:
-    """Return the figures that are correlated over the models, with their points.
+    """Return the figures that are correlated over the models, with their points; twins are one model.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
     of a case in several prompt settings is correlated within each of them, and the setting named: a model
@@ -325,7 +333,9 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
     """
     from pytest_kbrel.metrics.correlations import correlations, joined
 
-    points = [joined(_placed(of)) for of in _named(models)]
+    points = [
+        {} if twin else joined(_placed(of)) for of, twin in zip(_named(models), twins(models), strict=True)
+    ]
     rows = []
     for key in dict.fromkeys(key for of in points for key in of):
         suite, probe, name = key
@@ -336,7 +346,7 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
             of_models = {
                 at: of.get(key, {})
                 for at, (of, model) in enumerate(zip(points, models, strict=True))
-                if model.setting in ("", setting)
+                if model.setting in ("", setting) and of
             }
             label = f"{within}, {setting}" if len(settings) > 1 else within
             both = correlations(probe, list(of_models.values()), over="models")

@@ -18,9 +18,11 @@ from pytest_kbrel.cli.compare.models import (
     RecordedCase,
     case_names,
     run_settings,
+    twins,
 )
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
 
@@ -82,9 +84,12 @@ def _sides(
     settings_of: dict[str, set[str]] = {}
     for model in models:
         settings_of.setdefault(model.spec, set()).add(model.setting)
-    for at, (model, settings) in enumerate(zip(models, run_settings(models), strict=True)):
+    for at, (model, settings, twin) in enumerate(
+        zip(models, run_settings(models), twins(models), strict=True)
+    ):
         pair = paired.get(at + 1)
-        twin = next((k for k, other in enumerate(models[:at], start=1) if other.cases == model.cases), 0)
+        if _outcomes(pair) != _outcomes(paired.get(twin)):
+            twin = 0
         side = Side(
             number=at + 1,
             name=model.name,
@@ -101,6 +106,21 @@ def _sides(
             side = dataclasses.replace(side, run=pair.run, p_holm=pair.p_holm, obstacles=pair.obstacles)
         sides.append(side)
     return tuple(sides)
+
+
+def _outcomes(pair: PairedRun | None) -> object:
+    """Return what models with the same figures may still differ in: facts lost and gained, and verdicts."""
+    if pair is None:
+        return []
+    changes = view.changed_facts(pair.run)
+    facts = [sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)]
+    verdicts = [
+        (case.id, gate.metric, gate.verdict)
+        for case in pair.run.cases
+        for gate in case.gates
+        if gate.verdict != "pass"
+    ]
+    return [*facts, verdicts] if any((*facts, verdicts)) else []
 
 
 def _results(

@@ -24,12 +24,13 @@ def comparison_html(comparison: Comparison) -> str:
 
 def _data(comparison: Comparison) -> dict[str, Any]:
     groups = side_by_side.groups(comparison)
+    columns = [side for side in comparison.sides if not side.same_as]
     words = {case.nodeid: side_by_side.worst_word(comparison, case.nodeid) for case in comparison.cases.cases}
     return {
         "script": script(),
         "comparison": comparison,
-        "sides": comparison.sides[:MOST_MODELS],
-        "more_sides": len(comparison.sides) - MOST_MODELS,
+        "columns": columns[:MOST_MODELS],
+        "more_columns": len(columns) - MOST_MODELS,
         "title": f"Comparison of {count(len(comparison.sides), 'model')}",
         "anchors": anchors(comparison.cases),
         "groups": [(group, list(_rows(comparison, group))) for group in groups],

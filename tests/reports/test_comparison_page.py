@@ -1,0 +1,260 @@
+"""The page of ``kbrel compare``: what it shows, how large it is, and that data never become markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.cli.compare.models import ComparedModel, correlated_points, figure_tables, size_in
+from pytest_kbrel.cli.compare.side_by_side import side_by_side
+from pytest_kbrel.records import Run
+from pytest_kbrel.reports.comparison import Comparison
+from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
+from pytest_kbrel.reports.html.model_plots import size_text
+from pytest_kbrel.reports.html.page import LARGEST, report_html
+from tests.made_comparisons import comparison_of
+from tests.reports import conftest as runs
+from tests.reports.test_compare import report, three
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def good() -> Run:
+    cases = tuple(
+        replace(case, verdict="pass", gates=tuple(replace(gate, verdict="pass") for gate in case.gates))
+        for case in runs.small().cases
+    )
+    return replace(runs.small(), cases=cases[::-1], model=runs.fingerprint("good"))
+
+
+def rows(page: str) -> list[str]:
+    return re.findall(r'<tbody class="case" id="([^"]*)"', page)
+
+
+def test_a_case_has_a_row_and_a_model_a_column() -> None:
+    page = comparison_html(comparison_of({"runs/monday": runs.small(), "runs/good": good()}))
+    assert sorted(rows(page)) == sorted(
+        [
+            *("monitor-P30", "monitor-P17", "monitor-overall", "head_to_tail-open-tail"),
+            *("reliability-seen-zero-shot", "reliability-unseen-zero-shot"),
+        ]
+    )
+    # What failed in any model stands first.
+    assert rows(page).index("monitor-P30") < rows(page).index("monitor-P17")
+    row = page.partition('id="monitor-P30"')[2].partition("</tr>")[0]
+    cells = re.findall(r'data-of="([^"]*)">([^<]*)', row)
+    assert cells == [("1 base", "0.381"), ("2 monday", "0.412 "), ("3 good", "0.412 ")]
+    # MONITOR never stands without accuracy and anchor probability.
+    assert row.count("accuracy 0.") == row.count("anchor_prob 0.") == 3
+    assert row.count('class="word fail"') == 2
+
+
+def test_only_verdicts_have_colours() -> None:
+    page = comparison_html(comparison_of({"a": good(), "b": runs.small()}))
+    words = re.findall(r'<span class="word ([a-z-]*)">([a-z ]*)</span>', page)
+    assert {(tone, said) for tone, said in words} == {
+        ("fail", "fail"),
+        ("pass", "pass"),
+        ("inconclusive", "inconclusive"),
+    }
+    # A drop in a row that passed is grey as any difference.
+    assert '<span class="delta">-0.071</span>' not in page.partition("</style>")[2]
+    assert re.findall(r'class="delta[^"]+"', page) == []
+
+
+def test_the_page_is_the_reports_in_policy_styles_and_script() -> None:
+    page, one = comparison_html(comparison_of({"a": runs.small()})), report_html(runs.small())
+    for start, end in (("<meta http-equiv", ">"), ("<style>", "</style>"), ("<script>", "</script>")):
+        assert page.partition(start)[2].partition(end)[0] == one.partition(start)[2].partition(end)[0]
+    assert "default-src 'none'" in page
+    tags = Tags(page)
+    assert len(tags.named("script")) == 1
+    assert not [name for _, attributes in tags.tags for name in attributes if name in ("src", "onclick")]
+    assert tags.named("link") == []
+
+
+def test_everything_is_labelled() -> None:
+    tags = Tags(comparison_html(comparison_of({"a": runs.small(), "b": good(), "c": runs.rich()})))
+    assert tags.named("html")[0]["lang"] == "en"
+    for attributes in tags.named("svg"):
+        assert attributes["role"] == "img"
+        assert attributes["aria-label"]
+    for attributes in tags.named("th"):
+        assert attributes["scope"] in ("row", "col")
+    for attributes in (one for tag, one in tags.tags if one.get("tabindex") == "0"):
+        assert (attributes["role"], bool(attributes["aria-label"])) == ("region", True)
+    ids = [attributes["id"] for _, attributes in tags.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    headings = [tag for tag, _ in tags.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == "h1"
+    assert headings.count("h1") == 1
+
+
+def test_names_of_models_and_all_else_are_text() -> None:
+    run = runs.hostile()
+    names = dict.fromkeys((runs.HOSTILE[0], runs.HOSTILE[2], runs.HOSTILE[8]), run)
+    labels = {case.id: runs.HOSTILE[8] for case in run.cases}
+    page = comparison_html(comparison_of(names, first=runs.HOSTILE[6], labels=labels))
+    tags = Tags(page)
+    assert len(tags.named("script")) == 1
+    assert tags.named("img") == []
+    assert "<script>alert(1)</script>" in tags.text
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
+    assert [name for _, attributes in tags.tags for name in attributes if name.startswith("on")] == []
+
+
+@pytest.mark.parametrize(("cases", "models"), [(500, 5), (40, 150)])
+def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
+    run = runs.many(cases)
+    candidates = {
+        f"{'long/' * 20}{at}": replace(
+            run,
+            cases=tuple(
+                replace(
+                    case,
+                    metrics=tuple(
+                        replace(value, value=(value.value or 0) + at / 999) for value in case.metrics
+                    ),
+                )
+                for case in run.cases
+            ),
+        )
+        for at in range(models - 1)
+    }
+    page = comparison_html(comparison_of(candidates))
+    assert len(page.encode()) < LARGEST
+    assert len(rows(page)) == cases
+    assert page.count("did not fit") < cases
+    head = page.partition('<thead><tr><th scope="col" aria-sort')[2].partition("</thead>")[0]
+    assert head.count('class="sort"') == 2 + min(models, MOST_MODELS)
+    assert (f"{models - MOST_MODELS} more columns" in page) == (models > MOST_MODELS)
+
+
+def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
+    run = runs.small()
+    broken = replace(run.cases[0], verdict="invalid", metrics=(), gates=(), errors=("no <b> answers",))
+    invalid = replace(run, cases=(broken, *run.cases[1:4]))
+    page = comparison_html(comparison_of({"a": run, "b": run, "c": invalid}))
+    assert "the same figures as 2 in all cases" in page
+    row = page.partition('id="monitor-P30"')[2].partition("</tbody>")[0]
+    assert re.findall(r'data-of="(\d)', row) == ["1", "2", "4"]
+    assert '<span class="word invalid">invalid</span>' in row
+    assert "4: error: no &lt;b&gt; answers" in row
+    assert "not asked" in page.partition('id="reliability-unseen-zero-shot"')[2].partition("</tr>")[0]
+    assert "2 cases not asked" in page
+
+
+def of_sizes(*names: str) -> Comparison:
+    models = [
+        ComparedModel(
+            name=f"published/x/{name}",
+            about="",
+            cases={("", "monitor[overall]"): {"monitor": 0.5 - 0.01 * at, "accuracy": 0.3 + 0.01 * at * at}},
+            spec=name,
+            parameters=size_in(name),
+            family=name.partition("-")[0],
+        )
+        for at, name in enumerate(names)
+    ]
+    return side_by_side(models, figure_tables(models), correlated_points(models), {}, {})
+
+
+def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
+    page = comparison_html(of_sizes("a-1b", "a-7b", "b-7b", "c"))
+    assert re.findall(r'<figure id="plot-([^"]*)"', page) == ["scatter-1", "scale-1", "scale-2"]
+    scatter, scale = (page.partition(f'id="plot-{name}"')[2] for name in ("scatter-1", "scale-1"))
+    assert scatter.partition("</svg>")[0].count("<circle") == 4
+    assert "Pearson -0.958 (p = 0.042), Spearman -1.000 (p = 0.083), n = 4" in scatter
+    assert "<title>c: 0.470, 0.390</title>" in scatter
+    drawing = scale.partition("</svg>")[0]
+    # One family has two sizes, and of one model the size is not known.
+    assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)
+    assert "1B" in drawing
+    assert "7,000,000,000" in scale.partition("</figure>")[0]
+
+
+@pytest.mark.parametrize("names", [("a-7b", "b-7b"), ("a", "b-7b"), ("a", "b")])
+def test_without_two_sizes_there_is_no_scale(names: tuple[str, ...]) -> None:
+    assert "plot-scale" not in comparison_html(of_sizes(*names))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"), [(7e9, "7B"), (1_663_616, "1.66M"), (560e6, "560M"), (80_000, "80k"), (12, "12")]
+)
+def test_sizes_are_written_as_in_names(parameters: float, text: str) -> None:
+    assert size_text(parameters) == text
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("flags", "file"), [(("--html",), "kbrel-compare.html"), (("--html", "x.html"), "x.html")]
+)
+def test_the_page_is_written_beside_what_is_printed(
+    flags: tuple[str, ...], file: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "r0", "r1", "r2", *flags]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"page written to {file}"
+    assert rows((folder / file).read_text(encoding="utf-8")) == ["monitor-P37"]
+    (folder / file).unlink()
+    assert main(["compare", "r0", "r1", "r2", "--json", *flags]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert len(document["models"]) == 3
+    assert (folder / file).is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("r0", "r1", "--html", "r2"), "--html r2: is a folder; allowed: the name of a file"),
+        (("r0", "r1", "--html", "r2/report.json"), "--html r2/report.json: is a run; allowed"),
+        (("r0", "r1", "--json", "x", "--html", "x"), "--html x: is the file of --json as well"),
+        (("a.csv", "a.csv", "--html"), "--html: found a.csv of another tool, which has no page"),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(
+    arguments: tuple[str, ...], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.csv").write_text("id,score\n1,1\n")
+    assert main(["compare", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_label_of_a_report_stands_behind_its_slice(folder: Path) -> None:
+    nodeid = "w.kb.yaml::monitor[P176]"
+    for name, label in (("a", "manufacturer <b>"), ("b", None)):
+        case = {"id": nodeid, "label": label, "metrics": {"monitor": {"value": 0.1}}}
+        report(folder / name, {}, cases=[case])
+    assert main(["compare", "a", "b", "--html", "x.html"]) == 0
+    assert "P176 manufacturer &lt;b&gt;" in (folder / "x.html").read_text(encoding="utf-8")
