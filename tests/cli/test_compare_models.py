@@ -10,10 +10,12 @@ import pytest
 
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
+    correlated_points,
     correlations_over_models,
     figure_tables,
     read_models,
     run_settings,
+    twins,
 )
 from pytest_kbrel.cli.compare.pairing import read_outcomes
 from pytest_kbrel.errors import KbrelError
@@ -189,8 +191,23 @@ def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
     assert [one.n for _, one in correlations_over_models([*models, run])] == [4, 4, 4, 4]
     # What no model of a paper has is correlated over the runs, once.
     alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
-    rows = correlations_over_models([*models, model("x", alone), model("y", alone)])
+    other = {(SUITE, "monitor[P1]"): {"monitor": 0.3, "accuracy": 0.1}}
+    rows = correlations_over_models([*models, model("x", alone), model("y", other)])
     assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+
+
+def test_models_with_the_same_figures_are_one_model() -> None:
+    models = [
+        model(name, {(SUITE, "monitor[P1]"): {"monitor": at, "accuracy": 1 - at * at}})
+        for name, at in (("a", 0.1), ("b", 0.2), ("twin of a", 0.1), ("c", 0.4))
+    ]
+    assert twins(models) == (0, 0, 1, 0)
+    (one,) = correlated_points(models)
+    assert [at for at, _, _ in one.points] == [0, 1, 3]
+    assert (one.pearson.n, one.pearson.note, one.spearman.r) == (3, "", pytest.approx(-1))
+    # The same figures in another prompt setting are no twin's.
+    settings = [replace(models[0], setting=setting) for setting in ("zero-shot", "four-shot")]
+    assert twins(settings) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -318,10 +318,8 @@ def in_order(correlated: Sequence[CorrelatedPoints]) -> tuple[tuple[str, Correla
 
 def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
     """Return for each model the number (from 1) of the first one with the same figures in all cases, or 0."""
-    return tuple(
-        next((k for k, other in enumerate(models[:at], start=1) if other.cases == model.cases), 0)
-        for at, model in enumerate(models)
-    )
+    of = [(model.setting, model.cases) for model in models]
+    return tuple((of.index(own) + 1) % (at + 1) for at, own in enumerate(of))
 
 
 def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints, ...]:
