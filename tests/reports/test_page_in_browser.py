@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.cli import main
 from pytest_kbrel.records import Run
 from pytest_kbrel.reports.html.page import report_html
+from pytest_kbrel.reports.json_report import report_dict
 from tests.browser import Browser, needs_browser
 from tests.reports import conftest as runs
 from tests.reports.conftest import case, metric
@@ -67,18 +70,31 @@ RUNS: dict[str, Callable[[], Run]] = {
     "hostile": runs.hostile,
     "sortable": sortable,
 }
-PAGES = [name for name in RUNS if name != "sortable"]
+PAGES = [*(name for name in RUNS if name != "sortable"), "three models"]
+
+
+def three_models(folder: Path) -> str:
+    """Return the page of three runs side by side, as the command writes it."""
+    folders = []
+    for name, run in (("good", green()), ("bad", red()), ("worse", runs.rich())):
+        folders.append(folder / name)
+        folders[-1].mkdir()
+        text = json.dumps(report_dict(replace(run, model=runs.fingerprint(name))))
+        (folders[-1] / "report.json").write_text(text, encoding="utf-8")
+    assert main(["compare", *map(str, folders), "--html", str(folder / "compared.html")]) == 0
+    return (folder / "compared.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The file with the page of a run, made once."""
+    """The file with a page, made once."""
     folder = tmp_path_factory.mktemp("pages")
 
     @functools.cache
     def made(name: str) -> Path:
         path = folder / f"{name}.html"
-        path.write_text(report_html(RUNS[name]()), encoding="utf-8")
+        page = three_models(folder) if name == "three models" else report_html(RUNS[name]())
+        path.write_text(page, encoding="utf-8")
         return path
 
     return made
@@ -143,10 +159,10 @@ VERDICTS = "return [...document.querySelectorAll('tbody.case:not([hidden])')].ma
 def test_a_verdict_filters_the_cases(name: str, show: Show) -> None:
     page = show(name)
     shown = page.run(VERDICTS)
-    # A verdict is in the list if a case of any table or an aggregate has it.
+    # A verdict is in the list if a case of any table or an aggregate has it; of models, one may have none.
     every, *words = page.run(WORDS)
     assert every == ""
-    assert set(shown) <= set(words)
+    assert set(shown) - {""} <= set(words)
     for word in words:
         enter(page, "#filter select", word)
         assert page.run(VERDICTS) == [one for one in shown if one == word]
