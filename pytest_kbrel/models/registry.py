@@ -74,12 +74,15 @@ def check_spec(spec: Spec) -> None:
     try:
         BACKENDS[spec.backend].check(spec)
     except NoFolderError as error:
-        head, slash, rest = spec.text.partition("/")
-        if slash and head not in BACKENDS:
-            hint = nearest(head, BACKENDS)
-        else:
-            hint = _nearest_reference(rest if slash else head)
-        raise ModelError(f"{error}{hint}") from None
+        raise _with_hint(spec, error) from None
+
+
+def _with_hint(spec: Spec, error: NoFolderError) -> ModelError:
+    """Return the error with the backend or reference that the spec may mean."""
+    head, slash, rest = spec.text.partition("/")
+    if slash and head not in BACKENDS:
+        return ModelError(f"{error}{nearest(head, BACKENDS)}")
+    return ModelError(f"{error}{_nearest_reference(rest if slash else head)}")
 
 
 def _nearest_reference(text: str) -> str:
@@ -131,4 +134,7 @@ def open_model(spec: Spec, *, threads: int | None = None, folder: Path | None = 
     stored. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
     does not work.
     """
-    return BACKENDS[spec.backend].open(spec, threads=threads, folder=folder)
+    try:
+        return BACKENDS[spec.backend].open(spec, threads=threads, folder=folder)
+    except NoFolderError as error:
+        raise _with_hint(spec, error) from None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.backend import HF
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.registry import (
@@ -104,3 +105,12 @@ def test_reading_and_checking_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_hub_id_that_leads_nowhere_may_be_a_misspelt_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise NoFolderError("openia/gpt: no such folder here")
+
+    monkeypatch.setitem(BACKENDS, "hf", dataclasses.replace(HF, open=refuse))
+    with pytest.raises(ModelError, match=r"openia/gpt: no such folder here; did you mean 'openai'\?"):
+        open_model(read_spec("openia/gpt"))

@@ -53,6 +53,16 @@ def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, message)
     no_traceback(result)
 
 
+def test_a_checkpoint_without_tokenizer_says_what_is_missing(pytester, mini_suite, checkpoint):
+    for file in checkpoint.glob("tokenizer*"):
+        file.unlink()
+    mini_suite(ONE_SLICE)
+    result = gate(pytester, "./checkpoint")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(["./checkpoint: the tokenizer is missing or empty; tokenizer.json or *"])
+    no_traceback(result)
+
+
 def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, checkpoint):
     from safetensors.torch import load_file, save_file
 

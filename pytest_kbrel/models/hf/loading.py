@@ -16,7 +16,7 @@ from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS
+from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS, tokenizer_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.hf.checks import (
@@ -34,7 +34,7 @@ from pytest_kbrel.models.hf.checks import (
 from pytest_kbrel.models.hf.devices import check_device, check_placement, device_map_options
 from pytest_kbrel.models.hf.hub_errors import hub_reason
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf.spec import ModelSpec, dtype_of
+from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError, dtype_of
 from pytest_kbrel.models.hf.stopping import greedy_settings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import Fingerprint, record
@@ -156,6 +156,8 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
     if isinstance(error, KbrelError):
         raise error
     text = str(error)
+    if what == _TOKENIZER and spec.is_local and not (spec.gguf_file or tokenizer_files(Path(spec.location))):
+        raise _no_tokenizer(spec) from None
     if "trust_remote_code" in text:
         reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
     elif "model type" in text and "recognize" in text:
@@ -170,7 +172,15 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
         reason = describe_error(error)
     if what == _TOKENIZER and spec.gguf_file and not spec.tokenizer:
         reason += "; model-args tokenizer=FOLDER names one that need not be made out of the GGUF file"
-    raise ModelError(f"{spec.path}: {what} cannot be loaded: {reason}") from None
+    kind = NoFolderError if reason.startswith("no such folder here") else ModelError
+    raise kind(f"{spec.path}: {what} cannot be loaded: {reason}") from None
+
+
+def _no_tokenizer(spec: ModelSpec) -> ModelError:
+    return ModelError(
+        f"{spec.tokenizer or spec.path}: the tokenizer is missing or empty; tokenizer.json or "
+        "tokenizer.model is needed; model-args tokenizer=FOLDER names another place"
+    )
 
 
 def device_of(spec: ModelSpec) -> torch.device:
@@ -221,10 +231,7 @@ def load_tokenizer(spec: ModelSpec) -> Any:
         _refuse(spec, what, error)
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
     if not any(character.isalnum() for character in echo):
-        raise ModelError(
-            f"{spec.tokenizer or spec.path}: the tokenizer is missing or empty; tokenizer.json or "
-            "tokenizer.model is needed; model-args tokenizer=FOLDER names another place"
-        )
+        raise _no_tokenizer(spec)
     return tokenizer
 
 

@@ -47,7 +47,7 @@ MODEL_ARGS = (
 
 
 class NoFolderError(ModelError):
-    """A path leads nowhere, and no folder has a name like it; its first word may be a misspelt backend."""
+    """A path or hub id leads nowhere, and no folder is called like it; it may be a misspelt backend."""
 
 
 @record
