@@ -31,7 +31,7 @@ from pytest_kbrel.suites.gates import ABSOLUTE_CHANGE, DIRECTED, REFUSED, RELATI
 
 Schema = Mapping[str, Any]
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
-_SUITES = "suite-files.md"
+_SUITES = "suites.md"
 _MADE = "<!-- Made by `python -m tests.reference_pages --write`. -->"
 # What a key that is a mapping has a table of its own for.
 _OWN_TABLE = ("integrity", "waivers", "gates", "overall", "unseen", "shots")
