@@ -41,7 +41,8 @@ def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     left = lines[len(shown) :]
     if len(comparison.sides) > _MOST_MODELS:
         own = [side for side in comparison.sides if not side.same_as]
-        left = [line for line in _lines(comparison, own) if line not in shown]
+        printed = {(nodeid, side.number) for _, nodeid, side in shown}
+        left = [line for line in _lines(comparison, own) if (line[1], line[2].number) not in printed]
     body = list(_tables(comparison, shown, width))
     return [fit(line, width) for line in (*head, "", *body, *related, _rest(left))]
 
