@@ -105,7 +105,9 @@ def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
 
 def _one_of_each_group(changes: Iterable[Change]) -> list[Change]:
     """Return the first change of each group (bucket and relation), then the others."""
-    seen, first, others = set[tuple[str, str]](), [], []
+    seen = set[tuple[str, str]]()
+    first: list[Change] = []
+    others: list[Change] = []
     for change in changes:
         group = (bucket_of(change), change.relation)
         (others if group in seen else first).append(change)

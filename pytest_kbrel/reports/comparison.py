@@ -10,6 +10,7 @@ from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, is_published
 from pytest_kbrel.reports import REPORT, phrases, reasons, view
+from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.view import Group
 
@@ -161,7 +162,7 @@ def change_counts(side: Side) -> str:
     """Return how many facts a candidate lost and gained; empty where it was not compared fact by fact."""
     if side.run is None:
         return ""
-    changes = view.changed_facts(side.run)
+    changes = changed_facts(side.run)
     return f"{len(changes.lost)} lost, {len(changes.gained)} gained"
 
 

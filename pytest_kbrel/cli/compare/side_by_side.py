@@ -22,7 +22,7 @@ from pytest_kbrel.cli.compare.models import (
 )
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
-from pytest_kbrel.reports import view
+from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
 
@@ -112,7 +112,7 @@ def _outcomes(pair: PairedRun | None) -> object:
     """Return what models with the same figures may still differ in: facts lost and gained, and verdicts."""
     if pair is None:
         return []
-    changes = view.changed_facts(pair.run)
+    changes = changed_facts(pair.run)
     facts = [sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)]
     verdicts = [
         (case.id, gate.metric, gate.verdict)
