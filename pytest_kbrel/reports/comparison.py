@@ -47,10 +47,10 @@ class Side:
 
     @property
     def short(self) -> str:
-        """The last part of its name, or what a paper calls it."""
-        if is_published(self.name):
-            return self.spec or self.name
+        """The last part of its name; of a paper's model, with the setting it was asked in."""
         path = PurePath(self.name)
+        if is_published(self.name):
+            return str(PurePath(*path.parts[2:]))
         return path.parent.name if path.name == REPORT and path.parent.name else path.name or self.name
 
     @property

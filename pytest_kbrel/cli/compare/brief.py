@@ -183,7 +183,8 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
         both = ", ".join(
             f"{of.method} {number(of.r)} ({p_value(of.p)})" for of in (one.pearson, one.spearman)
         )
-        yield from wrap(f"{one.pearson.x}, {one.pearson.y}: {both}, n = {one.pearson.n}", width, "")
+        names = f"{one_line(one.within)} {one.pearson.x}, {one.pearson.y}"
+        yield from wrap(f"{names}: {both}, n = {one.pearson.n}", width, "")
 
 
 def _rest(left: Sequence[Line]) -> str:
