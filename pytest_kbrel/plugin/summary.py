@@ -60,7 +60,7 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
 def _command(words: Sequence[str], more: str) -> str:
     # Behind -- there are no flags.
     at = words.index("--") if "--" in words else len(words)
-    return shlex.join(["pytest", *words[:at], more, *words[at:]])
+    return shlex.join(["pytest", *words[:at], *([more] if more not in words[:at] else []), *words[at:]])
 
 
 def _may_be_blessed(settings: Settings, run: Run) -> bool:

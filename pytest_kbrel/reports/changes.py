@@ -105,9 +105,7 @@ def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
 
 def _one_of_each_group(changes: Iterable[Change]) -> list[Change]:
     """Return the first change of each group (bucket and relation), then the others."""
-    seen = set[tuple[str, str]]()
-    first: list[Change] = []
-    others: list[Change] = []
+    seen, first, others = set[tuple[str, str]](), list[Change](), list[Change]()
     for change in changes:
         group = (bucket_of(change), change.relation)
         (others if group in seen else first).append(change)

@@ -80,7 +80,10 @@ def test_the_summary_follows_the_progress_without_an_empty_line_inside(pytester,
     lines = [line.strip("=") for line in pytester.runpytest(*GATE).outlines]
     first = lines.index(" knowledge reliability ")
     assert lines[first - 1] == ""
-    assert lines[first + 1].startswith("scripted/")
+    assert lines[first + 1 : first + 3] == [
+        "PASSED: 9 passed",
+        "model    scripted/knows.jsonl (float32, cpu)",
+    ]
 
 
 def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):

@@ -106,7 +106,8 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     assert actual["overall"]["metrics"]["monitor"]["baseline"] is None
     result.stdout.fnmatch_lines(
         [
-            "*against baseline published/monitor/vicuna-7*",
+            "model * against baseline",
+            "         published/monitor/vicuna-7b",
             "the baseline is what a paper prints*",
             "*4 gates not judged",
         ]

@@ -36,7 +36,7 @@ def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite
     result = pytester.runpytest_subprocess(MODEL, "suites")
     assert result.ret == pytest.ExitCode.OK
     assert (pytester.path / "heavy").read_text() == "[]"
-    result.stdout.fnmatch_lines(["scripted/knows.jsonl (float32, cpu): pass"])
+    result.stdout.fnmatch_lines(["PASSED: 9 passed", "model    scripted/knows.jsonl (float32, cpu)"])
     assert "model loaded" not in result.stdout.str()
     model = report()["model"]
     assert (model["spec"], model["backend"], model["parameters"]) == (KNOWS, "scripted", 0)

@@ -104,10 +104,11 @@ def example(case: CaseResult) -> str:
         (change,) = examples(case.lost, 1)
         gained = f", {len(case.gained)} gained" if case.gained else ""
         return f"{count(len(case.lost), 'fact')} lost{gained}, such as: {change_text(change)}"
-    if case.verdict not in ("fail", "invalid"):
-        return ""
-    rows = sorted(case.table.rows, key=lambda outcome: outcome.label != "wrong")
-    return f"such as: {_answer(rows[0])}" if rows else ""
+    # What answers that decide nothing look like is told by any of them.
+    labels = {"fail": ("wrong",), "invalid": ("wrong", "uninformative", "correct")}.get(case.verdict, ())
+    rows = (row for label in labels for row in case.table.rows if row.label == label)
+    shown = next(rows, None)
+    return f"such as: {_answer(shown)}" if shown is not None else ""
 
 
 def change_text(change: Change) -> str:
