@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     LANGUAGES,
@@ -17,7 +18,7 @@ from pytest_kbrel.records import (
     unsupported_languages,
 )
 from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value, signed
-from pytest_kbrel.reports.view import is_blessed, names, not_passed, slices, verdict_counts
+from pytest_kbrel.reports.view import is_blessed, metric, names, not_passed, slices, verdict_counts
 
 _SHOWN_TOKENS = 3
 # What stands for a token of blanks alone.
@@ -72,6 +73,14 @@ def observed(gate: GateResult) -> str:
         return ""
     parts = (GATE_RULES[gate.rule].observed, number(gate.observed), interval(gate.low, gate.high))
     return " ".join(part for part in parts if part)
+
+
+def beside(result: CaseResult, name: str) -> str:
+    """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
+    values = [metric(result, other) for other in BESIDE.get(name, ())]
+    return ", ".join(
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
+    )
 
 
 def corrected(gate: GateResult) -> str:

@@ -57,11 +57,16 @@ def case_reason(case: CaseResult) -> str:
     return gate_reason(case, gates[0]) + more
 
 
-def needed(case: CaseResult) -> str:
-    """Return how many facts would decide the gate that :func:`case_reason` tells; empty if unknown."""
+def told_gate(case: CaseResult) -> GateResult | None:
+    """Return the gate that :func:`case_reason` tells: the furthest off of those with its verdict."""
     gates = [gate for gate in case.gates if gate.verdict == case.verdict]
-    parts = max(gates, key=_excess).reason.split("; ") if gates else []
-    wanted = [part.partition(",")[0] for part in parts if part.startswith(("about ", "no number of"))]
+    return max(gates, key=_excess, default=None)
+
+
+def needed(gate: GateResult) -> str:
+    """Return how many facts would decide a gate; empty where that is not known."""
+    parts = [part.partition(",")[0] for part in gate.reason.split("; ")]
+    wanted = [part for part in parts if part.startswith(("about ", "no number of"))]
     return "; ".join(one_line(part, _LONGEST) for part in wanted)
 
 

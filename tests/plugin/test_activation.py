@@ -59,7 +59,7 @@ def test_the_first_line_of_a_session_waits_for_no_heavy_import(pytester, mini_su
             return f"imported: {{[name for name in {heavy!r} if name in sys.modules]}}"
         """
     )
-    flags = ("--kb-model=reference", "--kb-baseline=reference", "-p", "no:xdist", "--co")
+    flags = ("--kb-model=reference", "--kb-baseline=reference", "-p", "no:xdist", "-k", "nothing")
     result = pytester.runpytest_subprocess(*flags, "suites")
     assert {"kbrel: model reference, baseline reference", "imported: []"} <= set(result.outlines)
 

@@ -247,7 +247,7 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - not_run, not_run, 0)
     assert summary["verdict"] == "fail"
     assert not actual["complete"]
-    assert f"fail: {len(verdicts) - not_run} fail, {not_run} not run" in result.stdout.str()
+    assert f"FAILED: {len(verdicts) - not_run} failed, {not_run} not run" in result.stdout.str()
     folder = pytester.path / "kbrel-report"
     assert f"{not_run} not run" in (folder / "summary.md").read_text()
     page = (folder / "report.html").read_text()

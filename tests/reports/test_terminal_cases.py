@@ -126,3 +126,24 @@ def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) 
     assert f"rerun the failed  pytest {'x' * 200} --lf" in [
         text for text, _ in terminal_lines(run, width=80, steps=steps)
     ]
+
+
+def test_a_figure_of_monitor_never_stands_alone(small_run: Run, make_case: Make) -> None:
+    gate = GateResult(
+        metric="monitor",
+        rule="max_drop",
+        bound=0.05,
+        verdict="fail",
+        reason="x",
+        observed=0.2,
+        low=0.1,
+        high=0.3,
+    )
+    figures = tuple(
+        MetricValue(name=name, better=better, value=0.5, baseline=0.3, delta=delta)  # type: ignore[arg-type]
+        for name, better, delta in (("monitor", "lower", 0.2), ("accuracy", "higher", 0.0))
+    )
+    case = make_case("monitor", "P1", "fail", figures, gates=(gate,))
+    assert body(replace(small_run, cases=(case,)))[1] == (
+        "    MONITOR 0.300 to 0.500, allowed 0.05; accuracy 0.500 ="
+    )

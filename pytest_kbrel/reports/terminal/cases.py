@@ -82,8 +82,11 @@ def _reason(case: CaseResult) -> str:
     if case.verdict == "invalid" and case.errors:
         # What would be allowed stands in the failure message.
         return one_line(case.errors[0].partition("; allowed: ")[0], _LONGEST_REASON)
-    needed = reasons.needed(case) if case.verdict == "inconclusive" else ""
-    return "; ".join(filter(None, (reasons.case_reason(case), needed)))
+    parts, gate = [reasons.case_reason(case)], reasons.told_gate(case)
+    if gate is not None:
+        parts.append(phrases.beside(case, gate.metric))
+        parts.append(reasons.needed(gate) if case.verdict == "inconclusive" else "")
+    return "; ".join(filter(None, parts))
 
 
 def _word(entry: Entry) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
@@ -76,19 +75,11 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
     if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):
         lines.append(f"    reason      {one_line(gate.reason, 600)}")
-    elif others := _beside(result, gate.metric):
+    elif others := phrases.beside(result, gate.metric):
         lines.append(f"    beside      {others}")
     if gate.line:
         lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
     return lines
-
-
-def _beside(result: CaseResult, name: str) -> str:
-    """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
-    values = [metric(result, other) for other in BESIDE.get(name, ())]
-    return ", ".join(
-        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
-    )
 
 
 def _measured(value: MetricValue | None, facts: int) -> str:
