@@ -329,7 +329,9 @@ def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_fa
     few = "  slices: [unseen-zero-shot, unseen-four-shot]\n  choices: 3"
     mini_suite(SUITE.replace("  choices: 3", few).replace("ur: {", "iur: {max_drop: 0.9}, ur: {"))
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
-    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-x", "-v")
+    result = pytester.runpytest(
+        OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-x", "-v"
+    )
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     failed, partial = sorted(slices(), key=lambda case: case["verdict"])
