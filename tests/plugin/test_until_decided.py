@@ -303,7 +303,7 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     mini_suite(SUITE)
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
     flags = ("suites", "--kb-baseline=prod", *distribution_args)
-    result = pytester.runpytest(OVERCONFIDENT, *flags, "--kb-until-decided")
+    result = pytester.runpytest(OVERCONFIDENT, *flags, "--kb-until-decided", "-v")
     assert result.ret == 1
     cases = {case["slice"]: case for case in slices()}
     unseen = cases["unseen-zero-shot"]
@@ -313,7 +313,7 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     # One case of the slices has no gate against the baseline, and is asked at once.
     assert cases["seen-zero-shot"]["looks"]["of"] == 1
     where = f"*decided after {unseen['n']} of 100 facts: unseen-zero-shot"
-    result.stdout.fnmatch_lines([f"asked until decided: {12 + unseen['n']} of 112 facts", where])
+    result.stdout.fnmatch_lines([where, f"asked until decided: {12 + unseen['n']} of 112 facts"])
     assert report()["settings"]["until_decided"] == "all"
     again = pytester.runpytest("--kb-from-run=kbrel-report", *flags, "--kb-output-path=again")
     assert again.ret == 1
@@ -329,9 +329,7 @@ def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_fa
     few = "  slices: [unseen-zero-shot, unseen-four-shot]\n  choices: 3"
     mini_suite(SUITE.replace("  choices: 3", few).replace("ur: {", "iur: {max_drop: 0.9}, ur: {"))
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
-    result = pytester.runpytest(
-        OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-x", "-v"
-    )
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-xv")
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     failed, partial = sorted(slices(), key=lambda case: case["verdict"])
@@ -339,7 +337,7 @@ def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_fa
     assert partial["looks"]["taken"] == failed["looks"]["taken"] - 1
     asked = failed["n"] + partial["n"]
     result.stdout.fnmatch_lines(
-        [f"asked until decided: {asked} of 200 facts", f"*undecided after {partial['n']} of*"]
+        [f"*undecided after {partial['n']} of*", f"asked until decided: {asked} of 200 facts"]
     )
     assert report()["complete"] is False
 
