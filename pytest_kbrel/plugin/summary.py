@@ -41,10 +41,10 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
     """Return what can be done next, with the command for each: rerun the failed, bless, see more."""
     words = list(config.invocation_params.args)
     asks = settings.from_run is None and run.shard is None
-    unsettled = [case for case in view.not_passed(run) if not case.waived]
+    failed = any(case.verdict in settings.failing and not case.waived for case in run.cases)
     steps = []
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
-    if asks and unsettled and config.pluginmanager.hasplugin("lfplugin"):
+    if asks and failed and config.pluginmanager.hasplugin("lfplugin"):
         steps.append(("rerun the failed", _command(words, "--lf")))
     if asks and _may_be_blessed(settings, run):
         name = "" if settings.baseline else "=NAME"
