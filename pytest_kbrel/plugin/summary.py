@@ -40,7 +40,9 @@ def write_run(
 def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str) -> list[tuple[str, str]]:
     """Return what can be done next, with the command for each: rerun the failed, bless, see more."""
     words = list(config.invocation_params.args)
-    asks = settings.from_run is None and run.shard is None
+    # A command that blesses would bless again.
+    repeats = not settings.baseline_update
+    asks = repeats and settings.from_run is None and run.shard is None
     failed = any(case.verdict in settings.failing and not case.waived for case in run.cases)
     steps = []
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
@@ -50,7 +52,7 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
         name = "" if settings.baseline else "=NAME"
         what = "bless this run" if view.verdict(run) in ("pass", "no baseline") else "bless it anyway"
         steps.append((what, _command(words, f"--kb-baseline-update{name}")))
-    if config.get_verbosity() == 0:
+    if repeats and config.get_verbosity() == 0:
         steps.append(("all tables", _command(words, "-v")))
     if output:
         steps.append(("all facts", os.path.join(output, PAGE)))
