@@ -183,4 +183,4 @@ def test_the_three_commands_of_a_made_project_pass(pytester, init):
         result = pytester.runpytest(*arguments)
         assert result.ret == 0, command
     assert (pytester.path / "baselines/prod/baseline.json").is_file()
-    result.stdout.fnmatch_lines(["*against baseline prod: pass*"])
+    result.stdout.fnmatch_lines(["PASSED: *", "model *against baseline prod"])

@@ -40,7 +40,7 @@ def gated(
         if case.id not in _sessions:
             make_checkpoint(pytester.path / case.name, case.manner, case.shape)
             write_suite(pytester.path / "suites", head=case.suite)
-            result = pytester.runpytest("suites", *case.flags)
+            result = pytester.runpytest("suites", "-v", *case.flags)
             folder = pytester.path / "kbrel-report"
             lines = (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
             _sessions[case.id] = Session(

@@ -100,7 +100,7 @@ def main(folder: Path) -> None:
         make_checkpoint(there / case.name, case.manner, case.shape)
         write_suite(there / "suites", head=case.suite)
         with contextlib.chdir(there), contextlib.redirect_stdout(io.StringIO()) as printed:
-            pytest.main(["-p", "no:cacheprovider", "suites", *case.flags])
+            pytest.main(["-p", "no:cacheprovider", "suites", "-v", *case.flags])
         (there / "printed.txt").write_text(printed.getvalue(), encoding="utf-8")
         report = json.loads((there / "kbrel-report" / "report.json").read_text(encoding="utf-8"))
         result[case.id] = verdicts_in(report, case)

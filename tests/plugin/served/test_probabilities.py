@@ -64,7 +64,7 @@ def test_the_way_is_told_in_every_report_and_as_a_difference(pytester, mini_suit
         assert words in written["environment"]["model_notes"]
         assert words.replace("'", "&#39;") in (pytester.path / folder / "report.html").read_text("utf-8")
     capsys.readouterr()
-    assert main(["compare", "one", "two"]) == 0
+    assert main(["compare", "one", "two", "-v"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"{VLLM}" in shown
     assert f"{STEPS}" in shown
