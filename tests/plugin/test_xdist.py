@@ -137,7 +137,7 @@ DIE = {
     "SIGSEGV": "os.kill(os.getpid(), signal.SIGSEGV)",
 }
 MOMENTS = {
-    "while collecting": "def pytest_collection_finish(session):\n    die()",
+    "while collecting": "def pytest_collection_modifyitems(session):\n    die()",
     "in front of a case": f"def pytest_runtest_setup(item):\n    if item.name == {ITEM!r}: die()",
     "as a case begins": f"def pytest_runtest_call(item):\n    if item.name == {ITEM!r}: die()",
     "as a case ends": f"""\
