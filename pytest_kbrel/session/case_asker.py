@@ -220,7 +220,8 @@ class CaseAsker:
     def _results_of_parts(self, case: Case) -> list[PartResult]:
         """Return the results of a prepared case that was asked in parts, none for another case.
 
-        Facts whose part no worker has ended are asked first.
+        Facts whose part no worker has ended are asked first. Raises ``KbrelError`` where files of parts can
+        neither be read nor written anew.
         """
         from pytest_kbrel.session.part_results import PartFolder
 
@@ -228,15 +229,18 @@ class CaseAsker:
         results = folder.results()
         if not results:
             return []
-        ends = [part.first + part.size for part in results]
-        starts = [*(part.first for part in results[1:]), len(self._own_facts(case))]
-        for first, stop in ((0, results[0].first), *zip(ends, starts, strict=True)):
-            self._ask_facts(case, first, stop)
+        count = len(self._own_facts(case))
+        if missing := _gaps(results, count):
+            for first, stop in missing:
+                self._ask_facts(case, first, stop)
+            results = folder.results()
+            if _gaps(results, count):
+                raise KbrelError(f"{self.spool_path.parent}: the parts of {case.id} cannot be read")
         try:
             folder.copy_exchanges(self.spool_path)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
-        return folder.results()
+        return results
 
     def _own_facts(self, case: Case) -> tuple[Fact, ...]:
         """Return the facts of a case that this session asks: all of them, or those of its shard."""
@@ -333,6 +337,13 @@ class CaseAsker:
             append_exchanges(self.spool_path, exchanges)
         except OSError as error:
             raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+
+
+def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
+    """Return which of ``count`` facts are in none of the parts, each run of them as (first, end)."""
+    ends = [0, *(part.first + part.size for part in parts)]
+    starts = [*(part.first for part in parts), count]
+    return [(end, start) for end, start in zip(ends, starts, strict=True) if end < start]
 
 
 def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:

@@ -94,7 +94,7 @@ def test_a_comparison_of_recorded_runs_decides_alike(pytester, labels, report, c
     pytester.runpytest(INT4, *judge, "--kb-output-path=new")
     pytester.runpytest(*LABELLED)
     capsys.readouterr()
-    main(["compare", "old", "new", "-v", "--json", "out.json"])
+    main(["compare", "old", "new", "--json", "out.json"])
     (paired,) = json.loads((pytester.path / "out.json").read_text())["paired"]
     theirs, ours = gates(paired), gates(report())
     assert ours.keys() == theirs.keys()

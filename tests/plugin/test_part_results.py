@@ -94,6 +94,17 @@ def test_a_part_whose_file_is_broken_is_asked_again(tmp_path: Path, models: Mode
     assert without_times(result) == without_times(made(tmp_path / "whole", CASE).decide(CASE))
 
 
+def test_parts_that_stay_unreadable_are_an_error_and_no_smaller_case(
+    tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = made(tmp_path, CASE)
+    worker.ask_part(CASE, 0, 2)
+    results = PartFolder.results
+    monkeypatch.setattr(PartFolder, "results", lambda folder: results(folder)[:1])
+    with pytest.raises(KbrelError, match=r"the parts of .* cannot be read"):
+        worker.decide(CASE, in_parts=True)
+
+
 def test_time_is_that_of_all_parts(tmp_path: Path, models: Models) -> None:
     worker = made(tmp_path, CASE)
     worker.ask_part(CASE, 0, 2)

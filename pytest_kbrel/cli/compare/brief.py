@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.printing import cells, fit, pad, wrap
-from pytest_kbrel.records import CaseResult
+from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports import comparison as side_by_side
-from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count, number, one_line, p_value
 from pytest_kbrel.reports.terminal import table_lines
@@ -62,11 +62,23 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
     wide = min(left, max(map(cells, names)))
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
+        if side.run is not None:
+            yield from _notes(side.run, width)
     if more := len(own) - len(shown):
         gates = ", none with a worse gate" if comparison.is_paired else ""
         yield f"     and {count(more, 'more model')}{gates}"
     if twins := [f"{side.number} as {side.same_as}" for side in comparison.sides if side.same_as]:
         yield f"     the same in all figures: {', '.join(twins)}"
+
+
+def _notes(run: Run, width: int) -> Iterator[str]:
+    """Yield what bears on all figures of a model: how else it differs, and how its judge errs."""
+    # That the weights differ is why they are compared.
+    differences = [one_line(text) for text in run.differences if not text.startswith("weights_digest")]
+    if differences:
+        yield f"     differs: {'; '.join(differences)}"
+    if note := phrases.judge_note(run):
+        yield from wrap(note, width, "     ")
 
 
 def _listed(comparison: Comparison) -> list[Side]:
