@@ -8,8 +8,9 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.suites import load_suite
 from tests.suites.conftest import RELATIONS, world_facts
-from tests.suites.examples import HEAD, SHAPE_ERRORS
+from tests.suites.examples import HEAD
 from tests.suites.meaning_errors import MEANING_ERRORS
+from tests.suites.shape_errors import SHAPE_ERRORS
 
 ERRORS = {**SHAPE_ERRORS, **MEANING_ERRORS}
 

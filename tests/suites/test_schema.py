@@ -16,7 +16,8 @@ from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRI
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.schema import make_schema
-from tests.suites.examples import GOOD, SHAPE_ERRORS
+from tests.suites.examples import GOOD
+from tests.suites.shape_errors import SHAPE_ERRORS
 
 SCHEMA = json.loads(resources.schema("suite"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
