@@ -1,16 +1,17 @@
 """What several workers bring, what dealing costs at each item, and what joining shards takes.
 
-    OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --facts 2000 --rounds 3
+    OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --rounds 3
+    OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --facts 1500 900 600 500 400 300 200 200 150 100
     OMP_NUM_THREADS=1 python benchmarks/scaling.py items
     OMP_NUM_THREADS=1 python benchmarks/scaling.py merge
 
-``workers``: requests a second of the embedded checkpoint on a suite in which one case has nearly all facts,
-from the moment when the first process has loaded it to the end of the last item. Beside one worker and two of
-them stand: two workers whose items pytest-xdist deals, so that one of them has the large case; two sessions
-that begin at the same time and share nothing, which is what the machine itself allows; and one worker with
-two threads. Each run begins with an empty store. ``items``: CPU and wall seconds of a whole run of many small
-cases of a scripted model over two workers, dealt by this package and by pytest-xdist. ``merge`` is
-``merge.py``, whose arguments may follow.
+``workers``: requests a second of the embedded checkpoint, from the moment when the first process has loaded
+it to the end of the last item. ``--facts`` has the number of facts of each case; without it one case has
+nearly all. Beside one worker and two of them stand: two workers whose items pytest-xdist deals, so that one
+of them has the large case; two sessions that begin at the same time and share nothing, which is what the
+machine itself allows; and one worker with two threads. Each run begins with an empty store. ``items``: CPU
+and wall seconds of a whole run of many small cases of a scripted model over two workers, dealt by this
+package and by pytest-xdist. ``merge`` is ``merge.py``, whose arguments may follow.
 
 The ways take turns, and the figures are medians. The machine should have nothing else to do.
 """
@@ -37,7 +38,8 @@ monitor:
   gates: {accuracy: {min: 0.0}}
 """
 FRAMES = ("Which city is the capital of [X]?", "What is the capital of [X]?", "Name the capital of [X].")
-SMALL_FACTS, SMALL_RELATIONS = 5, 4
+SMALL_FACTS = 5
+ONE_LARGE = [2000, *[SMALL_FACTS] * 4]
 # A plugin of the measured runs: when a model was loaded, and when the latest item ended. With ALONE set the
 # items are dealt by pytest-xdist.
 CLOCK = """\
@@ -82,7 +84,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     of_workers = commands.add_parser("workers", help="requests a second")
-    of_workers.add_argument("--facts", type=int, default=2000, help="of the large case (default: 2000)")
+    of_workers.add_argument(
+        "--facts",
+        type=int,
+        nargs="+",
+        default=ONE_LARGE,
+        metavar="N",
+        help="of each case (default: 2000 5 5 5 5)",
+    )
     of_workers.add_argument("--rounds", type=int, default=3)
     of_items = commands.add_parser("items", help="overhead of an item")
     of_items.add_argument("--cases", type=int, default=500)
@@ -106,9 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             items(folder, given.cases, given.rounds)
 
 
-def workers(folder: Path, facts: int, rounds: int) -> None:
+def workers(folder: Path, facts: Sequence[int], rounds: int) -> None:
     """Print requests a second of one worker and of two."""
-    write_suite(folder, [facts, *[SMALL_FACTS] * SMALL_RELATIONS])
+    write_suite(folder, facts)
     one = "one worker"
     ways: dict[str, Callable[[], float]] = {
         one: lambda: rate_of(folder, [Session(folder, "a")]),

@@ -139,7 +139,7 @@ def needed(facts: int | None) -> str:
     """Return how many facts would decide; ``None``: no number that could be asked."""
     if facts is None:
         return "; no number of facts below a million would decide"
-    return f"; about {facts} facts would decide, were the difference the same"
+    return f"; about {facts:,} facts would decide, were the difference the same"
 
 
 def number(value: float) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.errors import KbrelError, ResponseError
+from pytest_kbrel.errors import KbrelError, ResponseError, nearest
 from pytest_kbrel.models.base import check_probabilities, check_size
 from pytest_kbrel.records import (
     Fingerprint,
@@ -95,13 +95,22 @@ def read_run(folder: Path) -> RecordedRun:
     return _read_run(folder, stamp)
 
 
+def _run_named_like(folder: Path) -> str:
+    """Return ``"; did you mean 'x'?"`` for a run beside ``folder`` with a similar name, or ``""``."""
+    try:
+        beside = sorted(path.parent.name for path in folder.parent.glob(f"*/{REPORT}"))
+    except OSError:
+        return ""
+    return nearest(folder.name, beside)
+
+
 @functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
 
     if not folder.is_dir():
         fault = "is a file" if folder.exists() else "is not there"
-        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}")
+        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}{_run_named_like(folder)}")
     if not (folder / REPORT).is_file():
         raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
     report = read_report(folder)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 from pytest_kbrel.printing import visible
 
 DASH = "–"
+# These metrics are initials; the others are words.
+_INITIALS = re.compile(r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)")
 
 
 def one_line(text: str, limit: int = 0) -> str:
@@ -27,6 +30,12 @@ def answer_text(answer: str, limit: int = 0) -> str:
 def expected_text(expected: str, limit: int = 0) -> str:
     """Return the expected answer on one line; in words where a question has none."""
     return one_line(expected.strip(), limit) or "(no answer exists)"
+
+
+def metric_title(name: str) -> str:
+    """Return what a sentence calls a metric: ``UR``, ``anchor prob``."""
+    words = _INITIALS.sub(lambda initials: initials[0].upper(), name, count=1)
+    return one_line(words.replace("_", " "), 60)
 
 
 def number(value: float | None, digits: int = 3, *, zero: bool = True) -> str:

@@ -8,18 +8,10 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, GateResult, Run
 from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line
+from pytest_kbrel.reports.formatting import bound, count, interval, metric_title, number, one_line
 
-# These metrics are initials; the others are words.
-_INITIALS = re.compile(r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)")
 _LONGEST = 300
 _DIGITS = re.compile(r"([0-9]{1,18})")
-
-
-def metric_title(name: str) -> str:
-    """Return what a sentence calls a metric: ``UR``, ``anchor prob``."""
-    words = _INITIALS.sub(lambda initials: initials[0].upper(), name, count=1)
-    return one_line(words.replace("_", " "), 60)
 
 
 def gate_reason(case: CaseResult, gate: GateResult) -> str:
@@ -65,7 +57,7 @@ def told_gate(case: CaseResult) -> GateResult | None:
 
 def needed(gate: GateResult) -> str:
     """Return how many facts would decide a gate; empty where that is not known."""
-    parts = [part.partition(",")[0] for part in gate.reason.split("; ")]
+    parts = [part.partition(", were")[0] for part in gate.reason.split("; ")]
     wanted = [part for part in parts if part.startswith(("about ", "no number of"))]
     return "; ".join(one_line(part, _LONGEST) for part in wanted)
 

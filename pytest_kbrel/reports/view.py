@@ -19,7 +19,7 @@ from pytest_kbrel.records import (
     Run,
     is_published,
 )
-from pytest_kbrel.reports.formatting import number, one_line
+from pytest_kbrel.reports.formatting import metric_title, number, one_line
 
 # So many slices are named whose drop could not be excluded.
 _OPEN = 3
@@ -251,16 +251,15 @@ def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
 
 
 def not_excluded(run: Run) -> str:
-    """Return what a run without failures could not exclude: the open slices whose drop may be largest.
+    """Return what a run could not exclude: the undecided slices whose drop may be largest.
 
     ``not ruled out: a drop of accuracy by 0.105 in head_to_tail[culture-tail] (0.094 in one that lost
-    nothing), ... and 4 more``. Empty where every slice passed, and where something failed.
+    nothing), ... and 4 more``. Empty where every slice was decided.
     """
-    if verdict(run) in ("fail", "invalid"):
-        return ""
     ends = [
         (gate.high, gate, case)
         for case in slices(run)
+        if case.verdict == "inconclusive"
         for gate in case.gates
         if gate.verdict == "inconclusive" and gate.high is not None and gate.unchanged is not None
         if GATE_RULES[gate.rule].allows_more > 0
@@ -270,10 +269,12 @@ def not_excluded(run: Run) -> str:
     if not worst_of:
         return ""
     shown = sorted(worst_of.values(), key=lambda end: -end[0])
+    # Failures come first there, and each undecided slice is an entry behind them.
+    most = _OPEN if verdict(run) == "inconclusive" else 1
     parts = [
-        f"{gate.metric} worse by {number(high)} in {one_line(names(run)[case.nodeid])} "
+        f"{metric_title(gate.metric)} worse by {number(high)} in {one_line(names(run)[case.nodeid])} "
         f"({number(gate.unchanged)} in a slice like it that lost nothing)"
-        for high, gate, case in shown[:_OPEN]
+        for high, gate, case in shown[:most]
     ]
-    more = f", and {len(shown) - _OPEN} more" if len(shown) > _OPEN else ""
+    more = f", and {len(shown) - most} more" if len(shown) > most else ""
     return f"not ruled out: {', '.join(parts)}{more}"

@@ -34,6 +34,9 @@ model    scripted/overconfident.jsonl (float32, cpu) against
 changes  21 facts lost, 0 gained; 22 of 60 answers changed;
          20 of the 21 are unanswerable; worst P36 capital
          and 20 others
+open     not ruled out: accuracy base worse by 0.236 in
+         monitor[P36 capital] (0.212 in a slice like it
+         that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
 FAILED        reliability[unseen-zero-shot]
@@ -52,6 +55,8 @@ FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
 changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are
          unanswerable; worst P36 capital and 20 others
+open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
+         (0.212 in a slice like it that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
 FAILED        reliability[unseen-zero-shot]
@@ -69,6 +74,8 @@ FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
 changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are unanswerable; worst P36
          capital and 20 others
+open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital] (0.212 in a slice like
+         it that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
 FAILED        reliability[unseen-zero-shot]
@@ -85,6 +92,8 @@ FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
 changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are
          unanswerable; worst P36 capital and 20 others
+open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
+         (0.212 in a slice like it that lost nothing)
 
 FAILED        reliability[unseen-zero-shot]: UR 1.000 to 0.000, allowed 0.05
 INCONCLUSIVE  monitor[P36 capital]: accuracy base 1.000 to 0.950, drop [-0.119,

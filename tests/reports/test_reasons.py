@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Waiver
-from pytest_kbrel.reports.reasons import case_reason, deciding, gate_reason, metric_title, natural
+from pytest_kbrel.reports.formatting import metric_title
+from pytest_kbrel.reports.reasons import case_reason, deciding, gate_reason, natural
 
 Make = Callable[..., CaseResult]
 

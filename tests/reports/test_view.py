@@ -394,3 +394,20 @@ def test_the_helpers_of_a_run(
     # Rules judge where nothing is said of it.
     if judge == "rules":
         assert view.helper_models(replace(run, settings=())) == expected
+
+
+def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run: Run) -> None:
+    def wide(one: CaseResult) -> CaseResult:
+        if one.verdict not in ("inconclusive", "fail"):
+            return one
+        gates = (replace(gate, verdict="inconclusive", high=0.06, unchanged=0.04) for gate in one.gates)
+        return replace(one, gates=tuple(gates))
+
+    run = replace(small_run, cases=tuple(map(wide, small_run.cases)))
+    assert view.verdict(run) == "fail"
+    # A failed case says itself what is wrong with it.
+    assert view.not_excluded(run) == (
+        "not ruled out: accuracy worse by 0.060 in head_to_tail[open-tail] "
+        "(0.040 in a slice like it that lost nothing)"
+    )
+    assert view.not_excluded(replace(run, cases=run.cases[:1])) == ""

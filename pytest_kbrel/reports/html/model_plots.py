@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from pytest_kbrel.reports import comparison as side_by_side
-from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
-from pytest_kbrel.reports.formatting import number, p_value
+from pytest_kbrel.reports.formatting import metric_title, number, p_value
 from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, scale_over
 
 # So many plots of each kind are drawn: those over all slices come first.
@@ -26,7 +26,7 @@ def scatter_plots(comparison: Comparison) -> list[Plot]:
 
 
 def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
-    names = [reasons.metric_title(name) for name in (scatter.pearson.x, scatter.pearson.y)]
+    names = [metric_title(name) for name in (scatter.pearson.x, scatter.pearson.y)]
     across = scale_over([x for _, x, _ in scatter.points], _LEFT, _RIGHT)
     up = scale_over([y for *_, y in scatter.points], _BOTTOM, _TOP)
     drawing = Drawing(
@@ -97,7 +97,7 @@ def _values(sides: list[Side], nodeid: str, name: str) -> Iterator[tuple[Side, f
 
 
 def _scale(points: list[tuple[Side, float]], name: str, where: str, nodeid: str, at: int) -> Plot:
-    title = reasons.metric_title(name)
+    title = metric_title(name)
     sizes = [math.log10(side.parameters) for side, _ in points]
     across = scale_over(sizes, _LEFT, _RIGHT)
     up = scale_over([value for _, value in points], _BOTTOM, _TOP)

@@ -10,7 +10,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.formatting import bound, difference, number, signed
+from pytest_kbrel.reports.formatting import bound, difference, metric_title, number, signed
 from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, scale_over
 
@@ -321,7 +321,7 @@ def _beside_published(run: Run, published: Sequence[PublishedModel], x: str, y: 
         wide = scale_over([*xs, 0.0], 44, WIDTH - 12)
         ys = [up.value, *(one for _, one, _ in models), *filter(None, [up.baseline])]
         tall = scale_over(ys, 262, 24)
-        titles = [reasons.metric_title(name) for name in (x, y)]
+        titles = [metric_title(name) for name in (x, y)]
         drawing = Drawing(296, f"{titles[0]} against {titles[1]} before {len(models)} published models")
         drawing.x_axis(wide, 24, 262, f"{titles[0]}, seen knowledge")
         drawing.y_axis(tall, 44, WIDTH - 12, f"{titles[1]}, unseen knowledge")
