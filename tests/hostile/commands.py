@@ -53,6 +53,25 @@ ROWS = [
     judged("half a surrogate pair", row(prediction="\ud800")),
     command("compare", "nowhere", "published/monitor", printed="nowhere"),
     command("compare", "suites", printed="suites"),
+    command("compare", "published/monitor", "--html", "suites", printed="--html suites: is a folder"),
+    command(
+        "compare",
+        "published/monitor",
+        "--html",
+        "x",
+        "--json",
+        "x",
+        printed="--html x: is the file of --json",
+    ),
+    command(
+        "compare",
+        "a.csv",
+        "a.csv",
+        "--html",
+        "x.html",
+        printed="--html: found a.csv of another tool",
+        files={"a.csv": "id,score\n1,1\n"},
+    ),
     command(
         "compare", "a", printed="a", files={"a/report.json": "["}, what="compare: a report that is no JSON"
     ),
