@@ -122,6 +122,11 @@ class Probe:
         """All metrics that some slice of the probe has."""
         return {name: metric for kind in self.kinds for name, metric in SLICE_METRICS[kind].items()}
 
+    def is_overall(self, slice_name: str) -> bool:
+        """Return True for the name of figures over slices; of several settings each has some of its own."""
+        of_setting = bool(self.overall_by) and slice_name.startswith("overall-")
+        return slice_name == "overall" or of_setting
+
     @property
     def overall_metrics(self) -> Mapping[str, Metric]:
         """The metrics over slices of the probe."""

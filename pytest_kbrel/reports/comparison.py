@@ -26,9 +26,10 @@ class Side:
 
     ``results`` are by the node ids of :class:`Comparison`. ``run`` is that of a candidate which was compared
     with the first model fact by fact, with ``p_holm`` by (node id in it, figure) and ``obstacles`` by node
-    id; it is ``None`` of the first model itself, and where ``unpaired`` says why. ``parameters`` is 0 where
-    unknown, ``family`` what models of several sizes have in common, ``same_as`` the number of an earlier
-    model with the same figures in all cases, or 0. ``settings`` are those in which its run differs.
+    id; it is ``None`` of the first model itself, and where ``unpaired`` says why. ``title`` is what a heading
+    calls it, where its name does not tell it from others. ``parameters`` is 0 where unknown, ``family`` what
+    models of several sizes have in common, ``same_as`` the number of an earlier model with the same figures
+    in all cases, or 0. ``settings`` are those in which its run differs.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Side:
     spec: str
     about: str
     results: Mapping[str, CaseResult]
+    title: str = ""
     parameters: int = 0
     family: str = ""
     settings: str = ""
@@ -47,7 +49,9 @@ class Side:
 
     @property
     def short(self) -> str:
-        """The last part of its name; of a paper's model, with the setting it was asked in."""
+        """Its title, or the last part of its name; of a paper's model, with the setting it was asked in."""
+        if self.title:
+            return self.title
         path = PurePath(self.name)
         if is_published(self.name):
             return str(PurePath(*path.parts[2:]))
@@ -63,10 +67,13 @@ class Side:
 class Scatter:
     """Two figures of the models within a case or a group of slices, with both coefficients of correlation.
 
-    ``points`` are (number of a model, x, y).
+    ``nodeid`` is that of the case, empty of a group. ``points`` are (number of a model, x, y); ``whole`` says
+    that all slices of a probe, or all in one prompt setting, are behind them.
     """
 
     within: str
+    whole: bool
+    nodeid: str
     points: tuple[tuple[int, float, float], ...]
     pearson: Correlation
     spearman: Correlation
@@ -145,17 +152,18 @@ def failed_first(comparison: Comparison, nodeids: Iterable[str]) -> list[str]:
 
 
 def gate_counts(side: Side, *, passed: bool = True) -> str:
-    """Return how many gates of a candidate have each verdict, ``4 fail, 82 pass``, or only the others.
+    """Return how many gates of a candidate have each verdict, ``gates: 4 fail, 82 pass``, or only the others.
 
     Empty of the first model, and of one that was not compared fact by fact.
     """
     if side.run is None:
         return ""
-    gates = [gate.verdict for case in side.run.cases for gate in case.gates]
-    shown = [word for word in SEVERITY if word in gates]
+    gates = _gate_words(side.run)
+    shown = sorted(set(gates), key=lambda word: (severity(word), word))
     if not passed and len(shown) > 1:
         shown = [word for word in shown if word != "pass"]
-    return ", ".join(f"{gates.count(word)} {word}" for word in shown) or "no gates are known"
+    counts = ", ".join(f"{gates.count(word)} {word}" for word in shown)
+    return f"gates: {counts}" if counts else "no gates are known"
 
 
 def change_counts(side: Side) -> str:
@@ -170,7 +178,16 @@ def worst_gate(side: Side) -> str:
     """Return the worst verdict of a candidate's gates; empty where it has none."""
     if side.run is None:
         return ""
-    return min((gate.verdict for case in side.run.cases for gate in case.gates), key=severity, default="")
+    return min(_gate_words(side.run), key=severity, default="")
+
+
+def _gate_words(run: Run) -> list[str]:
+    """Return the verdicts of all gates, ``waived`` of one whose failure a waiver excuses."""
+    return [
+        "waived" if gate.verdict != "pass" and phrases.is_waived(case, run) else gate.verdict
+        for case in run.cases
+        for gate in case.gates
+    ]
 
 
 def unasked_count(comparison: Comparison, side: Side) -> int:

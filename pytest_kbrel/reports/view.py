@@ -95,7 +95,7 @@ def groups(run: Run) -> tuple[Group, ...]:
     Tests in Python that came to no case have one of their own: their probe is not known.
     """
     tables: list[Group] = []
-    suites = {case.suite for case in run.cases}
+    suites = _suites(run)
     for probe in PROBES.values():
         of_probe = [case for case in slices(run) if case.probe == probe.name]
         for kind in probe.kinds:
@@ -117,9 +117,9 @@ def groups(run: Run) -> tuple[Group, ...]:
 
 
 def _label(case: CaseResult, suites: set[str]) -> str:
-    """Return the slice with its label, and the suite's name where the run has several."""
+    """Return the slice with its label, and the suite's name where the run has several. A paper has none."""
     title = relation_title(case.slice, case.label)
-    if len(suites) == 1:
+    if len(suites) < 2 or not case.suite:
         return title
     stems = {suite: PurePosixPath(suite).name.removesuffix(".kb.yaml") for suite in suites}
     unique = len(set(stems.values())) == len(suites)
@@ -144,10 +144,16 @@ def case_title(case: CaseResult) -> str:
 
 def names(run: Run) -> dict[str, str]:
     """Return a name for each node id: with its suite where the run has several."""
-    short = len({case.suite for case in run.cases}) == 1
+    short = len(_suites(run)) < 2
     return {
-        case.nodeid: case_title(case) if short else f"{case.suite}::{case_title(case)}" for case in run.cases
+        case.nodeid: case_title(case) if short or not case.suite else f"{case.suite}::{case_title(case)}"
+        for case in run.cases
     }
+
+
+def _suites(run: Run) -> set[str]:
+    """Return the suites of a run's cases; those of a paper's figures have none."""
+    return {case.suite for case in run.cases} - {""}
 
 
 def verdict(run: Run) -> Judgement:

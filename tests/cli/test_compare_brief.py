@@ -15,10 +15,11 @@ from pytest_kbrel.cli.compare.models import (
     figure_tables,
     size_in,
 )
+from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.printing import cells
 from pytest_kbrel.records import Run
-from tests.made_comparisons import comparison_of
+from tests.made_comparisons import comparison_of, key, model_of
 from tests.reports import conftest as runs
 
 SCREENS = {
@@ -30,26 +31,26 @@ SCREENS = {
 MONITOR, all slices  n      monitor↓  verdict
 2 overall            2  0.401 +0.010
 3 overall            2  0.411 +0.010
-MONITOR    n  monitor  pfd  anchor_prob  accuracy  verdict
-2 P30    120      .41  .30          .70       .51  fail
-2 P17    120      .39  .28          .75       .61  pass
-3 P17    120      .40  .29          .76       .62  pass
-3 P30    120      .42  .31          .71       .52  pass
+MONITOR    n   monitor  anchor_prob  accuracy  verdict
+2 P30    120  .41 +.03     .70 -.02  .51 -.07  fail
+2 P17    120  .39    =     .75  .00  .61    =  pass
+3 P17    120  .40    =     .76  .00  .62    =  pass
+3 P30    120  .42 +.03     .71 -.02  .52 -.07  pass
 Head-to-Tail    n  accuracy  hallucination  verdict
-2 open-tail   120       .21            .50  inconclusive
-3 open-tail   120       .22            .51  pass
-Reliable KB, seen    n   cr   wr  ncr  c_correct  verdict
-2 seen-zero…       120  .60  .30  .30        .80
-3 seen-zero…       120  .61  .31  .31        .81
+2 open-tail   120  .21 -.02       .50 +.01  inconclusive
+3 open-tail   120  .22 -.02       .51 +.01  pass
+Reliable KB, seen    n        cr        wr  verdict
+2 seen-zero-shot   120  .60 +.01  .30 +.01
+3 seen-zero-shot   120  .61 +.01  .31 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
 3 unseen-zero-shot   120  0.710  0.910
--v has all, --html FILE a page
+-v has all and correlations, --html FILE a page
 """,
     80: """
   1  runs/prod     baseline
-  2  runs/monday   1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
-  3  runs/tuesday  4 pass; 0 lost, 1 gained
+  2  runs/monday   gates: 1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
+  3  runs/tuesday  gates: 4 pass; 0 lost, 1 gained
 
 MONITOR, all slices  n      monitor↓  verdict
 2 overall            2  0.401 +0.010
@@ -62,18 +63,18 @@ MONITOR    n     monitor     pfd         ird  anchor_prob    accuracy  verdict
 Head-to-Tail    n     accuracy↑  hallucination↓      missing↓  verdict
 2 open-tail   120  0.210 -0.020    0.500 +0.010  0.290 +0.010  inconclusive
 3 open-tail   120  0.220 -0.020    0.510 +0.010  0.300 +0.010  pass
-Reliable KB, seen    n   cr   wr  ncr  c_correct  nccr  verdict
-2 seen-zero-shot   120  .60  .30  .30        .80  -.20
-3 seen-zero-shot   120  .61  .31  .31        .81  -.19
+Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
+2 seen-zero-shot   120  .60 +.01  .30 +.01  .30 +.01   .80 +.01
+3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
 3 unseen-zero-shot   120  0.710  0.910
--v has all, --html FILE a page
+-v has all and correlations, --html FILE a page
 """,
     120: """
   1  runs/prod (base)                       baseline
-  2  runs/monday (reference:overconfident)  1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
-  3  runs/tuesday (reference:int4)          4 pass; 0 lost, 1 gained
+  2  runs/monday (reference:overconfident)  gates: 1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
+  3  runs/tuesday (reference:int4)          gates: 4 pass; 0 lost, 1 gained
 
 MONITOR, all slices  n      monitor↓  verdict
 2 overall            2  0.401 +0.010
@@ -92,7 +93,7 @@ Reliable KB, seen    n          cr          wr         ncr   c_correct         n
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
 3 unseen-zero-shot   120  0.710  0.910
--v has all, --html FILE a page
+-v has all and correlations, --html FILE a page
 """,
 }
 
@@ -157,6 +158,47 @@ def test_what_failed_comes_first_and_what_is_left_out_is_counted() -> None:
     counted = int(lines[-1].split()[1])
     assert counted == 60 + len(better().cases) - len(shown)
     assert f"{60 - len(shown)} waived" in lines[-1]
+
+
+def test_each_models_worst_failure_is_shown_before_the_second_one_of_another() -> None:
+    lines = brief_lines(comparison_of({"good": better(), "bad": runs.small(), "many": unwaived(60)}), 80, 24)
+    shown = [line for line in lines if line.endswith(" fail")]
+    assert {line[0] for line in shown} == {"3", "4"}
+
+
+def unwaived(count: int) -> Run:
+    run = hundreds(count)
+    return replace(run, cases=tuple(replace(case, waiver=None) for case in run.cases))
+
+
+def test_a_waived_failure_is_no_failure_of_the_model() -> None:
+    waived = {f"w{at}": moved(hundreds(3), at / 1000) for at in range(8)}
+    comparison = comparison_of({**waived, "red": moved(unwaived(3), 0.5)})
+    lines = brief_lines(comparison, 120, 24)
+    assert any(line.startswith(" 10  red") and "fail" in line for line in lines)
+    assert any(line.startswith("  2  w0") and "3 waived" in line and "fail" not in line for line in lines)
+
+
+def test_notes_on_models_leave_room_for_cases() -> None:
+    notes = [f"quantisation ('int{at}' and '')" for at in range(12)]
+    candidates = {
+        f"m{at}": replace(moved(runs.rich(), at / 1000), differences=(note, "dtype ('a' and 'b')"))
+        for at, note in enumerate(notes)
+    }
+    lines = brief_lines(comparison_of(candidates), 80, 24)
+    assert len(lines) < 24
+    assert 1 <= sum("differs:" in line for line in lines) <= 6
+    same = {name: replace(run, differences=("dtype ('a' and 'b')",)) for name, run in candidates.items()}
+    assert sum("differs:" in line for line in brief_lines(comparison_of(same), 80, 24)) == 1
+
+
+def test_a_twin_of_the_baseline_does_not_hide_what_cannot_be_paired() -> None:
+    models = [model_of("run", runs.small()), model_of("same", runs.small()), *unpaired(1)]
+    models[2] = replace(models[2], cases={key(runs.small().cases[0]): {"monitor": 0.2, "accuracy": 0.1}})
+    pair = PairedRun(run=replace(better(), cases=()), p_holm={}, obstacles={})
+    comparison = side_by_side(models, figure_tables(models), correlated_points(models), {2: pair}, {})
+    assert [side.same_as for side in comparison.sides] == [0, 1, 0]
+    assert any(line.startswith("3 P30") for line in brief_lines(comparison, 80, 24))
 
 
 def test_twins_have_no_lines_and_share_one_that_names_them() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
+    _recorded,
     correlated_points,
     correlations_over_models,
     figure_tables,
@@ -18,7 +19,9 @@ from pytest_kbrel.cli.compare.models import (
     twins,
 )
 from pytest_kbrel.cli.compare.pairing import read_outcomes
+from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.reports.comparison import groups
 
 SUITE = "w.kb.yaml"
 HEAD = "head_to_tail[a]"
@@ -194,6 +197,53 @@ def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
     other = {(SUITE, "monitor[P1]"): {"monitor": 0.3, "accuracy": 0.1}}
     rows = correlations_over_models([*models, model("x", alone), model("y", other)])
     assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+
+
+def in_slices(name: str, at: float, *settings: str, several: bool = False) -> ComparedModel:
+    """Return a run that asked seen and unseen knowledge in these settings, with its figures over slices."""
+    cases = {}
+    for setting in settings:
+        cases[(SUITE, f"reliability[seen-{setting}]")] = {"ncr": at, "nccr": at * at}
+        cases[(SUITE, f"reliability[unseen-{setting}]")] = {"ur": 1 - at, "iur": 1 - at**3}
+        overall = f"overall-{setting}" if several else "overall"
+        cases[(SUITE, f"reliability[{overall}]")] = {"ncr": at, "ur": 1 - at, "nccr": at, "iur": 1 - at}
+    return model(name, cases)
+
+
+def test_runs_are_correlated_in_the_settings_they_were_asked_in() -> None:
+    runs = [in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True) for k in range(3)]
+    runs.append(in_slices("zero", 0.7, "zero-shot"))
+    rows = {(within, one.x, one.y): one.n for within, one in correlations_over_models(runs)}
+    assert rows == {
+        ("reliability[zero-shot]", "ncr", "ur"): 4,
+        ("reliability[zero-shot]", "nccr", "iur"): 4,
+        ("reliability[four-shot]", "ncr", "ur"): 3,
+        ("reliability[four-shot]", "nccr", "iur"): 3,
+    }
+    assert {one.whole for one in correlated_points(runs)} == {True}
+
+
+def test_figures_over_the_slices_of_a_setting_stand_with_those_over_all_slices() -> None:
+    runs = [in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True) for k in range(1, 3)]
+    comparison = side_by_side(runs, figure_tables(runs), correlated_points(runs), {}, {})
+    titles = {group.title: [case.slice for case in group.cases] for group in groups(comparison)}
+    assert titles["Reliable KB, all slices"] == ["overall-four-shot", "overall-zero-shot"]
+    assert titles["Reliable KB, seen"] == ["seen-four-shot", "seen-zero-shot"]
+
+
+def test_two_suites_of_one_file_name_cannot_be_compared(tmp_path: Path) -> None:
+    case = {"metrics": {"accuracy": {"value": 0.5}}, "n": 2, "settings": {}}
+    report = {
+        "created": "now",
+        "kbrel_version": "0",
+        "model": {"spec": "a"},
+        "settings": {},
+        "cases": [case | {"id": f"{folder}/w.kb.yaml::{HEAD}"} for folder in ("one", "two")],
+    }
+    with pytest.raises(
+        KbrelError, match=r"two suites of the same file name, w\.kb\.yaml, have the case head"
+    ):
+        _recorded("a", tmp_path, report, "report")
 
 
 def test_models_with_the_same_figures_are_one_model() -> None:

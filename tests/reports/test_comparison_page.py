@@ -19,7 +19,7 @@ from pytest_kbrel.reports.comparison import Comparison
 from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
 from pytest_kbrel.reports.html.model_plots import size_text
 from pytest_kbrel.reports.html.page import LARGEST, report_html
-from tests.made_comparisons import comparison_of
+from tests.made_comparisons import comparison_of, model_of
 from tests.reports import conftest as runs
 from tests.reports.test_compare import report, three
 
@@ -82,7 +82,7 @@ def test_only_verdicts_have_colours() -> None:
         ("inconclusive", "inconclusive"),
     }
     # A drop in a row that passed is grey as any difference.
-    assert '<span class="delta">-0.071</span>' not in page.partition("</style>")[2]
+    assert page.count("<strong>accuracy 0.512") == 1
     assert re.findall(r'class="delta[^"]+"', page) == []
 
 
@@ -195,6 +195,43 @@ def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
     assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)
     assert "1B" in drawing
     assert "7,000,000,000" in scale.partition("</figure>")[0]
+
+
+def beside_a_paper(*suites: str) -> Comparison:
+    """Return a run whose first case is in each of these suites, beside figures of a paper."""
+    case, *_ = runs.small().cases
+    run = replace(runs.small(), cases=tuple(replace(case, suite=suite) for suite in suites))
+    paper = ComparedModel(name="published/x/y", about="", cases={("", case.id): {"accuracy": 0.7}}, spec="x")
+    models = [model_of("run", run), model_of("other", replace(run, cases=run.cases[:1])), paper]
+    return side_by_side(models, figure_tables(models), correlated_points(models), {}, {})
+
+
+def test_a_papers_case_is_not_called_by_a_suite_that_it_does_not_have() -> None:
+    for suites in (("w.kb.yaml",), ("w.kb.yaml", "v.kb.yaml")):
+        assert "P30 ()" not in comparison_html(beside_a_paper(*suites))
+    assert "P30 (w)" not in comparison_html(beside_a_paper("w.kb.yaml"))
+
+
+def test_the_large_figure_of_a_cell_is_the_tables_first_metric() -> None:
+    row = comparison_html(beside_a_paper("w.kb.yaml")).partition('id="monitor-P30"')[2].partition("</tr>")[0]
+    cells = re.findall(r'<td class="num" data-of="\d[^"]*">\s*(\S+)', row)
+    assert [cell.partition("<")[0] for cell in cells] == ["0.412", "–"]
+    assert "accuracy 0.700" in row
+
+
+def test_models_at_one_point_share_a_label() -> None:
+    comparison = of_sizes("a", "b", "c", "d")
+    (one,) = comparison.scatters
+    (_, x, y), *others = one.points
+    same = replace(one, points=((1, x, y), (2, x, y), *others[1:]))
+    page = comparison_html(replace(comparison, scatters=(same,)))
+    assert ">1, 2</text>" in page
+
+
+def test_runs_of_one_folder_name_are_called_by_their_models() -> None:
+    page = comparison_html(comparison_of({"x/kbrel-report": runs.small(), "y/kbrel-report": good()}))
+    heads = re.findall(r'<th scope="col"[^>]*>.*?(\d [\w:-]+).*?</th>', page)
+    assert {"2 reference:overconfident", "3 good"} <= set(heads)
 
 
 @pytest.mark.parametrize("names", [("a-7b", "b-7b"), ("a", "b-7b"), ("a", "b")])

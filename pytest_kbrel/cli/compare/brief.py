@@ -20,6 +20,8 @@ from pytest_kbrel.reports.view import Group
 LEAST_LINES = 24
 # So many models are listed, and so many correlations. Of fewer models no order is significant.
 _MOST_MODELS, _MOST_CORRELATIONS, _FEWEST_CORRELATED = 8, 3, 5
+# Notes on models have so many lines.
+_MOST_NOTES = 6
 # What a model's number and name take at least.
 _LEAST_NAME = 16
 Line = tuple[Group, str, Side]
@@ -44,7 +46,8 @@ def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
         printed = {(nodeid, side.number) for _, nodeid, side in shown}
         left = [line for line in _lines(comparison, own) if (line[1], line[2].number) not in printed]
     body = list(_tables(comparison, shown, width))
-    return [fit(line, width) for line in (*head, "", *body, *related, _rest(left))]
+    unseen = comparison.is_paired and any(one.pearson.r is not None for one in comparison.scatters)
+    return [fit(line, width) for line in (*head, "", *body, *related, _rest(left, width, correlated=unseen))]
 
 
 def _models(comparison: Comparison, width: int) -> Iterator[str]:
@@ -60,10 +63,14 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
     if max(map(cells, names)) > left:
         names = [one_line(side.name) for side in shown]
     wide = min(left, max(map(cells, names)))
+    notes: set[str] = set()
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
-        if side.run is not None:
-            yield from _notes(side.run, width)
+        new = [line for line in _notes(side.run, width) if line not in notes] if side.run is not None else []
+        # Each is told once, and of many models not all: the cases need room.
+        if len(notes) + len(new) <= _MOST_NOTES:
+            notes.update(new)
+            yield from new
     if more := len(own) - len(shown):
         gates = ", none with a worse gate" if comparison.is_paired else ""
         yield f"     and {count(more, 'more model')}{gates}"
@@ -108,11 +115,16 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
         return one_line("; ".join(filter(None, (side.settings, "" if of_all else side.unpaired))), 60)
     missing = side_by_side.unasked_count(comparison, side)
     parts = (
-        side_by_side.gate_counts(side, passed=not brief),
+        _gates(side, brief=brief),
         side_by_side.change_counts(side),
         f"{missing} not asked" if missing else "",
     )
     return "; ".join(filter(None, parts))
+
+
+def _gates(side: Side, *, brief: bool) -> str:
+    counts = side_by_side.gate_counts(side, passed=not brief)
+    return counts.removeprefix("gates: ") if brief else counts
 
 
 def _severity(word: str) -> int:
@@ -120,8 +132,11 @@ def _severity(word: str) -> int:
 
 
 def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
-    """Return a line for each case and model of these that has one, the worst first."""
-    if comparison.is_paired:
+    """Return a line for each case and model of these that has one, the worst first.
+
+    Of one verdict, the worst case of each model comes first, then the second one of each.
+    """
+    if any(side.run is not None for side in sides):
         sides = [side for side in sides if side.run is not None]
     lines = [
         (group, case.nodeid, side)
@@ -130,7 +145,21 @@ def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
         for side in sides
         if case.nodeid in side.results and (side.run is not None or side.results[case.nodeid].metrics)
     ]
-    return sorted(lines, key=lambda line: _severity(side_by_side.word(line[2], line[1])))
+    ranks = {
+        side.number: {case.nodeid: at for at, case in enumerate(reasons.deciding(side.run))}
+        for side in sides
+        if side.run is not None
+    }
+    of_word: dict[tuple[int, int], list[Line]] = {}
+    for line in lines:
+        word = _severity(side_by_side.word(line[2], line[1]))
+        of_word.setdefault((word, line[2].number), []).append(line)
+    turns: list[tuple[int, int, Line]] = []
+    for (word, number_), of in of_word.items():
+        rank = ranks.get(number_, {})
+        of.sort(key=lambda line: rank.get(line[2].results[line[1]].nodeid, len(rank)))
+        turns += [(word, turn, line) for turn, line in enumerate(of)]
+    return [line for *_, line in sorted(turns, key=lambda one: one[:2])]
 
 
 def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
@@ -146,6 +175,7 @@ def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
 def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterator[str]:
     for group in side_by_side.groups(comparison):
         shown = [(nodeid, side) for of, nodeid, side in lines if of.title == group.title]
+        shown.sort(key=lambda one: (_severity(side_by_side.word(one[1], one[0])), reasons.natural(one[0])))
         if not shown:
             continue
         labels = dict(zip((case.nodeid for case in group.cases), group.labels, strict=True))
@@ -161,7 +191,8 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
             labels=tuple(names),
         )
         words = [side_by_side.word(side, nodeid) for nodeid, side in shown]
-        yield from (text for text, _ in table_lines(table, words, width))
+        needed = [gate.metric for case in table.cases for gate in case.gates if gate.verdict == "fail"]
+        yield from (text for text, _ in table_lines(table, words, width, needed=needed))
 
 
 def _differing_metrics(comparison: Comparison, group: Group) -> tuple[str, ...]:
@@ -187,7 +218,7 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
     strong = [
         one
         for one in comparison.scatters
-        if one.pearson.r is not None and one.pearson.n >= _FEWEST_CORRELATED and "overall" in one.within
+        if one.pearson.r is not None and one.pearson.n >= _FEWEST_CORRELATED and one.whole
     ]
     if strong:
         yield ""
@@ -199,8 +230,16 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
         yield from wrap(f"{names}: {both}, n = {one.pearson.n}", width, "")
 
 
-def _rest(left: Sequence[Line]) -> str:
+def _rest(left: Sequence[Line], width: int, *, correlated: bool) -> str:
     words = Counter(side_by_side.word(side, nodeid) for _, nodeid, side in left)
     counts = ", ".join(f"{words[word]} {word}" for word in sorted(words, key=_severity) if word)
-    more = f"and {count(len(left), 'more line')}{f' ({counts})' if counts else ''}; " if left else ""
-    return f"{more}-v has all, --html FILE a page"
+    more = f"and {count(len(left), 'more line')}" if left else ""
+    ways = ("-v has all and correlations",) if correlated else ()
+    texts = [
+        f"{before}{way}, --html FILE a page"
+        for way in (*ways, "-v has all")
+        for before in ([f"{more} ({counts}); "] if counts else []) + ([f"{more}; "] if more else [""])
+    ]
+    # What does not pass is told before what else there is to see.
+    texts.sort(key=lambda text: counts not in text)
+    return next((text for text in texts if cells(text) <= width), texts[-1])

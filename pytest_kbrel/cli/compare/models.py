@@ -152,6 +152,12 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
         else:
             entries = {**data["cases"], **data.get("aggregates", {})}
             model, settings = data["model"], data.get("settings", {})
+        if twice := [key for key, times in Counter(map(_key, entries)).items() if times > 1]:
+            suite, case_id = min(twice)
+            raise KbrelError(
+                f"{path}: two suites of the same file name, {suite}, have the case {case_id}; allowed: runs "
+                "whose suites have names of their own"
+            )
         spec = str(model["spec"])
         return ComparedModel(
             name=source,
@@ -297,10 +303,12 @@ def _differing(models: Sequence[ComparedModel], case: str) -> str:
 class CorrelatedPoints:
     """Two figures of the models within a case or a group of slices: Pearson's and Spearman's correlation.
 
-    ``points`` are (index of a model, x, y) of the models that have both.
+    ``points`` are (index of a model, x, y) of the models that have both. ``whole`` says that all slices of a
+    probe, or all in one prompt setting, are behind them.
     """
 
     within: str
+    whole: bool
     pearson: Correlation
     spearman: Correlation
     points: tuple[tuple[int, float, float], ...]
@@ -340,7 +348,7 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
         settings = _settings_of(models, [key in of for of in points])
         for setting in settings:
-            # A run is one model in whatever setting.
+            # Over all slices a run without slices is one model in whatever setting.
             of_models = {
                 at: of.get(key, {})
                 for at, (of, model) in enumerate(zip(points, models, strict=True))
@@ -351,6 +359,7 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
             rows += [
                 CorrelatedPoints(
                     within=label,
+                    whole=PROBES[probe].is_overall(name) or len(PROBES[probe].kinds) > 1,
                     pearson=pearson,
                     spearman=spearman,
                     points=tuple(
@@ -397,4 +406,10 @@ def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Fig
         suite, case_id = _key(case)
         name, _, rest = case_id.partition("[")
         placed += [(suite, probe, rest.removesuffix("]"), figures) for probe in PROBES if probe == name]
-    return placed
+    # Seen and unseen slices of one setting are one point, which has the figures over both.
+    several = {
+        probe
+        for _, probe, of, _ in placed
+        if len(PROBES[probe].kinds) > 1 and not PROBES[probe].is_overall(of)
+    }
+    return [one for one in placed if one[1] not in several or not PROBES[one[1]].is_overall(one[2])]

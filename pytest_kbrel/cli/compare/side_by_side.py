@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from pytest_kbrel import __version__
 from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
     CorrelatedPoints,
@@ -61,6 +62,8 @@ def side_by_side(
         scatters=tuple(
             Scatter(
                 within=one.within,
+                whole=one.whole,
+                nodeid="::".join(keys[one.within]) if one.within in keys else "",
                 points=tuple((at + 1, x, y) for at, x, y in one.points),
                 pearson=one.pearson,
                 spearman=one.spearman,
@@ -105,7 +108,19 @@ def _sides(
         if pair is not None:
             side = dataclasses.replace(side, run=pair.run, p_holm=pair.p_holm, obstacles=pair.obstacles)
         sides.append(side)
-    return tuple(sides)
+    return _titled(sides)
+
+
+def _titled(sides: Sequence[Side]) -> tuple[Side, ...]:
+    """Return models of which those with the same short name are called by their specs, where these differ."""
+    times = Counter(side.short for side in sides)
+    specs = Counter(side.spec for side in sides)
+    return tuple(
+        dataclasses.replace(side, title=side.spec)
+        if times[side.short] > 1 and side.spec and specs[side.spec] == 1
+        else side
+        for side in sides
+    )
 
 
 def _outcomes(pair: PairedRun | None) -> object:
@@ -152,8 +167,14 @@ def _recorded(key: Key, figures: Figures, recorded: RecordedCase) -> CaseResult:
         duration=0.0,
         metrics=tuple(_value(metric, value) for metric, value in figures.items()),
         gates=(),
-        aggregate=slice_name == "overall" and probe != "test",
+        aggregate=_is_overall(probe, slice_name),
     )
+
+
+def _is_overall(kind: CaseKind, slice_name: str) -> bool:
+    if (probe := probe_named(kind)) is not None:
+        return probe.is_overall(slice_name)
+    return kind == "pooled"
 
 
 def _value(name: str, value: float | None) -> MetricValue:

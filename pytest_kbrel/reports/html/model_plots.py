@@ -21,7 +21,7 @@ _UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 def scatter_plots(comparison: Comparison) -> list[Plot]:
     """Return a plot for each pair of figures that could be correlated, those over all slices first."""
     drawn = [one for one in comparison.scatters if one.pearson.r is not None]
-    drawn.sort(key=lambda one: "overall" not in one.within)
+    drawn.sort(key=lambda one: not one.whole)
     return [_scatter(comparison, one, at) for at, one in enumerate(drawn[:_MOST])]
 
 
@@ -34,30 +34,38 @@ def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
     )
     drawing.x_axis(across, _TOP, _BOTTOM, names[0])
     drawing.y_axis(up, _LEFT, _RIGHT, names[1])
-    nodeid = next((one for one, name in view.names(comparison.cases).items() if name == scatter.within), "")
-    points = []
+    labels: dict[tuple[float, float], list[tuple[int, str]]] = {}
     for of, x, y in scatter.points:
         side = comparison.sides[of - 1]
         spot = across(x), up(y)
-        drawing.circle(*spot, 4.5, f"point {_tone(side, nodeid)}", f"{side.short}: {number(x)}, {number(y)}")
-        points.append((*spot, cut(f"{of} {side.short}", _LABEL)))
-    _write_labels(drawing, points)
+        drawing.circle(
+            *spot, 4.5, f"point {_tone(side, scatter.nodeid)}", f"{side.short}: {number(x)}, {number(y)}"
+        )
+        labels.setdefault(spot, []).append((of, side.short))
+    _write_labels(drawing, [(*spot, _label(of)) for spot, of in labels.items()])
     words = [
         f"{method} {number(one.r)} ({p_value(one.p)})"
         for method, one in (("Pearson", scatter.pearson), ("Spearman", scatter.spearman))
     ]
+    colour = ", its colour the verdict on the case" if scatter.nodeid else ""
     note = f" {scatter.pearson.note}." if scatter.pearson.note else ""
     return Plot(
         name=f"scatter-{at + 1}",
         title=f"{names[0]} and {names[1]}, {scatter.within}",
-        note=f"A point is a model, its colour the verdict on the case. {', '.join(words)}, "
-        f"n = {scatter.pearson.n}.{note}",
+        note=f"A point is a model{colour}. {', '.join(words)}, n = {scatter.pearson.n}.{note}",
         drawing=drawing.markup(),
         heads=("model", *names),
         rows=tuple(
             (f"{of} {comparison.sides[of - 1].short}", number(x), number(y)) for of, x, y in scatter.points
         ),
     )
+
+
+def _label(models: list[tuple[int, str]]) -> str:
+    """Return the label of the models at one point: ``2 int4``, or of several their numbers."""
+    if len(models) == 1:
+        return cut(f"{models[0][0]} {models[0][1]}", _LABEL)
+    return cut(", ".join(str(number) for number, _ in models), _LABEL)
 
 
 def _tone(side: Side, nodeid: str) -> str:

@@ -164,26 +164,40 @@ _LAYOUTS = (
 )
 
 
-def table_lines(group: Group, verdicts: Sequence[str], width: int) -> list[tuple[str, CaseResult | None]]:
+# So many metrics keep their columns beside differences.
+_LEAST_COLUMNS = 2
+
+
+def table_lines(
+    group: Group, verdicts: Sequence[str], width: int, *, needed: Sequence[str] | None = None
+) -> list[tuple[str, CaseResult | None]]:
     """Return the lines of a table, the heading first, each with the case it is about.
 
-    ``verdicts`` are the words of the last column, one a case.
+    ``verdicts`` are the words of the last column, one a case. With ``needed`` other metrics give way before
+    the differences to the baseline do, the last ones first.
     """
     width = min(width, WIDEST)
     narrowing = [
         replace(_LAYOUTS[-1], columns=columns, slice_width=12)
         for columns in range(len(group.metrics) - 1, -1, -1)
     ]
-    for layout in (*_LAYOUTS, *narrowing):
-        rows = _rows(group, verdicts, layout)
+    if needed is not None:
+        fewer = range(len(group.metrics) - 1, _LEAST_COLUMNS - 1, -1)
+        narrowing = [
+            *(replace(_LAYOUTS[-2], columns=columns, slice_width=16) for columns in fewer),
+            _LAYOUTS[-1],
+            *narrowing,
+        ]
+    for layout in (*(_LAYOUTS if needed is None else _LAYOUTS[:-1]), *narrowing):
+        rows = _rows(group, verdicts, layout, needed or ())
         # The verdicts may reach further than their heading.
         if max(map(cells, rows)) <= width:
             break
     return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
 
 
-def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
-    names = _shown_metrics(group.metrics, layout.columns)
+def _rows(group: Group, verdicts: Sequence[str], layout: _Layout, needed: Sequence[str]) -> list[str]:
+    names = _shown_metrics(group.metrics, layout.columns, needed)
     columns = [
         [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
         # A paper does not say how many there were.
@@ -194,12 +208,10 @@ def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
     return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
 
 
-def _shown_metrics(names: Sequence[str], most: int) -> Sequence[str]:
-    """Return the first ``most`` names; MONITOR's score only with those that belong beside it."""
-    if "monitor" not in names:
-        return names[:most]
-    beside = BESIDE["monitor"]
-    order = dict.fromkeys(name for name in (*beside, *names) if name in names)
+def _shown_metrics(names: Sequence[str], most: int, needed: Sequence[str]) -> Sequence[str]:
+    """Return ``most`` names, the ``needed`` ones before others; MONITOR's only with those beside it."""
+    beside = BESIDE["monitor"] if "monitor" in names else ()
+    order = dict.fromkeys(name for name in (*beside, *needed, *names) if name in names)
     chosen = list(order)[:most]
     return [name for name in names if name in chosen]
 
