@@ -8,6 +8,7 @@ show. A fact that several slices ask about is one cluster and moves with all its
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,8 @@ from pytest_kbrel.metrics.base import RowStatistic, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Reply, Table, record
 
+# Sums of floats do not end on the last digit.
+_SLACK = 1e-9
 _fact_of = operator.attrgetter("fact_id")
 
 
@@ -32,7 +35,8 @@ class Figure:
 
     ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
     (totals, n) in this order. It is made of as many parts as ``terms``, each over the pooled facts of so many
-    of the columns. The other fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
+    of the columns; ``shares`` are those of the terms in it, adding up to 1 (empty: all alike). The other
+    fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Figure:
     undefined: str = "no fact"
     vacuous: bool = False
     terms: tuple[int, ...] = (1,)
+    shares: tuple[float, ...] = ()
     of_rows: RowStatistic | None = None
     has_interval: bool = True
 
@@ -54,12 +59,18 @@ class Figure:
         return self.bounds[1] - self.bounds[0]
 
     def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
-        """Return the share of each of :attr:`columns` in the figure: terms count alike, facts within them."""
+        """Return the share of each of :attr:`columns` in the figure: terms by theirs, facts alike in them."""
         sizes = iter(len(tables[member].rows) for member, _ in self.columns)
         groups = [[next(sizes) for _ in range(size)] for size in self.terms]
         return tuple(
-            size / sum(group) / len(groups) if sum(group) else 0.0 for group in groups for size in group
+            share * size / sum(group) if sum(group) else 0.0
+            for share, group in zip(self._term_shares, groups, strict=True)
+            for size in group
         )
+
+    @property
+    def _term_shares(self) -> tuple[float, ...]:
+        return self.shares or (1 / len(self.terms),) * len(self.terms)
 
     def count(self, tables: Sequence[Table]) -> int:
         """Return the number of facts the figure is over, all members together, each once."""
@@ -74,17 +85,30 @@ class Figure:
         return round(counts) + len(facts)
 
     def weight(self, tables: Sequence[Table]) -> int:
-        """Return of how many facts, at least, one is: no fact moves the figure by more than that share."""
-        counts = []
-        for member, _ in self.columns:
-            table = tables[member]
-            if self.over in table.columns:
-                column = table.columns.index(self.over)
-                counts.append(round(sum(row.values[column] for row in table.rows)))
-            else:
-                counts.append(len(table.rows))
-        facts = {row.fact_id for member, _ in self.columns for row in tables[member].rows}
-        return max(min(len(counts) * min(counts), len(facts)), 1)
+        """Return of how many facts, at least, one is: no fact moves the figure by more than that share.
+
+        In a term over pooled facts one is one of them all, whatever case asks about it; what a fact moves in
+        several terms, or several times in one, adds up.
+        """
+        columns = iter(self.columns)
+        moved: dict[str, float] = {}
+        for share, size in zip(self._term_shares, self.terms, strict=True):
+            counted = [
+                of for member, _ in itertools.islice(columns, size) for of in self._counted(tables[member])
+            ]
+            total = math.fsum(count for _, count in counted)
+            for fact, count in counted:
+                # Without any that counts, the first one is all there is.
+                part = share * max(count, 1.0) / total if total else 1.0
+                moved[fact] = moved.get(fact, 0.0) + part
+        return max(math.floor(1 / max(moved.values(), default=1.0) + _SLACK), 1)
+
+    def _counted(self, table: Table) -> list[tuple[str, float]]:
+        """Return the facts of a table with how often each counts in the figure."""
+        if self.over not in table.columns:
+            return [(row.fact_id, 1.0) for row in table.rows]
+        column = table.columns.index(self.over)
+        return [(row.fact_id, row.values[column]) for row in table.rows]
 
     def lacking(self, tables: Sequence[Table]) -> tuple[str, ...]:
         """Return the columns the figure needs and the tables do not have."""
@@ -226,10 +250,11 @@ def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[
     names = ("accuracy", "hallucination", "missing")
     figures += [_figure(name, terms(name, *groups), _mean) for name in names]
     members = [member for group in domains.values() for member in group]
-    weights = [1 / len(domains) / len(group) for group in domains.values() for _ in group]
+    shares = tuple(1 / len(domains) / len(group) for group in domains.values() for _ in group)
     for name in names:
         single: list[Term] = [(metrics[member][name], (member,)) for member in members]
-        figures.append(_figure(f"{name}_macro", single, lambda values: _weighted(values, weights)))
+        macro = _figure(f"{name}_macro", single, lambda values: _weighted(values, shares))
+        figures.append(dataclasses.replace(macro, shares=shares))
     return tuple(figures)
 
 

@@ -42,23 +42,71 @@ B = table("x", ("q1", (0.5,)), ("q4", (1.0,)))
 C = table("xk", ("q5", (1, 0)))
 
 
+MANY = table("x", *((f"m{at}", (1,)) for at in range(6)))
+
+
 @pytest.mark.parametrize(
     ("of", "count", "weight"),
     [
         (figure((0, "x")), 3, 3),
-        # A fact of two members is one.
-        (figure((0, "x"), (1, "x")), 4, 4),
         (figure((1, "x")), 2, 2),
-        (figure((0, "x"), (2, "x")), 4, 2),
+        # A mean over members goes by the smallest.
+        (figure((0, "x"), (2, "x"), terms=(1, 1)), 4, 2),
+        # A fact of two members is one, and moves the figure in both: by 1 / 6 and 1 / 4.
+        (figure((0, "x"), (1, "x"), terms=(1, 1)), 4, 2),
+        # Of pooled members one fact is one of all, ...
+        (figure((0, "x"), (2, "x"), terms=(2,)), 4, 4),
+        (figure((2, "x"), (3, "x"), terms=(2,)), 7, 7),
+        # ... or as many as ask about it.
+        (figure((0, "x"), (1, "x"), terms=(2,)), 4, 2),
+        (figure((0, "x"), (2, "x"), (1, "x"), terms=(2, 1)), 5, 2),
+        (figure((0, "x"), (2, "x"), (3, "x"), terms=(2, 1)), 10, 8),
+        # Terms may have shares of their own.
+        (figure((0, "x"), (3, "x"), terms=(1, 1), shares=(0.25, 0.75)), 9, 8),
+        (figure((0, "x"), (2, "x"), terms=(1, 1), shares=(0.25, 0.75)), 4, 1),
         # Of those that are counted in a column, that many.
         (figure((0, "x"), over="k"), 2, 2),
-        (figure((0, "x"), (1, "x"), over="k"), 4, 4),
+        (figure((0, "x"), (1, "x"), over="k", terms=(1, 1)), 4, 2),
         (figure((2, "x"), over="k"), 0, 1),
-        (figure((0, "x"), (2, "x"), over="k"), 2, 1),
+        (figure((0, "x"), (2, "x"), over="k", terms=(1, 1)), 2, 1),
+        (figure((0, "x"), (2, "x"), over="k", terms=(2,)), 2, 2),
+        (figure((4, "x"), over="k"), 6, 2),
+        (figure((5, "x")), 0, 1),
     ],
 )
 def test_how_many_facts_a_figure_is_over_and_what_one_weighs(of: Figure, count: int, weight: int) -> None:
-    assert (of.count((A, B, C)), of.weight((A, B, C))) == (count, weight)
+    thrice = table("xk", ("q1", (1, 3)), ("q2", (1, 3)))
+    tables = (A, B, C, MANY, thrice, table("x"))
+    assert (of.count(tables), of.weight(tables)) == (count, weight)
+
+
+def test_a_fact_of_small_slices_weighs_as_one_of_its_bucket_in_all_domains() -> None:
+    sizes = {"head": (1, 2), "torso": (2, 3), "tail": (11, 12)}
+    cases = [
+        result("head_to_tail", f"{domain}-{bucket}", answers("+" * size, prefix=f"{domain}{bucket}"))
+        for bucket, of in sizes.items()
+        for domain, size in zip("ab", of, strict=True)
+    ]
+    tables = [case.table for case in cases]
+    assert {name: actual.weight(tables) for name, actual in over(*cases).items()} == {
+        "accuracy_head": 3, "accuracy_torso": 5, "accuracy_tail": 23,
+        # One fact moves a difference of up to 2 by a third.
+        "gap": 6,
+        **dict.fromkeys(("accuracy", "hallucination", "missing"), 9),
+        # Here each slice counts by itself.
+        **dict.fromkeys(("accuracy_macro", "hallucination_macro", "missing_macro"), 6),
+    }  # fmt: skip
+
+
+def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_another() -> None:
+    cases = [
+        result("head_to_tail", name, answers("+" * size, prefix=name))
+        for name, size in (("a-head", 4), ("a-torso", 4), ("a-tail", 4), ("b-head", 2))
+    ]
+    macro = over(*cases)["accuracy_macro"]
+    tables = [case.table for case in cases]
+    assert macro.weight(tables) == 4
+    assert macro.case_weights(tables) == pytest.approx((1 / 6, 1 / 6, 1 / 6, 1 / 2))
 
 
 def test_columns_that_a_member_lacks_are_named() -> None:
