@@ -11,6 +11,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
     GateResult,
+    MetricValue,
     Run,
     Share,
     Unmatched,
@@ -62,9 +63,28 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
     name = one_line(baseline_name) or "the baseline"
     words = GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
     if gate.beyond is not None:
-        side = "above" if GATE_RULES[gate.rule].allows_more > 0 else "below"
-        words += f"; fails if surely {side} {bound(gate.beyond)}"
+        words += f"; fails if surely {side(gate)} {bound(gate.beyond)}"
     return words if gate.never is None else f"{words}, or if {bound(gate.never)} is not ruled out"
+
+
+def side(gate: GateResult) -> str:
+    """Return on which side of ``beyond`` a gate that compares fails."""
+    return "above" if GATE_RULES[gate.rule].allows_more > 0 else "below"
+
+
+def no_interval(value: MetricValue) -> str:
+    """Return that there is no interval, and why: ``no interval (1 fact)``."""
+    why = count(1, "fact") if 1 in (value.paired, value.n) else one_line(value.note, 200)
+    return f"no interval ({why})" if why else "no interval"
+
+
+def unsure(value: MetricValue) -> str:
+    """Return why a value that is shown has no interval, or its difference none; empty where that is clear."""
+    if value.value is None or not value.note:
+        return ""
+    ends = (value.low, value.high) if value.delta is None else (value.delta_low, value.delta_high)
+    # That nothing changed says it all.
+    return no_interval(value) if ends == (None, None) and value.delta != 0 else ""
 
 
 def observed(gate: GateResult) -> str:

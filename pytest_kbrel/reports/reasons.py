@@ -6,18 +6,21 @@ import re
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import CaseResult, GateResult, Run
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import bound, count, interval, metric_title, number, one_line
 
 _LONGEST = 300
+# Sums of floats do not end on the last digit.
+_SLACK = 1e-9
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 def gate_reason(case: CaseResult, gate: GateResult) -> str:
     """Return one short sentence on what was observed and allowed: ``UR 0.945 to 0.205, allowed 0.05``.
 
-    Where nothing was observed, it is the gate's own reason.
+    Where nothing was observed, it is the gate's own reason. A gate that failed though less was observed than
+    is allowed says what is sure: ``UR 0.867 to 0.000, allowed 0.9, surely above 0.45``.
     """
     value, rule, name = view.metric(case, gate.metric), GATE_RULES[gate.rule], metric_title(gate.metric)
     if value is None or value.value is None or gate.observed is None:
@@ -29,8 +32,26 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
     if rule.ratio:
         moved, limit = f"{moved}, {number(gate.observed)} of it recovered", f"at least {limit}"
     if gate.verdict == "inconclusive":
-        moved += f", {rule.observed} {interval(gate.low, gate.high)}"
-    return f"{moved}, allowed {limit}"
+        moved += _with_interval(gate, value)
+    return f"{moved}, allowed {limit}{_found_within(gate)}"
+
+
+def _with_interval(gate: GateResult, value: MetricValue) -> str:
+    """Return the interval of what was observed, or why there is none; empty where it has one end."""
+    if ends := interval(gate.low, gate.high):
+        return f", {GATE_RULES[gate.rule].observed} {ends}"
+    if gate.low is not None or gate.high is not None:
+        return ""
+    return f", {phrases.no_interval(value)}"
+
+
+def _found_within(gate: GateResult) -> str:
+    """Return why a gate failed though what was observed is allowed; empty where that is not so."""
+    if gate.verdict != "fail" or _excess(gate) > _SLACK:
+        return ""
+    if "red by never" in gate.reason and gate.never is not None:
+        return f", {bound(gate.never)} not ruled out"
+    return "" if gate.beyond is None else f", surely {phrases.side(gate)} {bound(gate.beyond)}"
 
 
 def case_reason(case: CaseResult) -> str:

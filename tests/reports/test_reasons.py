@@ -44,6 +44,44 @@ def ur(**more: Any) -> MetricValue:
             ur(baseline=None),
             "UR measured 0.205 [0.150, 0.260], allowed at least 0.4",
         ),
+        # What failed though it is allowed was found above ``beyond``, or is red by ``never``.
+        (
+            gate(bound=0.9, beyond=0.45),
+            ur(value=0.0, baseline=0.867),
+            "UR 0.867 to 0.000, allowed 0.9, surely above 0.45",
+        ),
+        (gate(beyond=0.02), ur(), "UR 0.945 to 0.205, allowed 0.05"),
+        (
+            gate(rule="recovery", bound=0.2, beyond=0.6, observed=0.217),
+            ur(),
+            "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.2, surely below 0.6",
+        ),
+        (
+            gate(bound=0.9, beyond=0.8, never=0.79, reason="; red by never: the interval"),
+            ur(),
+            "UR 0.945 to 0.205, allowed 0.9, 0.79 not ruled out",
+        ),
+        # An interval that is missing says why.
+        (
+            gate(verdict="inconclusive", observed=0.0, low=None, high=None, beyond=0.02),
+            ur(value=1.0, baseline=1.0, paired=1, note="n < 2"),
+            "UR 1.000 to 1.000, no interval (1 fact), allowed 0.05",
+        ),
+        (
+            gate(verdict="inconclusive", low=None, high=None),
+            ur(paired=9, note="all facts share one answer"),
+            "UR 0.945 to 0.205, no interval (all facts share one answer), allowed 0.05",
+        ),
+        (
+            gate(verdict="inconclusive", low=None, high=None),
+            ur(),
+            "UR 0.945 to 0.205, no interval, allowed 0.05",
+        ),
+        (
+            gate(verdict="inconclusive", rule="recovery", bound=0.98, observed=0.217, high=None),
+            ur(),
+            "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.98",
+        ),
         (gate(observed=None, verdict="not comparable"), ur(), "UR: why"),
         (gate(), ur(value=None), "UR: why"),
         (gate(metric="anchor_prob"), ur(), "anchor prob: why"),
