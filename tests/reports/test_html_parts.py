@@ -95,6 +95,17 @@ def test_no_difference_is_told_where_one_was_looked_for() -> None:
     assert macro("parts", "delta")(value(delta=0.0)) == '<span class="delta">no change</span>'
 
 
+def test_a_figure_without_interval_says_why(small_run: Run) -> None:
+    of = value(delta=0.15, note="undefined < 1")
+    words = "no interval (undefined &lt; 1)"
+    assert macro("parts", "delta")(of, with_interval=True) == f'<span class="delta">+0.150 {words}</span>'
+    assert words not in macro("parts", "delta")(of)
+    assert words not in macro("parts", "delta")(value(delta=0.0, note="undefined < 1"), with_interval=True)
+    alone, sure = value(note="undefined < 1"), value(low=0.0, high=1.0, note="x")
+    for figure, shown in ((of, 1), (alone, 1), (sure, 0)):
+        assert macro("cases", "metric_table", small_run)([figure]).count("no interval") == shown
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

@@ -230,13 +230,21 @@ def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> 
         (
             value(name="m", delta=0.5, delta_low=0.0, delta_high=0.0),
             value(name="a_name_of_thirty_characters_xy", value=None, note="a\nb"),
+            value(name="changed", delta=-0.1, paired=9, note="undefined\nwithout"),
+            value(name="unchanged", delta=0.0, note="unchanged in every fact"),
+            value(name="alone", n=1, note="n < 2"),
+            value(name="sure", low=0.0, high=1.0, note="no spread"),
         ),
         aggregate=True,
     )
     lines = texts(replace(small_run, cases=(pooled,)))
-    assert lines[lines.index("  pooled[all]  measured") + 1 :][:2] == [
+    assert lines[lines.index("  pooled[all]  measured") + 1 :][:6] == [
         "    m                              0.500 +0.500 [0.000, 0.000]",
         r"    a_name_of_thirty_characters_xy – a\nb",
+        r"    changed                        0.500 -0.100 no interval (undefined\nwithout)",
+        "    unchanged                      0.500 =",
+        "    alone                          0.500 no interval (1 fact)",
+        "    sure                           0.500 [0.000, 1.000]",
     ]
     overall = make_case("monitor", "overall", "fail", metrics, aggregate=True, gates=(gate(metric="ird"),))
     failed = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",))
@@ -354,7 +362,10 @@ def test_why_a_figure_has_no_value_stands_in_its_place(small_run: Run, make_case
     overall = make_case("monitor", "overall", "pass", metrics, aggregate=True)
     lines = texts(replace(small_run, cases=(overall,)))
     at = lines.index("  monitor[overall]  measured")
-    assert lines[at + 1 : at + 3] == ["    monitor          0.000", "    pfd              – no fact"]
+    assert lines[at + 1 : at + 3] == [
+        "    monitor          0.000 no interval (n < 2)",
+        "    pfd              – no fact",
+    ]
 
 
 def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make) -> None:

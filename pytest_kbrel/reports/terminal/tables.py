@@ -100,6 +100,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
                     parts.append(difference(value.delta_low, value.delta_high))
             elif value.value is None and value.note:
                 parts.append(one_line(value.note, 200))
+            parts.append(phrases.unsure(value))
             yield f"    {one_line(value.name):<{wide}} " + " ".join(part for part in parts if part), markup
     yield "", PLAIN
 
