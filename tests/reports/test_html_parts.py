@@ -214,7 +214,7 @@ def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make
     changed = render(
         "changes", replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),))
     )
-    assert (changed.count('data-of="old answer"'), ", what carried the verdict first" in changed) == (
+    assert (changed.count('data-of="old answer"'), ", the first 10 of them; all are" in changed) == (
         10,
         bool(more),
     )
