@@ -101,7 +101,7 @@ def _table(
 ) -> Iterator[Row]:
     for name in columns:
         if name not in KEYS:
-            raise SuiteError(unknown("column", name, KEYS), path, line)
+            raise SuiteError(f"{unknown('column', name, KEYS)}{_separated(columns, line)}", path, line)
     for name in REQUIRED:
         if name not in columns:
             present = ", ".join(columns)
@@ -116,6 +116,12 @@ def _table(
         return cells
 
     return rows(path, source, fact)
+
+
+def _separated(columns: tuple[str, ...], line: int | None) -> str:
+    """Return how columns are separated, where a header with a ``line`` looks as if they were otherwise."""
+    otherwise = line is not None and len(columns) == 1 and {";", "\t"} & set(columns[0])
+    return "; columns are separated by commas" if otherwise else ""
 
 
 def _cell(key: str, value: Any) -> Any:

@@ -107,6 +107,14 @@ def test_columns(read_text: Read) -> None:
         read_text("csv", "f.csv", "relation,subject\n")
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_columns_that_are_not_separated_by_commas(mark: str, read_text: Read) -> None:
+    with pytest.raises(SuiteError, match=r":1: unknown column 'relation.*; columns are separated by commas$"):
+        read_text("csv", "f.csv", mark.join(("relation", "subject", "object\n")))
+    with pytest.raises(SuiteError, match=r":1: unknown column 'a;b'; allowed: (?!.*by commas)"):
+        read_text("csv", "f.csv", "relation,subject,object,a;b\n")
+
+
 def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(read_text: Read, tmp_path: Path) -> None:
     (tmp_path / "relations.yaml").write_text(
         "P36: {label: capital, domain: world, frames: ['What of [X]?']}\n"
