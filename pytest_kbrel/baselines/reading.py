@@ -100,8 +100,11 @@ def _path(text: str) -> Path:
         raise BaselineError(f"{text}: {error}; allowed: {ALLOWED}") from None
 
 
-def find_baseline(name_or_path: str, rootdir: Path) -> Path:
-    """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none."""
+def find_baseline(name_or_path: str, rootdir: Path, *, allowed: str = ALLOWED) -> Path:
+    """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none.
+
+    ``allowed`` says what else than a baseline a path may be.
+    """
     if not _is_name(name_or_path):
         path = _path(name_or_path)
         if path.is_dir():
@@ -109,7 +112,7 @@ def find_baseline(name_or_path: str, rootdir: Path) -> Path:
         what = "a file" if path.exists() else "nothing"
         beside = path.parent.iterdir() if what == "nothing" and path.parent.is_dir() else ()
         hint = nearest(path.name, sorted(one.name for one in beside if one.is_dir()))
-        raise BaselineError(f"{path}: {what} is there; allowed: {ALLOWED}{hint}")
+        raise BaselineError(f"{path}: {what} is there; allowed: {allowed}{hint}")
     folders = search_path(rootdir)
     for folder in folders:
         if (folder / name_or_path).is_dir():

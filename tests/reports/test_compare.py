@@ -238,7 +238,10 @@ def test_a_report_that_cannot_be_read_is_named(
         (("reference",), "found 1 model to compare; allowed: two or more"),
         (("reference", "reference"), "reference: found more than once; allowed: two or more different"),
         (("reference", "nope"), "no baseline is called 'nope'"),
-        (("reference", "./nope"), "nope: nothing is there"),
+        (
+            ("reference", "./nope"),
+            "nope: nothing is there; allowed: a report folder, or a folder that --kb-baseline-update wrote",
+        ),
         (("reference", "published/monitor/vicua-7b"), "did you mean 'published/monitor/vicuna-7b'?"),
         (
             ("published/monitor/vicuna-7b", "published/head-to-tail/chatgpt"),

@@ -103,9 +103,10 @@ def _read(source: str, rootdir: Path) -> list[ComparedModel]:
 
         return [_recorded(source, path, read_report(path), "report")]
     from pytest_kbrel.baselines import find_baseline
+    from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
     from pytest_kbrel.baselines.format import META, read_meta
 
-    folder = find_baseline(source, rootdir)
+    folder = find_baseline(source, rootdir, allowed=f"a report folder, or {WRITTEN}")
     return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
