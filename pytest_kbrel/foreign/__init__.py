@@ -11,10 +11,19 @@ from pytest_kbrel.foreign.inspect_logs import read_inspect
 from pytest_kbrel.foreign.lines import json_rows
 from pytest_kbrel.foreign.lm_eval import read_lm_eval
 from pytest_kbrel.foreign.plain import read_plain
-from pytest_kbrel.foreign.scored import ONE_TASK, SCORE, ScoredCase, ScoredRun, Wanted, names_metric
+from pytest_kbrel.foreign.scored import (
+    NO_ANSWER,
+    ONE_TASK,
+    SCORE,
+    ScoredCase,
+    ScoredRun,
+    Wanted,
+    names_metric,
+)
 
 __all__ = [
     "ALLOWED",
+    "NO_ANSWER",
     "ONE_TASK",
     "SCORE",
     "ScoredCase",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import csv_rows, json_rows
-from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import NO_ANSWER, ONE_TASK, Answer, ScoredRun, Wanted, number, scored_run
 
 IDS = ("id", "sample_id", "doc_id", "question_id", "fact_id")
 SCORES = ("score", "correct", "is_correct", "passed", "acc", "accuracy", "exact_match", "em", "f1")
@@ -48,6 +48,9 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
             scores[name] = number(value)
             if scores[name] is None and value not in (None, "") and str(value).lower() != "nan":
                 raise KbrelError(f"{where}: {name} is {str(value)[:60]!r}; allowed: a number, true or false")
+        texts = {name: _text(row, keys) for name, keys in _TEXTS.items()}
+        if not texts["expected"] and any(key in row for key in _TEXTS["expected"]):
+            texts["expected"] = NO_ANSWER
         yield Answer(
             where=where,
             task=_text(row, _TASKS) or ONE_TASK,
@@ -55,7 +58,7 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
             scores=scores,
             fields=(row,),
             asked=_text(row, _HASHES),
-            **{name: _text(row, keys) for name, keys in _TEXTS.items()},
+            **texts,
         )
 
 

@@ -15,11 +15,13 @@ from typing import Any
 
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Outcome, Table, record
+from pytest_kbrel.records import NOT_KNOWN, Outcome, Table, record
 
 SCORE = "score"
 # The case of rows that name no task.
 ONE_TASK = "all"
+# The expected answer of a row where none exists. Right and wrong are a matter of its score all the same.
+NO_ANSWER = "(no answer exists)"
 # How much of a question, an expected answer and an answer is held to show what changed.
 EXCERPT = 160
 _DIGEST = 16
@@ -231,7 +233,7 @@ class _Row:
         return Outcome(
             fact_id=id_,
             question=self.question or id_,
-            expected=self.expected or "?",
+            expected=self.expected or NOT_KNOWN,
             answer=self.answer or f"{mean:g}",
             label="correct" if mean == best else "wrong",
             values=(mean,),

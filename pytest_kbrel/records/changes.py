@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pytest_kbrel.records.exchange import record, sparse
 
+# The expected answer of a fact of which no run says it.
+NOT_KNOWN = "?"
+
 
 @record
 class Change:
     """A fact that was lost or gained against the baseline; of several wordings the first that changed.
 
+    ``expected`` is empty where no answer exists, and :data:`NOT_KNOWN` where none was recorded.
     ``label`` is the relation's, empty where it is not known or says no more than its id.
     ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
     """

@@ -85,6 +85,50 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     assert [change["fact_id"] for change in case["lost"]] == sorted(f"q{at}" for at in range(lost))
 
 
+def test_rows_are_called_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", scores(8))
+    text = compare(capsys, a, b, "--max-drop=0.05")
+    assert "2 against 1: gates: 1 inconclusive; 8 rows lost, 0 gained" in text
+    assert "2 against 1, paired row by row: b.csv" in text
+    assert f"all, {ROWS} rows paired: inconclusive" in text
+    assert "\n8 rows lost, 0 gained\n" in text
+    # Nobody knows what was expected.
+    assert "  lost: q0: 1 -> 0\n" in text
+
+
+@pytest.mark.parametrize(
+    ("expected", "shown"),
+    [
+        ({"expected": "Li"}, "Who? Li: "),
+        ({"expected": ""}, "Who? (no answer exists): "),
+        ({"expected": None}, "Who? (no answer exists): "),
+        ({"target": ""}, "Who? (no answer exists): "),
+        ({}, "Who?: "),
+    ],
+)
+def test_a_row_without_an_answer_says_so(
+    expected: dict[str, object], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        write_lines(
+            f"{name}.jsonl",
+            [
+                {"id": at, "score": score, "question": "Who?", "answer": answer, **expected}
+                for at in range(10)
+            ],
+        )
+        for name, score, answer in (("a", 1, "unsure"), ("b", 0, "Havana"))
+    ]
+    assert f"  lost: {shown}unsure -> Havana\n" in compare(capsys, *runs, "--max-drop=0.05", exit=1)
+    # It is lost and gained by its score, whatever the other run says of it.
+    write_lines("c.jsonl", [{"id": at, "score": 1} for at in range(10)])
+    assert "0 rows lost, 10 gained" in compare(capsys, "b.jsonl", "c.jsonl", "--max-drop=0.05")
+    (paired,) = compare(capsys, *runs, "--max-drop=0.05", "--json", exit=1)["paired"]
+    assert paired["cases"][0]["lost"][0]["expected"] == (
+        "?" if not expected else expected.get("expected") or ""
+    )
+
+
 def test_what_is_inconclusive_fails_only_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
     a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", scores(8))
     compare(capsys, a, b, "--max-drop=0.05")

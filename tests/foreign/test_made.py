@@ -63,7 +63,7 @@ def test_rows_of_multiple_choice_show_the_words_of_the_choices(capsys: pytest.Ca
     assert (lost[0]["old_answer"], lost[0]["new_answer"]) == ("word1", "no1")
     # The first row of another task is another row.
     assert main(["compare", *(str(MADE / "lm_eval" / run) for run in "ab")]) == 0
-    assert "20 facts lost, 0 gained" in capsys.readouterr().out
+    assert "20 rows lost, 0 gained" in capsys.readouterr().out
 
 
 def test_a_group_of_lm_eval_is_one_case_with_the_value_that_it_prints(

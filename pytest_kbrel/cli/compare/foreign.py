@@ -12,7 +12,7 @@ from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.cli.compare.models import ComparedModel
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.cli.compare.thresholds import Demands
-from pytest_kbrel.foreign import ONE_TASK, SCORE, ScoredCase, ScoredRun
+from pytest_kbrel.foreign import NO_ANSWER, ONE_TASK, SCORE, ScoredCase, ScoredRun
 from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
 from pytest_kbrel.gates.cases import unjudged
 from pytest_kbrel.gates.figures import Figure
@@ -80,6 +80,7 @@ def pair_scored(
             p_holm={(case.nodeid, value.name): next(holm) for case in cases for value in case.metrics},
             obstacles={case.nodeid: "; ".join(notes) for case, notes in of_candidate if notes},
             strict=strict,
+            unit="row",
         )
         for cases, of_candidate in zip(runs, decided, strict=True)
     )
@@ -244,12 +245,17 @@ def _changes(
     """
     for figure, pairing in zip(figures, pairings, strict=True):
         if figure.rate:
-            changes = fact_changes(None, pairing.candidate, pairing.baseline)
-            if name == ONE_TASK:
-                return changes
             lost, gained = (
-                tuple(dataclasses.replace(one, fact_id=f"{name}/{one.fact_id}") for one in some)
-                for some in changes
+                tuple(_row_change(name, change) for change in changes)
+                for changes in fact_changes(None, pairing.candidate, pairing.baseline)
             )
             return lost, gained
     return (), ()
+
+
+def _row_change(name: str, change: Change) -> Change:
+    return dataclasses.replace(
+        change,
+        fact_id=change.fact_id if name == ONE_TASK else f"{name}/{change.fact_id}",
+        expected="" if change.expected == NO_ANSWER else change.expected,
+    )

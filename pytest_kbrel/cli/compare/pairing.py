@@ -24,6 +24,7 @@ from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.cli.compare.models import string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
+    NOT_KNOWN,
     UNMEASURED,
     AggregateCase,
     CaseKind,
@@ -54,12 +55,14 @@ class PairedRun:
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
     ``obstacles`` say by node id why a case cannot be compared. ``strict``: what is inconclusive fails.
+    ``unit`` is what is paired: a fact, or a row of another tool.
     """
 
     run: Run
     p_holm: Mapping[tuple[str, str], float | None]
     obstacles: Mapping[str, str]
     strict: bool = False
+    unit: str = "fact"
 
     @property
     def fails(self) -> bool:
@@ -221,7 +224,7 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     lines = []
     for row in rows:
         twin = texts.get(row.fact_id)
-        expected = twin.expected if twin is not None else "" if unseen else "?"
+        expected = twin.expected if twin is not None else "" if unseen else NOT_KNOWN
         question = twin.question if twin is not None else row.fact_id
         lines.append(dataclasses.replace(row, question=question, expected=expected))
     return Table(columns=case.table.columns, rows=tuple(lines))

@@ -12,7 +12,7 @@ from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable, run_settings
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
-from pytest_kbrel.records import CaseResult, Change, Correlation, MetricValue
+from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, Correlation, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, examples
 from pytest_kbrel.reports.formatting import (
@@ -132,7 +132,8 @@ def paired_lines(
     for at, paired in enumerate(pairs, start=1):
         run = paired.run
         yield ""
-        yield f"{numbers[at]} against {numbers[0]}, paired fact by fact: {one_line(names[at])}"
+        how = f"paired {paired.unit} by {paired.unit}"
+        yield f"{numbers[at]} against {numbers[0]}, {how}: {one_line(names[at])}"
         if run.differences:
             yield from wrap(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
         if note := phrases.judge_note(run):
@@ -158,7 +159,7 @@ def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterato
         yield ""
     for at, paired in enumerate(pairs, start=1):
         changes = changed_facts(paired.run)
-        facts = f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
+        facts = f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
 
@@ -202,7 +203,7 @@ def _case_lines(paired: PairedRun, case: CaseResult, numbers: tuple[int, int], w
     facts = max((value.paired for value in values), default=0)
     judged = case.gates or case.expired or case.verdict == "invalid"
     verdict = f": {phrases.verdict_words(case, paired.run)}" if judged else ""
-    yield f"{one_line(view.case_title(case))}, {count(facts, 'fact')} paired{verdict}"
+    yield f"{one_line(view.case_title(case))}, {count(facts, paired.unit)} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from wrap(one_line(error, 300), width)
     if waiver := phrases.waiver(case, paired.run):
@@ -241,7 +242,7 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
 
 def _changes(paired: PairedRun, width: int) -> Iterator[str]:
     changes = changed_facts(paired.run)
-    yield f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained"
+    yield f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in examples(facts, SHOWN_FACTS):
             yield from wrap(f"{word}: {_change(change)}", width, "  ")
@@ -250,8 +251,9 @@ def _changes(paired: PairedRun, width: int) -> Iterator[str]:
 
 
 def _change(change: Change) -> str:
+    expected = "" if change.expected == NOT_KNOWN else f" {expected_text(change.expected, 60)}"
     return (
-        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}: "
+        f"{one_line(change.question, 120)}{expected}: "
         f"{answer_text(change.old_answer, 60)} -> {answer_text(change.new_answer, 60)}"
     )
 
