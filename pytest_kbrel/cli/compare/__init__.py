@@ -74,7 +74,8 @@ def register(commands: Commands) -> None:
         const=_PAGE,
         type=Path,
         metavar="FILE",
-        help=f"write a page for the browser to FILE as well; without FILE, behind the models, to {_PAGE}",
+        help=f"write a page for the browser to FILE as well; without FILE, behind the models, to {_PAGE}; "
+        "runs of other tools have no page",
     )
     parser.add_argument(
         "-v",
