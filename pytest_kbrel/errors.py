@@ -75,10 +75,15 @@ class MissingExtraError(KbrelError):
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``word``, or ``""``."""
+    close = closest(word, allowed)
+    return f"; did you mean {close!r}?" if close else ""
+
+
+def closest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the allowed name closest to ``word``, ``""`` where none is as alike as ``cutoff``, of 1."""
     # Here, since this module is loaded in every pytest run of every project that has the plugin.
     import difflib
 
     if len(word) > _LONGEST_NAME:
         return ""
-    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return next(iter(difflib.get_close_matches(word, list(allowed), n=1, cutoff=cutoff)), "")

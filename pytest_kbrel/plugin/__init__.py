@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_kbrel.plugin.suite_names import check_named_suites
 
         check_named_suites(config.invocation_params.dir, named)
+    options.check_names(config)
     if options.is_active(config) or config.option.collectonly:
         from pytest_kbrel.plugin.settings import read_settings
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.bounds import shown
+from pytest_kbrel.errors import closest
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
 today_key = pytest.StashKey[datetime.date]()
@@ -44,6 +45,9 @@ _SHOWING = (
 )
 # The longest file name of Linux, macOS and Windows, in bytes.
 _LONGEST_NAME = 255
+# How alike, of 1, a variable must be to one of ours: KB_MODLE is, a project's own KB_MODEL_DIR is not.
+_ALIKE = 0.75
+_VARIABLE = "KB_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -144,6 +148,53 @@ def take_further_runs(config: pytest.Config) -> None:
         setattr(config.option, FURTHER_RUNS, runs)
         rest = [text for text in config.args if text not in runs]
         config.args[:] = rest or config.getini("testpaths") or [str(here)]
+
+
+def check_names(config: pytest.Config) -> None:
+    """Raise ``UsageError`` for a variable or ini key that is none of ours and resembles one.
+
+    It would have no effect: with a mistyped baseline nothing is compared, and all gates stay undecided.
+    Sessions without a model and without suites may have any.
+    """
+    variables = [name for name in _unknown_variables() if os.environ[name]]
+    keys = _unknown_keys(config)
+    if not (variables or keys) or not (is_active(config) or find_suites(config)):
+        return
+    names = {flag.name: flag for flag in FLAGS}
+    for variable in variables:
+        if near := closest(_bare(variable), names, _ALIKE):
+            _refuse_name(variable, "in the environment", names[near].environment)
+    for key in keys:
+        if near := closest(_bare(key), names):
+            typed = any(text.startswith(f"{key}=") for text in config.getoption("override_ini", None) or ())
+            where = f"in {config.inipath.name}" if config.inipath and not typed else "with -o"
+            _refuse_name(key, where, names[near].ini)
+
+
+def _refuse_name(name: str, where: str, meant: str) -> None:
+    from pytest_kbrel.printing import printable
+
+    raise pytest.UsageError(
+        f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
+        f"pytest --help; did you mean {meant!r}?"
+    )
+
+
+def _unknown_variables() -> list[str]:
+    ours = {flag.environment for flag in FLAGS}
+    return sorted(name for name in os.environ if name.startswith(_VARIABLE) and name not in ours)
+
+
+def _unknown_keys(config: pytest.Config) -> list[str]:
+    # pytest has no public list of them; before 9 it leaves those of -o out, and warns of none of those.
+    unknown = {*getattr(config, "_get_unknown_ini_keys", tuple)()}
+    unknown |= {text.partition("=")[0] for text in config.getoption("override_ini", None) or ()}
+    ours = {flag.ini for flag in FLAGS}
+    return sorted(key for key in unknown if key.lower().startswith(("kb_", "kb-")) and key not in ours)
+
+
+def _bare(name: str) -> str:
+    return name[len(_VARIABLE) :].lower().replace("-", "_")
 
 
 def _flag(name: str) -> Flag:

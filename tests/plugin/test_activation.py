@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.plugin.conftest import MODEL
+from tests.plugin.conftest import GATE, MODEL
 
 OURS = [
     "pytest_kbrel",
@@ -184,3 +184,56 @@ def test_environment_and_ini_name_a_model_too(pytester, mini_suite, monkeypatch)
     monkeypatch.setenv("KB_MODEL", "reference")
     result = pytester.runpytest("suites", "-k", "seen-zero-shot and not unseen")
     result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("KB_BASELNE", "KB_BASELINE"),
+        ("KB_MODLE_ARGS", "KB_MODEL_ARGS"),
+        ("KB_LIMITS", "KB_LIMIT"),
+        ("KB_Baseline", "KB_BASELINE"),
+    ],
+)
+def test_a_mistyped_variable_is_a_usage_error(pytester, mini_suite, monkeypatch, variable, meant):
+    mini_suite()
+    monkeypatch.setenv(variable, "prod")
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            f"ERROR: {variable}: found in the environment, and no setting has this name; "
+            f"allowed: the names in pytest --help; did you mean '{meant}'?"
+        ]
+    )
+    # Without a value it has no effect, as those of ours.
+    monkeypatch.setenv(variable, "")
+    assert pytester.runpytest(*GATE).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("key", ["kb_baselne", "kb-baseline", "KB_BASELINE"])
+@pytest.mark.parametrize("where", ["in pytest.ini", "with -o"])
+def test_a_mistyped_ini_key_is_a_usage_error(pytester, mini_suite, key, where):
+    mini_suite()
+    pytester.makefile(".ini", pytest="[pytest]\n" + (f"{key} = prod\n" if where == "in pytest.ini" else ""))
+    result = pytester.runpytest(*GATE, *(("-o", f"{key}=prod") if where == "with -o" else ()))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {key}: found {where}, *; did you mean 'kb_baseline'?"])
+
+
+def test_names_of_others_that_resemble_none_of_ours_are_left_alone(pytester, mini_suite, monkeypatch):
+    mini_suite()
+    for name in ("KB_MODEL_DIR", "KB_JUDGE_KEY", "KB_USER", "KB_HOST", "KB_URL", "KB_" + "X" * 300):
+        monkeypatch.setenv(name, "1")
+    assert pytester.runpytest(*GATE).ret == pytest.ExitCode.OK
+
+
+def test_a_mistyped_model_is_no_reason_to_leave_suites_out(pytester, mini_suite, monkeypatch):
+    pytester.makepyfile("def test_other(): pass")
+    monkeypatch.setenv("KB_MODLE", "reference")
+    # What has no suite has nothing to do with it.
+    pytester.runpytest().assert_outcomes(passed=1)
+    mini_suite()
+    result = pytester.runpytest()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: KB_MODLE: *; did you mean 'KB_MODEL'?"])
