@@ -46,7 +46,7 @@ from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
-from pytest_kbrel.reports.phrases import STOPPED
+from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,
@@ -91,6 +91,7 @@ class Recorder:
         self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
+        self._uncollected = self._interrupted = False
         self._session: pytest.Session | None = None
         self._unused: tuple[str, ...] = ()
         # What a stopped session says of its answers, None as long as it has not said it.
@@ -195,7 +196,11 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note suites that could not be collected: the run is then incomplete."""
         if report.failed and in_suite(report.nodeid):
-            self._problems[f"{report.nodeid} could not be collected"] = None
+            self._uncollected = True
+            # A comment on a pull request has no use for the folders of the machine.
+            error = (report.longreprtext.strip() or "it did not say why").splitlines()[0]
+            error = error.replace(f"{self._config.rootpath}{os.sep}", "")
+            self._problems[f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -287,6 +292,10 @@ class Recorder:
         self._finished = True
         return outcome
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note Ctrl-C; SIGTERM and pytest.exit come here too."""
+        self._interrupted = excinfo.type is KeyboardInterrupt
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the baseline, if requested, and the reports."""
@@ -316,7 +325,11 @@ class Recorder:
 
     def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
-            self._problems[STOPPED] = None
+            # Where a suite cannot be read, pytest begins no case, and the problem says why.
+            if self._interrupted:
+                self._problems[INTERRUPTED] = None
+            elif not self._uncollected or self._results.begun or self._termination.arrived:
+                self._problems[STOPPED] = None
             self._results.stopped = True
             if self._kept is None:
                 self._kept = self._kept_answers()

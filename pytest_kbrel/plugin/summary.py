@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.baselines import changed_labels
 from pytest_kbrel.records import UNMEASURED, Run, is_published
-from pytest_kbrel.reports import PAGE, view
+from pytest_kbrel.reports import PAGE, phrases, view
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.settings import Settings
 
@@ -38,15 +38,21 @@ def write_run(
 
 
 def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str) -> list[tuple[str, str]]:
-    """Return what can be done next, with the command for each: rerun the failed, bless, see more."""
+    """Return what can be done next, with the command for each: go on, rerun the failed, bless, see more."""
+    if not run.cases:
+        return []
     words = list(config.invocation_params.args)
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
     asks = repeats and settings.from_run is None and run.shard is None
     failed = any(case.verdict in settings.failing and not case.waived for case in run.cases)
     steps = []
+    # --lf would leave out what was not run.
+    unread, interrupted = phrases.is_uncollected(run), run.exit_status == pytest.ExitCode.INTERRUPTED
+    if interrupted and not unread:
+        steps.append(("run again" if settings.use_cache is None else "go on", shlex.join(["pytest", *words])))
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
-    if asks and failed and config.pluginmanager.hasplugin("lfplugin"):
+    if asks and failed and not (interrupted or unread) and config.pluginmanager.hasplugin("lfplugin"):
         steps.append(("rerun the failed", _command(words, "--lf")))
     if asks and _may_be_blessed(settings, run):
         name = "" if settings.baseline else "=NAME"

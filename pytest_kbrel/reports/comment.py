@@ -111,7 +111,7 @@ def _length(text: str) -> int:
 def _head(run: Run, name: str, commit: str) -> Iterator[str]:
     verdict = view.verdict(run)
     yield from (marker(name), f"## Knowledge gates: {verdict}", "", _MEANING[verdict], "")
-    model = comment_text(run.model.spec) if run.model else "no model"
+    model = comment_text(view.model_spec(run) or "no model")
     against = f" against **{comment_text(run.baseline)}**" if run.baseline else " without a baseline"
     yield from (f"**{model}**{against}{_age(run)}: {view.headline(run)}.", "")
     if sentence := changes_headline(run):

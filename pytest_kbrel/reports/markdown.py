@@ -77,7 +77,7 @@ def _parts(run: Run) -> Iterator[Part]:
 
 def _headline(run: Run) -> Iterator[str]:
     yield from (f"## Knowledge gates: {view.verdict(run)}", "")
-    model = markdown_text(run.model.spec) if run.model else "no model"
+    model = markdown_text(view.model_spec(run) or "no model")
     named = f" against baseline **{markdown_text(run.baseline)}**{view.baseline_note(run)}"
     against = named if run.baseline else ""
     against += "".join(f", {role} {markdown_text(who)}" for role, who in view.helper_models(run))

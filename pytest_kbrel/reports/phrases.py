@@ -32,6 +32,9 @@ _MOST_NOTES = 5
 _MOST_CONTROLS = 3
 # The problem of a run whose session ended early.
 STOPPED = "the session stopped before all its cases were decided"
+INTERRUPTED = "the session was interrupted (Ctrl-C) before all its cases were decided"
+# In the problem of a suite that could not be read.
+UNCOLLECTED = " could not be collected: "
 # What stands in place of a verdict where nothing was judged.
 MEASURED = "measured"
 _SHARES = {
@@ -273,9 +276,16 @@ def unmatched(facts: Unmatched) -> str:
 
 def partial_note(run: Run) -> str:
     """Return a note that the run is partial; empty where it is not, or a problem says so already."""
-    if run.complete or run.shard is not None or STOPPED in run.problems:
+    if run.complete or run.shard is not None or is_uncollected(run):
+        return ""
+    if {STOPPED, INTERRUPTED} & set(run.problems):
         return ""
     return "partial run: not every case of its suites was selected and soundly decided"
+
+
+def is_uncollected(run: Run) -> bool:
+    """Return True if a suite of the run could not be read."""
+    return any(UNCOLLECTED in problem for problem in run.problems)
 
 
 def not_run_note(run: Run) -> str:

@@ -180,6 +180,11 @@ def verdict_counts(run: Run) -> dict[str, int]:
     return {word: sum(case.verdict == word for case in run.cases) for word in words}
 
 
+def model_spec(run: Run) -> str:
+    """Return the spec of the run's model: where it was never loaded, as it was given, if it was."""
+    return run.model.spec if run.model is not None else dict(run.settings).get("model", "")
+
+
 def is_blessed(run: Run) -> bool:
     """Return True if the baseline is a blessed run, not a paper's figures."""
     return bool(run.baseline) and not is_published(run.baseline)

@@ -182,7 +182,7 @@ class SessionResults:
         """Return why an expected item has no result."""
         if not self.began(nodeid):
             return "the session stopped before this case"
-        return self.failures.get(nodeid) or "it never ended"
+        return self.failures.get(nodeid) or ("interrupted in this case" if self.stopped else "it never ended")
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""

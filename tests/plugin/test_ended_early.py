@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import pytest
 
+from pytest_kbrel.cli import main
 from pytest_kbrel.plugin.termination import Terminated, Termination
-from tests.plugin.conftest import CAPITALS, GATED, KNOWN, MODEL, script, wait_until
+from tests.plugin.conftest import CAPITALS, GATED, KNOWN, MODEL, OVERCONFIDENT, script, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
@@ -162,7 +163,53 @@ def test_a_suite_that_cannot_be_collected_leaves_no_old_report(pytester, mini_su
     assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
     actual = report()
     assert actual["summary"]["verdict"] == "invalid"
-    assert actual["problems"] == ["suites/mini.kb.yaml could not be collected", STOPPED]
+    assert len(actual["problems"]) == 1
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-another"])
+def test_the_reports_say_why_a_suite_could_not_be_collected(
+    pytester, mini_suite, report, capsys, plugin_args, beside
+):
+    if beside:
+        mini_suite(GATED, name="good")
+    mini_suite("suite: mini\nfact: typo.jsonl\n")
+    result = pytester.runpytest(MODEL, "suites", *plugin_args)
+    # With several workers pytest runs what could be collected.
+    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
+    problem = "suites/mini.kb.yaml could not be collected: suites/mini.kb.yaml:2: unknown key 'fact'"
+    (actual,) = report()["problems"]
+    assert actual.startswith(problem)
+    assert main(["comment", str(pytester.path / "kbrel-report")]) == 0
+    comment, page = capsys.readouterr().out, (pytester.path / "kbrel-report" / "report.html").read_text()
+    for text in (comment, (pytester.path / "kbrel-report" / "summary.md").read_text()):
+        assert "could not be collected: suites/mini.kb.yaml:2: unknown key 'fact'" in text.replace("\\", "")
+        assert "**scripted/knows.jsonl**" in text.replace("\\", "")
+        assert "no model" not in text
+        assert "partial run" not in text
+    assert "<b>scripted/knows.jsonl</b>" in page
+    text = result.stdout.str()
+    assert "partial run" not in text
+    assert "--lf" not in text
+    assert "go on " not in text
+    assert ("all tables " in text) is beside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("more", "what"), [((), "go on"), (("--kb-use-cache=off",), "run again")])
+def test_an_interrupted_run_says_first_how_to_go_on(pytester, mini_suite, report, more, what):
+    mini_suite(GATED)
+    pytester.makeconftest("def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n")
+    result = pytester.runpytest_subprocess(OVERCONFIDENT, "suites", *more)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    commands = [line for line in result.outlines if "  pytest " in line]
+    assert commands[0].startswith(f"{what:<10}  pytest ")
+    # Before these stand those of the test itself, such as --basetemp.
+    assert commands[0].endswith(" ".join((OVERCONFIDENT, "suites", *more)))
+    assert not any("--lf" in line for line in commands)
+    assert report()["problems"] == ["the session was interrupted (Ctrl-C) before all its cases were decided"]
+    pytester.makeconftest("def pytest_runtest_call(item):\n    raise KeyboardInterrupt\n")
+    result = pytester.runpytest_subprocess(OVERCONFIDENT, "suites", *more)
+    assert sum("interrupted in this case" in line for line in result.outlines) == 1
 
 
 def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suite, report, old):

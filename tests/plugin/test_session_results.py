@@ -168,7 +168,7 @@ def test_an_item_failed_by_what_was_measured(
     ("stopped", "begun", "outcomes", "failures", "reason"),
     [
         (True, set(), {}, {}, "the session stopped before this case"),
-        (True, {ONE}, {}, {}, "it never ended"),
+        (True, {ONE}, {}, {}, "interrupted in this case"),
         (True, set(), {ONE: "failed"}, {ONE: "why"}, "why"),
         (False, set(), {}, {}, "it never ended"),
         (False, set(), {}, {ONE: "why"}, "why"),

@@ -203,6 +203,8 @@ def test_all_kinds_together_have_their_order() -> None:
         (True, (), ""),
         (True, (STOPPED,), ""),
         (False, (STOPPED,), ""),
+        (False, ("the session was interrupted (Ctrl-C) before all its cases were decided",), ""),
+        (False, ("a.kb.yaml could not be collected: a.kb.yaml:2: unknown key",), ""),
         (False, ("another",), "partial run: not every case of its suites was selected and soundly decided"),
         (False, (), "partial run: not every case of its suites was selected and soundly decided"),
     ],
