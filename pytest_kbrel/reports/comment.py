@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.records import CaseResult, Change, Judgement, Run
-from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.changes import changed_facts, changes_headline
 from pytest_kbrel.reports.formatting import answer_text, count, expected_text
 from pytest_kbrel.reports.markdown import markdown_text
@@ -160,8 +160,8 @@ def _sections(run: Run) -> Iterator[_Section]:
     names = view.names(run)
     rows = [
         f"| **{phrases.verdict_words(case, run)}** | {comment_text(names[case.nodeid])} | {_reason(case)} |"
-        for case in view.not_passed(run)
-        if case.verdict not in ("not run", "inconclusive")
+        for case in reasons.deciding(run)
+        if case.verdict != "inconclusive"
     ]
     yield ("| verdict | case | reason |", "|---|---|---|"), rows, _CASES, ()
     yield _folded("Not ruled out", _open(run), _CASES)
@@ -187,13 +187,13 @@ def _open(run: Run) -> list[str]:
 
 
 def _reason(case: CaseResult) -> str:
-    """Return why a case did not pass: the gates with its verdict, or else its first error."""
-    reasons = [
-        f"{phrases.gate_name(gate)}: {gate.reason}" for gate in case.gates if gate.verdict == case.verdict
-    ] or [f"{phrases.gate_name(gate)}: {gate.reason}" for gate in case.gates if gate.verdict != "pass"]
-    reasons = [*case.errors, *phrases.expired_waivers(case), *reasons]
-    more = f"<br>and {len(reasons) - 2} more" if len(reasons) > 2 else ""
-    return "<br>".join(comment_text(reason, _REASON) for reason in reasons[:2]) + more
+    """Return why a case did not pass: a sentence on the gate that carries it, then errors and waivers."""
+    told = [*case.errors, *phrases.expired_waivers(case)]
+    # Of answers that are not sound, all gates are unjudged for the reason that the errors say.
+    if not case.errors or (case.verdict != "invalid" and reasons.told_gate(case) is not None):
+        told.insert(0, reasons.case_reason(case))
+    more = f"<br>and {len(told) - 2} more" if len(told) > 2 else ""
+    return "<br>".join(comment_text(reason, _REASON) for reason in told[:2]) + more
 
 
 def _change(change: Change) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
-from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
 from pytest_kbrel.reports.changes import changes_headline, examples, origin, probability
 from pytest_kbrel.reports.formatting import (
@@ -45,17 +45,17 @@ def markdown_text(text: str, limit: int = _LONGEST) -> str:
 
 
 def summary_markdown(run: Run) -> str:
-    """Return the summary of ``run``: verdict, table of cases, lost and gained facts, problems.
+    """Return the summary of ``run``: verdict, problems, reasons, lost and gained facts, tables, notes.
 
     It has at most :data:`LARGEST` characters. Where that is not enough, the changed facts of some cases are
     left out first, then rows of tables and lists, which are counted.
     """
     whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
-    head, table, *rest = _parts(run)
+    head, problems, why, *rest = _parts(run)
     detailed = len(whole)
     while True:
         blocks = Part(2, rows=[*whole[:detailed], *brief[detailed:]], noun="case", where=_WHERE, share=0.4)
-        parts = [part for part in (head, table, blocks, *rest) if part.rows or part is head]
+        parts = [part for part in (head, problems, why, blocks, *rest) if part.rows or part is head]
         if not detailed or total_size(parts) <= LARGEST:
             return bounded_text(parts, LARGEST)
         # Of so many cases, the worst, the changed facts are shown.
@@ -63,14 +63,15 @@ def summary_markdown(run: Run) -> str:
 
 
 def _parts(run: Run) -> Iterator[Part]:
-    """Yield all parts but the blocks of the cases, which stand behind the table."""
+    """Yield all parts but the blocks of the cases, which stand behind the first three."""
     heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
-    titles = "### Correlations over slices\n", "### Problems\n"
     parts = (
-        Part(0, "\n".join(_headline(run)), [*_notes(run)], noun="note", share=0.1),
+        Part(0, "\n".join(_headline(run))),
+        Part(1, "### Problems\n", [*_problems(run)], noun="problem", share=0.1),
+        Part(1, "### Why\n", [*_why(run)], noun="reason", share=0.1),
         Part(3, heading, [*_table(run)], noun="case", share=0.3),
-        Part(4, titles[0], [*_correlations(run)], noun="pair", share=0.05),
-        Part(1, titles[1], [*_problems(run)], noun="problem", share=0.1),
+        Part(4, "### Correlations over slices\n", [*_correlations(run)], noun="pair", share=0.05),
+        Part(4, "### About this run\n", [*_notes(run)], noun="note", share=0.1),
     )
     yield from (replace(part, end="", where=_WHERE) for part in parts)
 
@@ -88,6 +89,23 @@ def _headline(run: Run) -> Iterator[str]:
         yield from (f"{markdown_text(sentence)}.", "")
 
 
+def _why(run: Run) -> Iterator[str]:
+    """Yield a sentence for each case that did not pass, those that carry the verdict first."""
+    names = view.names(run)
+    for case in reasons.deciding(run):
+        word, name = phrases.verdict_words(case, run), markdown_text(names[case.nodeid])
+        yield f"- **{word}** {name}: {markdown_text(reasons.case_reason(case), 600)}"
+
+
+def _in_order(run: Run) -> list[CaseResult]:
+    """Return the cases as their reasons are told, then the others, those that were not run last."""
+    told = reasons.deciding(run)
+    ids = {case.nodeid for case in told}
+    others = [case for case in (*view.aggregates(run), *view.slices(run)) if case.nodeid not in ids]
+    others.sort(key=lambda case: (case.verdict == "not run", SEVERITY.index(case.verdict)))
+    return [*told, *others]
+
+
 def _notes(run: Run) -> Iterator[str]:
     notes = list(phrases.run_notes(run))
     # Without a baseline nobody expects gates to be judged.
@@ -98,9 +116,7 @@ def _notes(run: Run) -> Iterator[str]:
 
 def _table(run: Run) -> Iterator[str]:
     names = view.names(run)
-    cases = (*view.aggregates(run), *view.slices(run))
-    # What failed first, and what was not run last, since nothing is known of it.
-    for case in sorted(cases, key=lambda case: (case.verdict == "not run", SEVERITY.index(case.verdict))):
+    for case in _in_order(run):
         words = phrases.verdict_words(case, run)
         word = words if case.verdict == "pass" else f"**{words}**"
         values = [view.metric(case, name) for name in view.key_metrics(case)]
@@ -122,10 +138,11 @@ def _controls(case: CaseResult, name: str) -> str:
 
 def _case_blocks(run: Run, facts: int) -> Iterator[str]:
     names = view.names(run)
-    passed = [case for case in view.ordered(run) if case.verdict == "pass"]
-    for case in (*view.not_passed(run), *passed):
+    # Where no blessed run was asked for, a case without one needs no eyes.
+    silent = {"not run"} if view.is_blessed(run) else {"not run", "no baseline"}
+    for case in _in_order(run):
         # All that were not run have one and the same reason: it stands among the problems.
-        lines = list(_case(case, run, facts)) if case.verdict != "not run" else []
+        lines = list(_case(case, run, facts)) if case.verdict not in silent else []
         if lines:
             word = phrases.verdict_words(case, run)
             yield "\n".join([f"### {markdown_text(names[case.nodeid])}: {word}", "", *lines])

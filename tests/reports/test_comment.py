@@ -80,12 +80,22 @@ def test_the_comment_leads_with_marker_and_verdict(small_run: Run) -> None:
         "",
         "Commit `0123456789ab`.",
     ]
-    assert "| **fail** | monitor\\[P30\\] | accuracy max\\_drop 0.02: significantly worse than" in text
+    assert "| **fail** | monitor\\[P30\\] | accuracy: significantly worse than" in text
     assert "<summary>7 facts lost</summary>" in text
     assert "| On which continent is country 3? | Asia | Asia | Africa | P30 |" in text
     assert "<summary>Not ruled out</summary>" in text
     assert "the drop may be 0.06; 400 facts would decide" in text
     assert text.endswith("artifacts of [the run](https://ci.example/runs/1).\n")
+
+
+def test_the_cause_precedes_the_figures_over_several_cases(dropped_run: Run) -> None:
+    text = comment_markdown(dropped_run)
+    rows = re.findall(r"^\| \*\*fail\*\* \| (.+) \|$", text, flags=re.MULTILINE)
+    assert rows == [
+        r"reliability\[unseen-zero-shot\] | UR 0.945 to 0.205, allowed 0.05",
+        r"reliability\[overall\] | IUR 0.945 to 0.745, allowed 0.05",
+        r"pooled\[overall\] | as expected 0.945 to 0.885, allowed 0.05",
+    ]
 
 
 @pytest.mark.parametrize("verdict", VERDICTS)

@@ -61,6 +61,24 @@ def test_the_summary_leads_with_the_verdict(small_run: Run) -> None:
     assert r"accuracy 0.512 \[0.432, 0.592\] (-0.071)" in "\n".join(lines)
 
 
+def test_the_cause_precedes_the_figures_over_several_cases(dropped_run: Run) -> None:
+    text = summary_markdown(dropped_run)
+    rows = re.findall(r"^\| \*\*fail\*\* \| (\S+)", text, flags=re.MULTILINE)
+    told = re.findall(r"^- \*\*fail\*\* (\S+):", text, flags=re.MULTILINE)
+    blocks = re.findall(r"^### (\S+): fail", text, flags=re.MULTILINE)
+    cause = r"reliability\[unseen-zero-shot\]"
+    assert rows == told == blocks == [cause, r"reliability\[overall\]", r"pooled\[overall\]"]
+    assert f"- **fail** {cause}: UR 0.945 to 0.205, allowed 0.05\n" in text
+
+
+def test_what_is_lost_precedes_the_tables_and_how_the_model_was_loaded_ends_it(small_run: Run) -> None:
+    run = replace(small_run, environment=(("model_load_seconds", "26.80"),), problems=("a problem",))
+    text = summary_markdown(run)
+    order = ("a problem", "### Why", "7 facts lost</summary>", "| verdict |", "model loaded in 26.80 s")
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
 def test_the_summary_names_the_judge(small_run: Run) -> None:
     text = summary_markdown(replace(small_run, settings=(("judge", "openai/judge"),)))
     assert ", judged by openai/judge: " in text
@@ -75,7 +93,7 @@ def test_at_most_ten_facts_a_case_are_listed(many_cases: Callable[[int], Run]) -
 
 def test_the_worst_cases_keep_their_facts_where_not_all_fit(many_cases: Callable[[int], Run]) -> None:
     text = summary_markdown(many_cases(60))
-    assert text.count("\n### ") == 60
+    assert text.count("\n### monitor") == 60
     listed = text.count("60 facts lost (the first 10)</summary>")
     assert 0 < listed < 60
     assert text.index("60 facts lost.") > text.rindex("</details>")
@@ -140,9 +158,10 @@ def test_problems_are_named(hostile_run: Run, small_run: Run, empty_run: Run) ->
 def test_what_was_not_run_stands_behind_what_was_and_is_told_once(stopped_run: Run) -> None:
     text = summary_markdown(stopped_run)
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
-    assert rows == ["| verdict", "| **fail**", "| **not run**", "| **not run**", "| question", *rows[5:]]
+    assert rows[-4:] == ["| verdict", "| **fail**", "| **not run**", "| **not run**"]
     assert "before this case" not in text
-    assert text.endswith(
+    problems = (
         "### Problems\n\n- 2 cases not run: the session stopped before them\n"
-        "- the session stopped before all its cases were decided\n"
+        "- the session stopped before all its cases were decided\n\n### Why\n"
     )
+    assert problems in text
