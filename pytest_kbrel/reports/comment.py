@@ -131,12 +131,14 @@ def _age(run: Run) -> str:
     if not run.blessed:
         return view.baseline_note(run)
     try:
-        blessed = datetime.datetime.fromisoformat(run.blessed)
-        days = (datetime.datetime.fromisoformat(run.created) - blessed).days
-    except (ValueError, TypeError):
+        blessed, ended = map(datetime.datetime.fromisoformat, (run.blessed, run.created))
+        # Days of the run's own time zone; of times that state none, as they are written.
+        day = blessed.astimezone(ended.tzinfo).date() if blessed.tzinfo and ended.tzinfo else blessed.date()
+        days = (ended.date() - day).days
+    except (ValueError, OverflowError):
         return ""
     when = "on the same day" if days <= 0 else f"{count(days, 'day')} before"
-    return f" (blessed {when}, {blessed.date().isoformat()})"
+    return f" (blessed {when}, {day.isoformat()})"
 
 
 def _notes(run: Run) -> Iterator[str]:

@@ -118,6 +118,11 @@ def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> Non
     [
         ("2026-01-02T01:00:00+00:00", "**reference** (blessed on the same day, 2026-01-02)"),
         ("2026-01-01T01:00:00+00:00", "(blessed 1 day before, 2026-01-01)"),
+        # 22 hours before the run, on the day before.
+        ("2026-01-01T05:04:05+00:00", "(blessed 1 day before, 2026-01-01)"),
+        ("2026-01-01T22:30:00-02:00", "**reference** (blessed on the same day, 2026-01-02)"),
+        ("2026-01-01T22:30:00", "(blessed 1 day before, 2026-01-01)"),
+        ("0001-01-01T00:00:00+14:00", "against **reference**: "),
         ("2024-01-02T01:00:00+00:00", "(blessed 731 days before, 2024-01-02)"),
         ("", "against **reference**: "),
         ("yesterday", "against **reference**: "),
