@@ -13,6 +13,8 @@ from pytest_kbrel.reports.formatting import bound, count, interval, metric_title
 _LONGEST = 300
 # Sums of floats do not end on the last digit.
 _SLACK = 1e-9
+# What one gate does, and several do, of verdicts that no "is" goes with.
+_VERBS = {"fail": ("fails", "fail"), "no baseline": ("has no baseline", "have no baseline")}
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
@@ -66,7 +68,9 @@ def case_reason(case: CaseResult) -> str:
     )
     if not gates:
         return phrases.unmeasured_note(case) or one_line((*case.errors, "no gate was judged")[0], _LONGEST)
-    more = f"; {count(len(gates) - 1, 'more gate')} {case.verdict}" if gates[1:] else ""
+    one, several = _VERBS.get(case.verdict, (f"is {case.verdict}", f"are {case.verdict}"))
+    others = len(gates) - 1
+    more = f"; {count(others, 'more gate')} {one if others == 1 else several}" if others else ""
     return gate_reason(case, gates[0]) + more
 
 

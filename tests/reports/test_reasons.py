@@ -107,7 +107,7 @@ def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> N
         gate(verdict="inconclusive", observed=0.9),
     )
     case = make_case("reliability", "unseen-zero-shot", "fail", (ur(),), gates=gates)
-    assert case_reason(case) == "UR 0.945 to 0.205, allowed 0.05; 1 more gate fail"
+    assert case_reason(case) == "UR 0.945 to 0.205, allowed 0.05; 1 more gate fails"
     assert case_reason(replace(case, gates=gates[1:])) == "UR 0.945 to 0.205, allowed 0.05"
     assert case_reason(replace(case, verdict="pass")) == ""
     broken = replace(case, verdict="invalid", gates=(), errors=("no answers\nat all",))
@@ -115,6 +115,23 @@ def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> N
     assert case_reason(replace(broken, metrics=())) == r"no answers\nat all"
     assert case_reason(replace(broken, errors=(), metrics=())) == "nothing was measured"
     assert case_reason(replace(broken, errors=())) == "no gate was judged"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "one", "two"),
+    [
+        ("fail", "1 more gate fails", "2 more gates fail"),
+        ("inconclusive", "1 more gate is inconclusive", "2 more gates are inconclusive"),
+        ("not comparable", "1 more gate is not comparable", "2 more gates are not comparable"),
+        ("no baseline", "1 more gate has no baseline", "2 more gates have no baseline"),
+    ],
+)
+def test_the_other_gates_are_counted_in_a_sentence(verdict: str, one: str, two: str, make_case: Make) -> None:
+    def told(gates: int) -> str:
+        alike = tuple(gate(verdict=verdict, observed=None) for _ in range(gates))
+        return case_reason(make_case("reliability", "all", verdict, (), gates=alike))
+
+    assert (told(1), told(2), told(3)) == ("UR: why", f"UR: why; {one}", f"UR: why; {two}")
 
 
 def test_the_worst_come_first_and_waived_ones_last(small_run: Run, make_case: Make) -> None:
@@ -151,7 +168,7 @@ def test_of_two_gates_the_one_farther_from_its_bound_is_told(
 ) -> None:
     gates = [gate(metric=name, rule=rule, bound=bound, observed=at) for name, at in (("a", near), ("b", far))]
     case = make_case("monitor", "P1", "fail", (), gates=tuple(gates))
-    assert case_reason(case) == "b: why; 1 more gate fail"
+    assert case_reason(case) == "b: why; 1 more gate fails"
 
 
 def test_numbers_in_names_are_sorted_by_value() -> None:
