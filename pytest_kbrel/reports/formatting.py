@@ -11,6 +11,8 @@ DASH = "–"
 # These metrics are initials; the others are words.
 _INITIALS = re.compile(r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)")
 
+_WHOLE = re.compile(r"[0-9]{1,18}")
+
 
 def one_line(text: str, limit: int = 0) -> str:
     """Return ``text`` on one line with control, bidi and surrogate characters spelled out.
@@ -83,6 +85,11 @@ def p_value(p: float | None) -> str:
 def bound(value: float) -> str:
     """Return a gate's bound the way the suite file writes it."""
     return f"{value:.6g}"
+
+
+def thousands(digits: str) -> str:
+    """Return a whole number that is written in ``digits`` as ``13,275``; other text as it is, on one line."""
+    return f"{int(digits):,}" if _WHOLE.fullmatch(digits) else one_line(digits, 60)
 
 
 def count(n: int, noun: str) -> str:

@@ -18,7 +18,16 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
-from pytest_kbrel.reports.formatting import bound, count, interval, number, one_line, p_value, signed
+from pytest_kbrel.reports.formatting import (
+    bound,
+    count,
+    interval,
+    number,
+    one_line,
+    p_value,
+    signed,
+    thousands,
+)
 from pytest_kbrel.reports.view import is_blessed, metric, names, not_passed, slices, verdict_counts
 
 _SHOWN_TOKENS = 3
@@ -450,7 +459,8 @@ def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
     if facts.get("answers_reused", "0") != "0":
         store = one_line(facts.get("answers_store", ""))
-        yield f"{facts['answers_reused']} of {facts.get('answers_asked')} answers reused from {store}"
+        reused, asked = thousands(facts["answers_reused"]), thousands(facts.get("answers_asked", ""))
+        yield f"{reused} of {asked} answers reused from {store}"
     yield from (one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines())
     yield from (one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines())
     if "answers_not_kept" in facts:

@@ -19,7 +19,7 @@ from pytest_kbrel.records import (
     Run,
     is_published,
 )
-from pytest_kbrel.reports.formatting import metric_title, number, one_line
+from pytest_kbrel.reports.formatting import metric_title, number, one_line, thousands
 
 # So many slices are named whose drop could not be excluded.
 _OPEN = 3
@@ -209,8 +209,9 @@ def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
     roles = [*judges, *(("distractors by", spec) for spec in writers)]
     environment = dict(run.environment)
     if roles and "helpers_asked" in environment:
-        reused = f"{environment['helpers_reused']} of {environment['helpers_asked']} replies reused"
-        roles[-1] = (roles[-1][0], f"{roles[-1][1]} ({reused} from earlier runs)")
+        reused, asked = (thousands(environment.get(f"helpers_{what}", "")) for what in ("reused", "asked"))
+        note = f" ({reused} of {asked} replies reused from earlier runs)"
+        roles[-1] = (roles[-1][0], roles[-1][1] + note)
     return tuple(roles)
 
 

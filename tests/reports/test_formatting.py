@@ -17,6 +17,7 @@ from pytest_kbrel.reports.formatting import (
     one_line,
     p_value,
     signed,
+    thousands,
 )
 
 
@@ -147,6 +148,13 @@ def test_a_bound_is_written_as_in_the_suite(value: float, shown: str) -> None:
 @pytest.mark.parametrize(("n", "shown"), [(0, "0 facts"), (1, "1 fact"), (2, "2 facts")])
 def test_one_is_no_plural(n: int, shown: str) -> None:
     assert count(n, "fact") == shown
+
+
+@pytest.mark.parametrize(
+    ("digits", "shown"), [("999", "999"), ("13275", "13,275"), ("", ""), ("off\x1b", r"off\x1b"), ("٣", "٣")]
+)
+def test_whole_numbers_have_separators_of_thousands(digits: str, shown: str) -> None:
+    assert thousands(digits) == shown
 
 
 def test_differences_carry_their_sign() -> None:

@@ -261,6 +261,10 @@ def test_why_a_case_has_no_figures(
             {"answers_asked": "9", "answers_reused": "4", "answers_store": "/s"},
             ["4 of 9 answers reused from /s"],
         ),
+        (
+            {"answers_asked": "55729", "answers_reused": "13275", "answers_store": "/s"},
+            ["13,275 of 55,729 answers reused from /s"],
+        ),
         ({"answers_resumed": "one run\nanother"}, ["one run", "another"]),
         ({"answers_resumed": ""}, []),
         ({"tokens_spent": "a: 1\nb: 2", "answers_resumed": "one run"}, ["a: 1", "b: 2", "one run"]),
