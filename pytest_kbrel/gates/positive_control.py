@@ -2,7 +2,8 @@
 
 On paper, facts are marked lost in a copy of the candidate's outcomes until the figure has dropped by twice
 the gate's ``within``, and the gate is judged again. That is the drop for which facts are commonly planned (a
-gate finds it with 80 % power): a pass of a gate that misses it says little.
+gate finds it with 80 % power): a pass of a gate that misses it says little. A gate has no control where the
+candidate has lost as much itself: nothing is lost on paper then.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def with_positive_controls(
     """Return the results of a case's ``gates``, each that was compared fact by fact with its control.
 
     ``comparisons`` is that of :func:`pytest_kbrel.gates.rules.decide`. Gates that allow nothing have none,
-    nor have those of figures of which no fact can be said to be lost.
+    nor have those of figures of which no fact can be said to be lost, or that dropped as far themselves.
     """
     figures = {measured.figure.name: measured for measured in measurement.figures}
     # A gate that passes alone, or is not sure, does not fail beside others of its case either.
@@ -101,6 +102,7 @@ def _marked(
     """Return the pairings with so many facts lost that the figure drops by ``drop``, and by how much it does.
 
     All facts are lost where these are too few. A fact of a case that several cases ask is lost in all.
+    ``None`` where the figure has dropped as far without that.
     """
     figure = measured.figure
     tables = [pairing.candidate for pairing in pairings]
@@ -111,6 +113,8 @@ def _marked(
         return None
     order = _drawn(figure, tables, lost)
     reached = _drops(figure, tables, lost, order, was)
+    if reached[0] >= drop - _SLACK:
+        return None
     enough = np.flatnonzero(reached >= drop - _SLACK)
     count = int(enough[0]) if len(enough) else int(np.nanargmax(reached))
     chosen = set(order[:count])

@@ -168,7 +168,7 @@ class GateResult:
     ``unchanged`` is the worse end of the interval of a drop that a model which lost nothing would show in the
     worst slice of this size. ``positive_control`` is whether the gate would have failed, had so many of the
     candidate's facts been lost on paper that the figure drops by ``positive_control_drop``; ``None`` where
-    that was not tried.
+    that was not tried, or the candidate itself lost as much.
     """
 
     metric: str

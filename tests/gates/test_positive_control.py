@@ -62,8 +62,18 @@ def test_what_the_candidate_lost_itself_counts() -> None:
     # 8 of 120 is what it lost itself, and 4 more are lost on paper.
     assert actual.observed == pytest.approx(8 / 120)
     assert actual.positive_control_drop == pytest.approx(12 / 120)
-    (already,) = decided(case(HALF), answers("-" * 30 + "+" * 70 + "-" * 20), before).gates
-    assert control_of(already) == (already.verdict == "fail", pytest.approx(30 / 120))
+
+
+@pytest.mark.parametrize("lost", [12, 30])
+def test_a_candidate_that_lost_as_much_itself_has_no_control(lost: int) -> None:
+    """Nothing is lost on paper then, and the drop would be its own: that the gate failed is no proof."""
+    before, after = answers("+" * 100 + "-" * 20), answers("-" * lost + "+" * (100 - lost) + "-" * 20)
+    for demand in (HALF, gate("accuracy", "recovery", 0.94)):
+        (already,) = decided(case(demand), after, before).gates
+        assert already.observed is not None
+        assert control_of(already) == (None, None)
+    (almost,) = decided(case(HALF), answers("-" * 11 + "+" * 89 + "-" * 20), before).gates
+    assert almost.positive_control_drop == pytest.approx(12 / 120)
 
 
 def test_all_facts_are_lost_where_these_are_too_few() -> None:
