@@ -32,7 +32,9 @@ def moved(measured: Measured) -> str:
     verb = "fell" if value.delta < 0 else "rose"
     details = [over]
     if value.p is not None:
-        details.append("p < 0.0001" if value.p < 0.0001 else f"p {value.p:.4f}")
+        # Beside it stands the p of the gate, which is of a drop beyond what the gate states.
+        shown = "< 0.0001" if value.p < 0.0001 else f"{value.p:.4f}"
+        details.append(f"p of no difference {shown}")
     if difference.estimate.note:
         details.append(difference.estimate.note)
     now = value.baseline + value.delta

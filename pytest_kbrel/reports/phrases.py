@@ -118,10 +118,13 @@ def beside(result: CaseResult, name: str) -> str:
 def corrected(gate: GateResult) -> str:
     """Return the p value and what corrections for all comparisons of the run make of it, those known.
 
-    ``p = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
+    ``p of no drop beyond 0.02 = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
     """
-    over_all = family(gate)
-    return "; ".join(filter(None, (p_value(gate.p), over_all and f"over the whole run: {over_all}")))
+    over_all, alone = family(gate), p_value(gate.p)
+    if alone and gate.beyond is not None:
+        what = "drop beyond" if GATE_RULES[gate.rule].allows_more > 0 else "recovery below"
+        alone = f"p of no {what} {bound(gate.beyond)} {alone.removeprefix('p ')}"
+    return "; ".join(filter(None, (alone, over_all and f"over the whole run: {over_all}")))
 
 
 def family(gate: GateResult) -> str:

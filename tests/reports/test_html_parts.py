@@ -143,7 +143,15 @@ def test_noise_has_a_column_where_any_is_known(
     table = macro("cases", "metric_table", small_run)(
         [value(noise=noise, unpaired=at == 0) for at, noise in enumerate(noises)]
     )
-    heads = ["metric", "value", "95 % interval", "baseline", "difference", "one-sided", "noise floor"]
+    heads = [
+        "metric",
+        "value",
+        "95 % interval",
+        "baseline",
+        "difference",
+        "p of no difference",
+        "noise floor",
+    ]
     assert re.findall('<th scope="col">(.*?)</th>', table) == heads[: 6 + column]
     assert ('<th scope="col">noise floor</th>' in table) is column
     assert table.count("<td>") == len(noises) * (5 + column)

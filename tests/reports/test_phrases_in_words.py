@@ -47,6 +47,12 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
             "p = 0.004; over the whole run: Šidák p < 0.001 (decides)",
             "Šidák p < 0.001 (decides)",
         ),
+        ({"p": 0.711, "rule": "max_drop", "beyond": 0.04}, "p of no drop beyond 0.04 = 0.711", ""),
+        (
+            {"p": 0.0, "rule": "recovery", "beyond": 0.95, "p_holm": 0.0},
+            "p of no recovery below 0.95 < 0.001; over the whole run: Holm p < 0.001",
+            "Holm p < 0.001",
+        ),
         ({"p_holm": 0.0}, "over the whole run: Holm p < 0.001", "Holm p < 0.001"),
         (
             {"p": 0.5, "p_bh": 0.0, "p_holm": 1.0},
@@ -55,7 +61,7 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
         ),
     ],
 )
-def test_p_values_that_are_known_are_told(values: dict[str, float], expected: str, family: str) -> None:
+def test_p_values_that_are_known_are_told(values: dict[str, Any], expected: str, family: str) -> None:
     assert phrases.corrected(gate(**values)) == expected
     assert phrases.family(gate(**values)) == family
 
