@@ -184,8 +184,32 @@ def test_of_two_metrics_each_case_has_those_it_has(small_run: Run, make_case: Ma
     )
     table = render("tables", replace(small_run, cases=cases))
     assert '<td class="num" data-of="pfd"></td>' in table
-    assert 'pfd <abbr title="lower is better">' in table
-    assert 'accuracy <abbr title="higher is better">' in table
+    assert 'pfd</abbr> <abbr title="lower is better">' in table
+    assert 'accuracy</abbr> <abbr title="higher is better">' in table
+
+
+def test_the_name_of_a_metric_says_what_it_is(small_run: Run, make_case: Make) -> None:
+    name = macro("parts", "metric_name")
+    rate = "Uninformative rate: share of answers without information to questions that nobody can answer"
+    assert name("ur") == f'<abbr title="{rate}">ur</abbr>'
+    assert name("accuracy") == (
+        '<abbr title="Share of right answers; in monitor the mean over all frames and contexts that are '
+        'asked">accuracy</abbr>'
+    )
+    assert name("kl").startswith('<abbr title="KL divergence of the most probable tokens')
+    assert name("cr_control_majority").startswith('<abbr title="cr if every answer')
+    assert (name("<b>"), name("")) == ("&lt;b&gt;", "")
+    # Of tables only columns that are metrics: a model or a slice may be called as one is.
+    assert "abbr" not in macro("parts", "sorted_by")("ur")
+    case = make_case(
+        "monitor",
+        "P1",
+        "pass",
+        (value(name="pfd", better="lower", delta=0.0, delta_low=-0.1, delta_high=0.1),),
+    )
+    run = replace(small_run, cases=(case, replace(case, id="monitor[overall]", aggregate=True)))
+    for section in ("tables", "overview", "figures", "plots"):
+        assert '<abbr title="Prompt-framing degree: how far' in render(section, run), section
 
 
 def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(small_run: Run, make_case: Make) -> None:
@@ -262,7 +286,7 @@ def test_a_case_has_its_gates_notes_figures_and_facts(small_run: Run) -> None:
             "<code>accuracy max_drop 0.02</code>",
             "<li>error: e</li>",
             "asked with seed 1",
-            '<th scope="row">monitor</th>',
+            "MONITOR: how far",
             "<h4>7 facts lost</h4>",
             "<h4>1 fact gained</h4>",
         )

@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import chain, count, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import changed_facts, changes_headline, origin, probability
@@ -35,6 +36,7 @@ _DETAILS, _LEAST_PASSING = 1_500_000, 400_000
 # The strongest colour of a token: darker, and the letters on it would be hard to read.
 _DARKEST = 0.45
 Scale = tuple[float, float]
+_METRICS = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
 
 def report_html(run: Run, sources: Sources | None = None) -> str:
@@ -92,6 +94,7 @@ def environment() -> Environment:
         "answer": formatting.answer_text,
         "expected": formatting.expected_text,
         "reason": reasons.case_reason,
+        "meaning": _meaning,
         "gate_reason": lambda gate, case: reasons.gate_reason(case, gate),
         "prompt_part": prompt_part,
     }
@@ -237,6 +240,12 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
     yield "made", run.created
     yield "pytest-kbrel", run.kbrel_version
     yield "exit status", str(run.exit_status)
+
+
+def _meaning(metric: str) -> str:
+    """Return the first sentence on what a metric is; empty for a name that is none of a metric."""
+    about = _METRICS[metric].about if metric in _METRICS else ""
+    return about.partition(". ")[0].removesuffix(".")
 
 
 def _columns(group: Group) -> list[tuple[str, str]]:
