@@ -14,6 +14,8 @@ from pytest_kbrel.records import TopTokens, record
 
 # Log-probabilities have three digits: what they leave for the rest is not known more exactly.
 _RESOLUTION = 5e-4
+# No token of an answer is impossible: servers state -9999 and the like for the logarithm of such a one.
+_LEAST = 1e-300
 
 
 @record
@@ -68,7 +70,7 @@ def kl_bound(before: TopTokens, after: TopTokens) -> float:
 
 def _distribution(tokens: TopTokens) -> tuple[dict[int, float], float]:
     """Return the probabilities of the tokens and of the rest, which is never nothing; all add up to 1."""
-    known = {token: math.exp(nats) for token, nats in tokens}
+    known = {token: max(math.exp(nats), _LEAST) for token, nats in tokens}
     total = math.fsum(known.values())
     rest = max(1 - total, _RESOLUTION)
     return {token: value / (total + rest) for token, value in known.items()}, rest / (total + rest)

@@ -48,6 +48,17 @@ def test_it_never_exceeds_the_divergence_of_the_whole_distributions() -> None:
             assert 0 <= kl_bound(*top) <= float((p * np.log(p / q)).sum()) + 1e-9
 
 
+@pytest.mark.parametrize("least", [-745.0, -9999.0, -math.inf])
+def test_a_token_that_is_as_good_as_impossible_has_a_finite_divergence(least: float) -> None:
+    # Servers write -9999 for it.
+    likely, unlikely = ((A, -0.1), (B, -3.0)), ((A, -0.1), (B, least))
+    assert 30 < kl_bound(likely, unlikely) < 40
+    assert 0 < kl_bound(unlikely, likely) < 0.1
+    assert kl_bound(unlikely, unlikely) == 0
+    assert kl_bound(((B, least),), ((A, -0.1),)) == 0
+    assert 600 < kl_bound(((A, -0.1),), ((B, least),)) < 700
+
+
 def test_positions_count_up_to_the_first_other_token() -> None:
     same, other = tokens(a=0.5, b=0.3), tokens(b=0.5, a=0.3)
     far = 0.5 * math.log(0.5 / 0.3) + 0.3 * math.log(0.3 / 0.5)
