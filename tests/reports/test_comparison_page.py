@@ -168,12 +168,12 @@ def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
     assert "2 cases not asked" in page
 
 
-def of_sizes(*names: str) -> Comparison:
+def of_sizes(*names: str, case: str = "monitor[overall]") -> Comparison:
     models = [
         ComparedModel(
             name=f"published/x/{name}",
             about="",
-            cases={("", "monitor[overall]"): {"monitor": 0.5 - 0.01 * at, "accuracy": 0.3 + 0.01 * at * at}},
+            cases={("", case): {"monitor": 0.5 - 0.01 * at, "accuracy": 0.3 + 0.01 * at * at}},
             spec=name,
             parameters=size_in(name),
             family=name.partition("-")[0],
@@ -232,6 +232,16 @@ def test_runs_of_one_folder_name_are_called_by_their_models() -> None:
     page = comparison_html(comparison_of({"x/kbrel-report": runs.small(), "y/kbrel-report": good()}))
     heads = re.findall(r'<th scope="col"[^>]*>.*?(\d [\w:-]+).*?</th>', page)
     assert {"2 reference:overconfident", "3 good"} <= set(heads)
+
+
+def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
+    unseen = "\u202e\x9b\n\u2066"
+    page = comparison_html(of_sizes("a-1b", "a-7b", "b-3b", case=f"monitor[x{unseen}{'long' * 200_000}]"))
+    assert page.count("<figure") == 3
+    assert len(page) < 200_000
+    titles = re.findall("<h3>(.*?)</h3>|<summary[^>]*>(.*?)</summary>", page, re.DOTALL)
+    assert [title for pair in titles for title in pair if set(title) & set(unseen)] == []
+    assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
 
 
 @pytest.mark.parametrize("names", [("a-7b", "b-7b"), ("a", "b-7b"), ("a", "b")])
