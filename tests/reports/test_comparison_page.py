@@ -263,6 +263,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("parameters", ["1e308", "1" + "0" * 308, "1" + "0" * 16])
+def test_a_number_of_parameters_that_no_model_has_is_not_known(
+    parameters: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, own in (("r0", "1"), ("r1", "7000000000"), ("r2", parameters)):
+        file = folder / name / "report.json"
+        data = json.loads(file.read_text(encoding="utf-8"))
+        data["model"]["parameters"] = "HERE"
+        file.write_text(json.dumps(data).replace('"HERE"', own), encoding="utf-8")
+    assert main(["compare", "r0", "r1", "r2", "--html", "x.html"]) == 0
+    page = (folder / "x.html").read_text(encoding="utf-8")
+    scale = page.partition('id="plot-scale-1"')[2].partition("</figure>")[0]
+    assert scale.partition("</svg>")[0].count("<circle") == 2
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("flags", "file"), [(("--html",), "kbrel-compare.html"), (("--html", "x.html"), "x.html")]
 )

@@ -25,6 +25,8 @@ _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 # The size in the name of a model: 7b, 0.08B, 560m, and 1b3 for 1.3 billion.
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4})(?:\.(\d{1,3}))?([bm])(\d{1,3})?(?![a-z0-9])", re.IGNORECASE)
 _UNITS = {"b": 1e9, "m": 1e6}
+# A model has not nearly as many parameters, nor a case as many facts.
+_MOST = 10**15
 
 
 @record
@@ -223,8 +225,8 @@ def _key(nodeid: str) -> tuple[str, str]:
 
 
 def _count(value: object) -> int:
-    """Return a number of things, 0 where none is stated."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Return a number of things, 0 where none is stated that there can be."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST else 0
 
 
 def _number(value: object) -> float | None:
