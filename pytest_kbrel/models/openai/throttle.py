@@ -7,6 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
@@ -182,6 +183,8 @@ def told_wait(headers: Mapping[str, str], now: float) -> float | None:
 
 def _timestamp(text: str) -> float | None:
     try:
-        return parsedate_to_datetime(text).timestamp()
+        date = parsedate_to_datetime(text)
+        # In one of the forms of RFC 9110 no zone is written. All of them mean UTC.
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None

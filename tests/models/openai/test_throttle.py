@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections import defaultdict
 
 import openai
@@ -281,3 +282,18 @@ def test_never_more_than_the_limit_is_under_way_and_everything_is_answered(
 )
 def test_what_a_refusal_says_of_the_wait(headers, seconds):
     assert told_wait(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "date", ["Wed Nov 18 11:07:10 2026", "Wednesday, 18-Nov-26 11:07:10 GMT", "Wed, 18 Nov 2026 11:07:10 -0000"]
+)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_a_date_without_a_zone_is_universal_time(monkeypatch, date, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert told_wait({"retry-after": date}, NOW) == 30
+        assert told_wait({"retry-after": date, "date": "Wed Nov 18 11:07:05 2026"}, NOW) == 5
+    finally:
+        monkeypatch.undo()
+        time.tzset()
