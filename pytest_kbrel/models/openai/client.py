@@ -26,7 +26,7 @@ from pytest_kbrel.models.openai.http import (
     limits_for,
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
-from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, LONGEST_WAIT, NO_QUOTA, Throttle, WaitError
+from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, NO_QUOTA, Throttle, WaitError
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
@@ -95,7 +95,8 @@ class Connection:
 
         Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
         know the model or the path, takes no temperature 0, redirects to another server, was never reached,
-        has no quota left, asks for a wait that is too long, or states no usage although there is a budget.
+        has no quota left, asks for a wait that is too long, refuses every request, or states no usage
+        although there is a budget.
         Raises :class:`BudgetError` where that is spent.
         """
         paths: list[str] = []
@@ -208,10 +209,7 @@ class Connection:
         return await self._throttle.run(send)
 
     def _too_long(self, error: WaitError) -> UnavailableError:
-        return UnavailableError(
-            f"{self._where()} {error}, and no more than {LONGEST_WAIT:.0f} are waited; allowed: another run "
-            "when that time is over"
-        )
+        return UnavailableError(f"{self._where()} {error}; allowed: another run when that time is over")
 
     def _where(self) -> str:
         return f"{self.spec.text}: the server {self.spec.base_url}"

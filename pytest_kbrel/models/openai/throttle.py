@@ -24,6 +24,8 @@ FURTHER_TRIES = 3
 """Tries of a request that is refused for a while, beside its first one and ``max_retries``."""
 NO_QUOTA = "insufficient_quota"
 """Code of a quota that is used up, which has the same status as too many requests and is not waited for."""
+MOST_REFUSED_AT_ONCE = 3
+"""Requests without an answer between them that fail at their first refusal, from which on it is an error."""
 # Seconds between tries where the server does not say: the first wait, and the longest.
 _FIRST, _MOST = 0.5, 30.0
 # Pauses in a row that are as short as the server says. Longer ones follow, since it cannot keep its word.
@@ -34,7 +36,10 @@ _NUMBER = re.compile(r"\s*[0-9]{1,15}([.][0-9]{0,15})?\s*")
 
 
 class WaitError(Exception):
-    """Raised for a wait beyond :data:`LONGEST_WAIT`; the message goes on after the server's name."""
+    """Raised for a wait beyond :data:`LONGEST_WAIT`, or where every request is refused.
+
+    The message goes on after the server's name.
+    """
 
 
 class Throttle:
@@ -47,7 +52,9 @@ class Throttle:
 
     A refused request is sent again. One that was refused twice is sent alone, behind the others, and before
     them after four times. It fails when it is refused alone and there were ``tries`` rounds of refusals
-    without an answer; so do those after it at their first refusal alone, until the next answer.
+    without an answer; so do those after it at their first refusal alone, until the next answer. Where
+    :data:`MOST_REFUSED_AT_ONCE` have, no request is likely to be answered, and each could wait as long as the
+    server says.
     """
 
     def __init__(self, most: int, tries: int) -> None:
@@ -58,6 +65,10 @@ class Throttle:
         self._cuts = 0
         # Since the latest answer, and of them those whose pauses grow.
         self._rounds = self._pauses = 0
+        # Since the server's latest reply that was no refusal: requests that failed at their first refusal,
+        # and the time of the first refusal.
+        self._refused_at_once = 0
+        self._refuses_since: float | None = None
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: deque[_Place] = deque()
@@ -85,19 +96,33 @@ class Throttle:
                 answer = await send()
             except openai.APIStatusError as error:
                 if not is_refusal(error.response) or error.code == NO_QUOTA:
+                    self._heard()
                     raise
                 refused += 1
                 self._slow_down(told_wait(error.response.headers, time.time()), cuts)
                 if is_alone and self._rounds >= self._tries:
                     # The next request is another one.
                     self._pauses = 0
+                    # One that was refused among others comes last, and what it asks may be the reason.
+                    self._refused_at_once += refused == 1
+                    if self._refused_at_once >= MOST_REFUSED_AT_ONCE:
+                        raise self._always_refused() from None
                     raise
             else:
+                self._heard()
                 self._rounds = self._pauses = 0
                 self._limit = min(self._most, self._limit + 1 / self._limit)
                 return answer
             finally:
                 self._leave()
+
+    def _heard(self) -> None:
+        self._refused_at_once, self._refuses_since = 0, None
+
+    def _always_refused(self) -> WaitError:
+        now = asyncio.get_running_loop().time()
+        seconds = now - (now if self._refuses_since is None else self._refuses_since)
+        return WaitError(f"has refused every request for {seconds:,.0f} seconds")
 
     async def _enter(self, refused: int) -> None:
         """Wait until a request that was refused so often may be sent."""
@@ -154,8 +179,14 @@ class Throttle:
 
     def _slow_down(self, told: float | None, cuts: int) -> None:
         self.refused += 1
+        now = asyncio.get_running_loop().time()
+        if self._refuses_since is None:
+            self._refuses_since = now
         if told is not None and told > LONGEST_WAIT:
-            raise WaitError(f"asks to wait {told:,.0f} seconds before the next request (Retry-After)")
+            raise WaitError(
+                f"asks to wait {told:,.0f} seconds before the next request (Retry-After), "
+                f"and no more than {LONGEST_WAIT:.0f} are waited"
+            )
         if cuts == self._cuts:
             self._cuts += 1
             self._rounds += 1
@@ -164,7 +195,7 @@ class Throttle:
         wait = min(_MOST, _FIRST * 2.0 ** min(max(self._pauses - 1, 0), 10))
         if told is not None:
             wait = told if self._pauses <= _TRUSTED else max(told, wait)
-        self._not_before = max(self._not_before, asyncio.get_running_loop().time() + wait)
+        self._not_before = max(self._not_before, now + wait)
 
 
 def told_wait(headers: Mapping[str, str], now: float) -> float | None:

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
+from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.embedding import Encoder
-from pytest_kbrel.models.openai.throttle import FURTHER_TRIES
+from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, MOST_REFUSED_AT_ONCE
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 from tests.models.openai.scoring_server import ROUTES, tokenize
 from tests.openai_server import TOO_MANY, Fault
@@ -56,10 +56,23 @@ def test_a_server_that_is_loading_is_waited_for_and_not_retried_by_the_client(op
 def test_the_client_s_retries_do_not_multiply_the_tries(openai_server, model_at):
     openai_server.always = TOO_MANY
     openai_server.headers = {"x-should-retry": "true"}
-    results = model_at("max_retries=2,max_concurrent=1").generate([ask(number) for number in range(4)])
+    results = model_at("max_retries=2,max_concurrent=1").generate([ask(number) for number in range(3)])
     assert all("Rate limit" in result.error for result in results)
     # The first request has all tries, and those after it one each.
-    assert len(openai_server.calls) == 3 + FURTHER_TRIES + 3
+    assert len(openai_server.calls) == 3 + FURTHER_TRIES + 2
+
+
+def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai_server, model_at):
+    openai_server.waits = {"retry-after": "0"}
+    model = model_at("max_retries=0,max_concurrent=1")
+    assert model.generate([ask("first")])[0].text == "unsure"
+    openai_server.always = TOO_MANY
+    with pytest.raises(
+        UnavailableError, match=r"has refused every request for [0-9]+ seconds; allowed: another run"
+    ):
+        model.generate([ask(number) for number in range(50)])
+    # By then the next one may be under way.
+    assert 0 <= len(openai_server.calls) - (1 + (1 + FURTHER_TRIES) + MOST_REFUSED_AT_ONCE) <= 1
 
 
 def test_a_wait_that_is_too_long_ends_the_run_with_the_reason(openai_server, model_at):

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.models.openai.http import Response, _httpx
-from pytest_kbrel.models.openai.throttle import LONGEST_WAIT, NO_QUOTA, Throttle, WaitError, told_wait
+from pytest_kbrel.models.openai.throttle import (
+    LONGEST_WAIT,
+    MOST_REFUSED_AT_ONCE,
+    NO_QUOTA,
+    Throttle,
+    WaitError,
+    told_wait,
+)
 
 REQUEST = _httpx.Request("POST", "http://localhost/v1/chat/completions")
 NOW = 1_795_000_000.0
@@ -153,13 +160,50 @@ def test_a_request_that_is_always_refused_fails_alone_behind_the_others(threads)
     assert 2 + 5 <= server.refused <= 4 + 5
 
 
-def test_where_everything_is_refused_each_further_request_has_one_try():
+@pytest.mark.parametrize("threads", [1, 8, 64])
+def test_where_everything_is_refused_few_further_requests_have_one_try_each(threads):
     server = Server(takes=0.0)
-    fails = {number: [refusal()] * 99 for number in range(20)}
-    results = simulated(asked(Throttle(4, 5), server, 20, threads=1, fails=fails))
-    assert all(isinstance(result, openai.APIStatusError) for result in results)
-    assert server.refused == 5 + 19
-    assert server.times[-1] < 60
+    fails = {number: [refusal(retry_after="60")] * 99 for number in range(1000)}
+    with pytest.raises(WaitError, match=r"^has refused every request for [1-9][0-9,]* seconds$"):
+        simulated(asked(Throttle(threads, 5), server, 1000, threads, fails))
+    assert server.times[-1] <= 15 * 60
+    if threads == 1:
+        # The first one has all tries.
+        assert server.refused == 5 + MOST_REFUSED_AT_ONCE
+        assert server.times[-1] == 60 * (server.refused - 1)
+
+
+def test_further_requests_of_the_same_model_are_refused_the_same_way():
+    async def session():
+        throttle, server = Throttle(1, 2), Server(takes=0.0)
+        errors = []
+        for _ in range(7):
+            try:
+                await throttle.run(lambda: server.answer([refusal()] * 99))
+            except (WaitError, openai.APIStatusError) as error:
+                errors.append(type(error))
+        return errors, await throttle.run(server.answer)
+
+    errors, last = simulated(session())
+    assert errors == [openai.APIStatusError] * MOST_REFUSED_AT_ONCE + [WaitError] * 4
+    assert last == "answer"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_server_that_answers_in_between_is_never_given_up(threads, every):
+    server = Server()
+    fails = {number: [refusal(retry_after="60")] * 99 for number in range(90) if number % every}
+    results = simulated(asked(Throttle(8, 5), server, 90, threads, fails))
+    assert [isinstance(result, str) for result in results] == [number not in fails for number in range(90)]
+
+
+@pytest.mark.parametrize("other", [refusal(status=400), refusal(status=500)])
+def test_an_error_that_is_no_refusal_is_an_answer_of_the_server(other):
+    server = Server(takes=0.0)
+    fails = {number: [refusal()] * 99 if number % 3 else [other] for number in range(30)}
+    results = simulated(asked(Throttle(1, 2), server, 30, threads=1, fails=fails))
+    assert {result.status_code for result in results} == {429, other.status_code}
 
 
 def test_a_request_that_is_refused_beside_others_is_never_given_up():
@@ -211,7 +255,10 @@ def test_a_server_that_is_unavailable_and_says_for_how_long_is_waited_for():
 
 def test_a_wait_that_is_too_long_is_an_error():
     fails = {0: [refusal(retry_after=f"{LONGEST_WAIT + 1:.0f}")]}
-    with pytest.raises(WaitError, match=r"^asks to wait 601 seconds before the next request"):
+    with pytest.raises(
+        WaitError,
+        match=r"^asks to wait 601 seconds before the next request .*, and no more than 600 are waited$",
+    ):
         simulated(asked(Throttle(8, 5), Server(), 1, fails=fails))
 
 
@@ -284,8 +331,10 @@ def test_what_a_refusal_says_of_the_wait(headers, seconds):
     assert told_wait(headers, NOW) == seconds
 
 
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be set here")
 @pytest.mark.parametrize(
-    "date", ["Wed Nov 18 11:07:10 2026", "Wednesday, 18-Nov-26 11:07:10 GMT", "Wed, 18 Nov 2026 11:07:10 -0000"]
+    "date",
+    ["Wed Nov 18 11:07:10 2026", "Wednesday, 18-Nov-26 11:07:10 GMT", "Wed, 18 Nov 2026 11:07:10 -0000"],
 )
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
 def test_a_date_without_a_zone_is_universal_time(monkeypatch, date, zone):
