@@ -1,4 +1,4 @@
-"""A key in the file in which pytest reads its settings; nothing else in that file is changed."""
+"""A key in the file in which pytest reads its settings: read, or added with nothing else changed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import iniconfig
 
 from pytest_kbrel.cli.arguments import scratch_folder
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import record
 
 Parsed = dict[str, Any]
@@ -97,6 +98,24 @@ def add_key(directory: Path, key: str, value: str) -> IniEdit:
         return edit("left")
     _replace(path, changed)
     return edit("added")
+
+
+def read_key(directory: Path, key: str) -> tuple[Path, str]:
+    """Return the file that pytest reads in ``directory`` and its value of ``key``, empty where it has none.
+
+    Raises :class:`KbrelError` for a file that pytest refuses as well.
+    """
+    file, table = _read_by_pytest(directory)
+    path = directory / file.name
+    if not path.is_file():
+        return path, ""
+    try:
+        value = _table(file, _parse(file, path.read_text(encoding="utf-8")), table).get(key, "")
+    except (OSError, ValueError, TypeError, AttributeError, iniconfig.ParseError) as error:
+        raise KbrelError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(value, str):
+        raise KbrelError(f"{path}: {key}: found {value!r}; allowed: a text in quotes")
+    return path, value
 
 
 def _read_by_pytest(directory: Path) -> tuple[IniFile, str]:

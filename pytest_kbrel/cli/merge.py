@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pytest_kbrel.errors import KbrelError
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
 
+_INCONCLUSIVE = ("warn", "fail")
 # The keys of the report that --json prints.
 _DOCUMENT = ("baseline", "summary", "exit_status", "complete", "problems")
 
@@ -24,9 +26,17 @@ def register(commands: Commands) -> None:
         "runs", metavar="DIR", type=Path, nargs="+", help="report folders of all shards, or a folder of them"
     )
     parser.add_argument("--output", metavar="DIR", type=Path, required=True, help="folder of the reports")
-    parser.add_argument("--baseline", metavar="NAME|PATH", default="", help="blessed run to compare with")
     parser.add_argument(
-        "--inconclusive", choices=("warn", "fail"), default="warn", help="what an inconclusive case does"
+        "--baseline",
+        metavar="NAME|PATH",
+        help="blessed run to compare with (default: KB_BASELINE, else kb_baseline of pytest's ini file in "
+        "--rootdir, else none)",
+    )
+    parser.add_argument(
+        "--inconclusive",
+        choices=_INCONCLUSIVE,
+        help="what an inconclusive case does (default: KB_INCONCLUSIVE, else kb_inconclusive of that file, "
+        "else warn)",
     )
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="JUnit file to write as well")
     parser.add_argument(
@@ -56,12 +66,13 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError("--junit-properties: found without --junitxml; allowed: with it")
     if options.output.resolve() in {run.resolve() for folder in options.runs for run in runs_in(folder)}:
         raise FileExistsError(f"{options.output}: is one of the runs to join; allowed: another folder")
+    root = options.rootdir.resolve()
     run, settings = merge(
         options.runs,
         options.output,
-        root=options.rootdir.resolve(),
-        baseline=options.baseline,
-        strict=options.inconclusive == "fail",
+        root=root,
+        baseline=_baseline(root) if options.baseline is None else options.baseline,
+        strict=(options.inconclusive or _inconclusive(root)) == "fail",
     )
     if options.junitxml is not None:
         write_junit(
@@ -80,3 +91,38 @@ def _run(options: argparse.Namespace) -> int:
     document = {"output": options.output, **{key: report[key] for key in _DOCUMENT}, "warnings": warnings}
     print_result(options, document, [*lines, *warnings])
     return run.exit_status
+
+
+def _baseline(root: Path) -> str:
+    """Return what environment or ini file name as baseline; raises ``KbrelError`` where there is none."""
+    from pytest_kbrel.baselines import find_baseline
+    from pytest_kbrel.records import is_published
+
+    origin, name = _setting("baseline", root)
+    if name and not is_published(name):
+        try:
+            find_baseline(name, root)
+        except KbrelError as error:
+            raise KbrelError(
+                f"{origin}: {error}; --baseline= compares with none, and pytest blesses joined shards "
+                f"(--kb-from-run SHARDS --kb-baseline-update={name})"
+            ) from None
+    return name
+
+
+def _inconclusive(root: Path) -> str:
+    origin, word = _setting("inconclusive", root)
+    if word and word not in _INCONCLUSIVE:
+        raise KbrelError(f"{origin}: found {word!r}; allowed: {' or '.join(_INCONCLUSIVE)}")
+    return word
+
+
+def _setting(name: str, root: Path) -> tuple[str, str]:
+    """Return where a setting stands and its value, empty where it is not given, as pytest would read it."""
+    from pytest_kbrel.cli.ini_file import read_key
+
+    variable, key = f"KB_{name.upper()}", f"kb_{name}"
+    if value := os.environ.get(variable):
+        return variable, value
+    path, value = read_key(root, key)
+    return f"{path}: {key}", value

@@ -12,7 +12,9 @@ import yaml
 
 from pytest_kbrel import resources
 from pytest_kbrel.cli import main
+from pytest_kbrel.cli.ini_file import read_key
 from pytest_kbrel.cli.init import NEXT
+from pytest_kbrel.errors import KbrelError
 
 ROOT = Path(__file__).parents[2]
 MADE = [
@@ -154,6 +156,19 @@ def test_a_file_that_cannot_be_changed_safely_is_left_and_the_lines_are_named(py
     document = init()
     assert document["to_add"] == {"pyproject.toml": ["[tool.pytest.ini_options]", 'kb_baseline = "prod"']}
     assert path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.pytest.ini_options]\nkb_baseline = 3\n", "kb_baseline: found 3; allowed: a text in quotes"),
+        ("[tool.pytest.ini_options\n", "pyproject.toml: cannot be read: "),
+    ],
+)
+def test_a_key_that_is_no_text_is_refused(pytester, text, words):
+    (pytester.path / "pyproject.toml").write_text(text, "utf-8")
+    with pytest.raises(KbrelError, match=words):
+        read_key(pytester.path, "kb_baseline")
 
 
 def test_the_suites_name_a_schema_that_is_there(pytester, init):
