@@ -150,10 +150,19 @@ class ProgressReporter:
         with self._lock:
             if self._line is None or self._terminal is None:
                 return
-            width = shutil.get_terminal_size().columns
-            if self._line.show(printable(text), width=width, now=now):
+            if self._line.show(printable(text), width=_width(self._descriptor), now=now):
                 # pytest begins the next row with the name of the file.
                 self._terminal.currentfspath = None
+
+
+def _width(descriptor: int) -> int:
+    """Return how many columns the terminal has: ``COLUMNS``, or else those of the descriptor."""
+    # Standard output, which shutil would ask, is a file of pytest's while a test runs.
+    if not os.environ.get("COLUMNS", ""):
+        with contextlib.suppress(OSError):
+            if width := os.get_terminal_size(descriptor).columns:
+                return width
+    return shutil.get_terminal_size().columns
 
 
 def _mode(config: pytest.Config, terminal: pytest.TerminalReporter) -> Mode | None:
