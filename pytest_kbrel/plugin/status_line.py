@@ -9,7 +9,8 @@ from pytest_kbrel.printing import fit
 
 Mode = Literal["line", "log"]
 
-# Seconds between two lines in a log.
+# Seconds before the first line in a log, and between two of them.
+SOON = 15.0
 MINUTE = 60.0
 
 
@@ -17,8 +18,8 @@ class StatusLine:
     """Line of status that never mixes with what else is printed.
 
     In the mode ``line`` it stands on the row below pytest's cursor, and :meth:`hide` removes it before
-    anything else is printed. In the mode ``log`` a line is printed once a minute. ``write`` prints a string
-    at once; ``column`` returns how wide the row of pytest's cursor is filled so far.
+    anything else is printed. In the mode ``log`` a line is printed soon after ``started``, then one a minute.
+    ``write`` prints a string at once; ``column`` returns how wide the row of pytest's cursor is filled so far.
     """
 
     def __init__(
@@ -27,15 +28,15 @@ class StatusLine:
         self._mode = mode
         self._write = write
         self._column = column
-        self._printed = started
+        self._due = started + SOON
         self._text = ""
 
     def show(self, text: str, *, width: int, now: float) -> bool:
         """Show the text, cut to ``width`` columns; return True if a row of the log was printed."""
         if self._mode == "log":
-            if not text or now - self._printed < MINUTE:
+            if not text or now < self._due:
                 return False
-            self._printed = now
+            self._due = now + MINUTE
             self._write(("\n" if self._column() else "") + f"kbrel: {text}\n")
             return True
         text = fit(text, max(width - 1, 1)) if text else ""

@@ -157,13 +157,14 @@ def test_the_line_stands_below_the_cursor_and_goes_without_a_trace() -> None:
     assert terminal.rows == ["suite ..."]
 
 
-def test_a_log_has_a_line_a_minute() -> None:
+def test_a_log_has_a_line_soon_and_then_one_a_minute() -> None:
     terminal = Terminal()
     line = StatusLine("log", terminal.write, lambda: terminal.column, started=0.0)
     terminal.write("suite ..")
-    assert not line.show("one", width=80, now=59.0)
-    assert line.show("two", width=80, now=60.0)
-    assert not line.show("three", width=80, now=119.0)
-    assert line.show("four", width=80, now=121.0)
+    assert not line.show("one", width=80, now=14.0)
+    assert not line.show("", width=80, now=15.0)
+    assert line.show("two", width=80, now=16.0)
+    assert not line.show("three", width=80, now=75.0)
+    assert line.show("four", width=80, now=76.0)
     line.hide()
     assert terminal.rows == ["suite ..", "kbrel: two", "kbrel: four", ""]

@@ -149,6 +149,7 @@ def test_ctrl_c_while_the_line_is_shown_ends_the_session(pytester, mini_suite, s
 def test_a_log_has_lines_of_its_own(pytester, mini_suite, monkeypatch):
     mini_suite(GATED)
     slow_model(pytester, 0.3)
+    monkeypatch.setattr(status_line, "SOON", 0.05)
     monkeypatch.setattr(status_line, "MINUTE", 0.05)
     monkeypatch.setattr(progress_reporter, "_TICK", 0.05)
     result = pytester.runpytest("--kb-model=scripted/slow.jsonl", "suites", "-p", "no:cacheprovider")
@@ -161,7 +162,7 @@ def test_a_log_has_lines_of_its_own(pytester, mini_suite, monkeypatch):
 def test_a_pipe_gets_a_line_a_minute_and_with_q_none(pytester, mini_suite, args, shown):
     mini_suite(GATED)
     slow_model(pytester, 1.5)
-    hurry = "from pytest_kbrel.plugin import status_line\n\nstatus_line.MINUTE = 0.2\n"
+    hurry = "from pytest_kbrel.plugin import status_line\n\nstatus_line.SOON = status_line.MINUTE = 0.2\n"
     (pytester.path / "conftest.py").write_text(hurry)
     result = pytester.runpytest_subprocess("--kb-model=scripted/slow.jsonl", "suites", *args)
     assert result.ret == 0
