@@ -67,6 +67,11 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
         ) from None
     try:
         lines = read_compressed(outcomes, facts)
+    except FileNotFoundError:
+        raise BaselineError(
+            f"{outcomes}: is missing; allowed: the file as it was written; restore it, or bless again with "
+            f"--kb-baseline-update={name_or_path}"
+        ) from None
     except (OSError, ValueError) as error:
         raise BaselineError(
             f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"

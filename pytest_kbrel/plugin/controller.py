@@ -306,7 +306,7 @@ class Recorder:
         if self._results.expected or self._results.cases or self._stopped_collecting(session):
             with self._spool_directory.alone():
                 ended = self._finish(session)
-        elif self._set_aside and self._collected:
+        elif self._set_aside and (self._collected or session.exitstatus == pytest.ExitCode.USAGE_ERROR):
             move_back(self._settings.output_path)
         self._spool_directory.end()
         if self._run_lock is not None:

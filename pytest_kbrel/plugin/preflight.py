@@ -81,12 +81,14 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
         return read_baseline(settings.baseline, config.rootpath)
     except KbrelError as error:
         name = settings.baseline
-        if is_explicit(config, "baseline") or is_published(name) or is_there(name, config.rootpath):
+        if is_published(name) or is_there(name, config.rootpath):
             raise
-        raise KbrelError(
-            f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this "
-            "name, and --kb-baseline= compares with none"
-        ) from None
+        text = (
+            f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this"
+        )
+        if is_explicit(config, "baseline"):
+            raise KbrelError(f"{text} name") from None
+        raise KbrelError(f"{text} name, and --kb-baseline= compares with none") from None
 
 
 def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:

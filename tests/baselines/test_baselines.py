@@ -231,7 +231,7 @@ def other_run(path: Path) -> None:
     ("spoil", "message"),
     [
         (lambda path: (path / "baseline.json").unlink(), "has no baseline.json"),
-        (lambda path: outcomes_of(path).unlink(), ".jsonl.xz: cannot be read"),
+        (lambda path: outcomes_of(path).unlink(), ".jsonl.xz: is missing"),
         (write("baseline.json", b"{not json"), "cannot be read"),
         (write("baseline.json", b"\xff\xfe"), "cannot be read"),
         (write("baseline.json", b'{"results": {"acc": 0.5}}'), "is no kbrel baseline"),

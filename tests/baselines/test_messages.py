@@ -85,6 +85,10 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
     assert result.startswith(f"{meta}: cannot be read: ")
     assert result.endswith(f"; allowed: {WRITTEN}")
     assert after(lambda of: meta.unlink()) == f"{folder}: has no baseline.json; allowed: {WRITTEN}"
+    assert after(lambda of: outcomes.unlink()) == (
+        f"{outcomes}: is missing; allowed: the file as it was written; restore it, or bless again with "
+        f"--kb-baseline-update={folder}"
+    )
     result = after(lambda of: outcomes.write_bytes(b"plain"))
     assert result.startswith(f"{outcomes}: cannot be read: ")
     assert result.endswith("; allowed: the file as it was written")

@@ -188,6 +188,14 @@ def test_flags_of_a_baseline_model_that_are_refused(pytester, mini_suite, flags,
     result.stderr.fnmatch_lines([message])
 
 
+def test_how_to_bless_is_said_where_a_typed_baseline_is_not_there(pytester, mini_suite):
+    mini_suite(GATED)
+    result = pytester.runpytest(*GATE, "--kb-baseline=prod")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    wanted = "--kb-baseline: no baseline is called 'prod'*; --kb-baseline-update=prod blesses a run * name"
+    result.stderr.fnmatch_lines([f"ERROR: {wanted}"])
+
+
 def test_a_baseline_of_the_ini_file_stands_back_for_a_model_and_for_its_first_blessing(pytester, mini_suite):
     mini_suite(GATED)
     pytester.makeini("[pytest]\nkb_baseline = prod\n")

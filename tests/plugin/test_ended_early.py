@@ -151,6 +151,13 @@ def test_a_session_that_deselects_all_cases_keeps_the_old_report(pytester, mini_
     assert [path.name for path in old.iterdir()] == ["report.json"]
 
 
+def test_a_case_that_does_not_exist_keeps_the_old_report(pytester, mini_suite, old):
+    mini_suite(GATED)
+    result = pytester.runpytest(MODEL, "suites/mini.kb.yaml::monitor[P37]")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [path.name for path in old.iterdir()] == ["report.json"]
+
+
 def test_what_only_looks_keeps_the_old_report(pytester, mini_suite, old):
     mini_suite(GATED)
     for flag in ("--collect-only", "--kb-plan", "--kb-limit=x"):
