@@ -164,7 +164,8 @@ class Recorder:
     def _who(self) -> str:
         judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
         what = "baseline model" if self._settings.baseline_model else "baseline"
-        against = f", {what} {self._settings.compared_with}" if self._settings.compared_with else ""
+        compared = self._settings.baseline_model if self._settings.shard else self._settings.compared_with
+        against = f", {what} {compared}" if compared else ""
         who = f"model {self._settings.model}{judge}{against}"
         if (shard := self._settings.shard) is not None:
             who += (
@@ -473,7 +474,8 @@ class Recorder:
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or the results of the baseline model in this session."""
         if self._base is None:
-            return self._baseline
+            # A shard compares nothing.
+            return None if self._shard is not None else self._baseline
         return baseline_of_session(self._base, self._results, self._settings.judge)
 
     def _make_run(self, session: pytest.Session) -> Run:
@@ -482,5 +484,6 @@ class Recorder:
         # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
         model = None if self._mixed else self._model
         run = build_run(self._invocation, self._settings, self._suites, self._results, model)
-        run = replace(run, shard=self._shard)
+        if self._shard is not None:
+            run = replace(run, shard=self._shard, baseline=self._settings.baseline_model)
         return finished(run, self._compared_with(), self._problems, exit_status=int(session.exitstatus))

@@ -240,15 +240,16 @@ def _seed(config: pytest.Config) -> int | None:
 def _baseline(config: pytest.Config) -> str:
     """Return the baseline. One that only ini file or environment name stands back where flags say otherwise.
 
-    These are a model to compare with, and the first blessing of that very name.
+    These are a model to compare with, and the first blessing of that very name, be it from shards.
     """
     name = text_of(config, "baseline")
     if is_explicit(config, "baseline") or not name:
         return name
     if is_explicit(config, "baseline_model"):
         return ""
-    is_first = name == _update_name(config) and not is_there(name, config.rootpath)
-    return "" if is_first else name
+    # A shard compares nothing, and blesses nothing itself.
+    may_be_first = name == _update_name(config) or text_of(config, "shard")
+    return "" if may_be_first and not is_there(name, config.rootpath) else name
 
 
 def _update_name(config: pytest.Config) -> str | None:

@@ -85,6 +85,29 @@ def test_what_a_shard_cannot_do_is_refused(pytester, mini_suite, flags, words):
     assert words in " ".join(result.stderr.str().split())
 
 
+@pytest.mark.parametrize("where", ["environment", "ini"])
+def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(pytester, mini_suite, monkeypatch, report, where):
+    mini_suite(RELATIVE)
+    if where == "ini":
+        pytester.makeini("[pytest]\nkb_baseline = prod\n")
+    else:
+        monkeypatch.setenv("KB_BASELINE", "prod")
+    folders = ["1", "2"]
+    for folder in folders:
+        result = pytester.runpytest(*GATE, f"--kb-shard={folder}/2", f"--kb-output-path={folder}")
+        assert result.ret == 0
+        assert "baseline prod" not in one_line(result)
+    assert pytester.runpytest("suites", "--kb-baseline-update=prod", "--kb-from-run", *folders).ret == 0
+    # Nor does a shard say that it is compared with one that is there.
+    result = pytester.runpytest(*GATE, "--kb-shard=1/2")
+    assert result.ret == 0
+    assert "baseline prod" not in one_line(result)
+    assert (report()["baseline"], report()["differences"]) == (None, [])
+    assert "prod" not in (pytester.path / "kbrel-report" / "summary.md").read_text()
+    result = pytester.runpytest(*GATE, "--kb-shard=1/2", "--kb-baseline=other")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_how_to_share_out_is_said_with_a_share_only(pytester, mini_suite):
     mini_suite(ONE)
     result = pytester.runpytest(*GATE, "--kb-shard-by=case")
