@@ -267,6 +267,16 @@ def check_suites(
     check_cases(settings, _selected(suites, expected))
 
 
+def check_all_selected(suites: Iterable[Suite], expected: Container[str]) -> None:
+    """Raise :class:`KbrelError` where not all cases of the ``suites`` are to run: only all are blessed."""
+    cases = [f"{suite.path}::{case.id}" for suite in suites for case in suite.cases]
+    if left_out := sum(nodeid not in expected for nodeid in cases):
+        raise KbrelError(
+            f"--kb-baseline-update: deselected {left_out} of {len(cases)} cases, and a baseline needs all of "
+            "them; allowed: all cases, and a suite file without those that the model cannot be asked"
+        )
+
+
 def unused_flags(
     config: pytest.Config, settings: Settings, suites: Sequence[Suite], expected: Container[str]
 ) -> tuple[str, ...]:
@@ -326,9 +336,13 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     for spec in settings.own_specs:
         if scored and (why := unscorable(spec)):
             probe = PROBES[scored.probe]
+            # Only all cases of a suite are blessed.
+            out = f"remove {probe.name}: from the suite"
+            if not settings.baseline_update:
+                out = f'leave these cases out with -k "not {probe.name}"'
             raise KbrelError(
                 f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "
-                f'gives none: {why}; leave these cases out with -k "not {probe.name}", or give a checkpoint'
+                f"gives none: {why}; {out}, or give a checkpoint"
             )
     for suite, text in dict.fromkeys((case.suite, case.settings.writer) for case in cases):
         if text and not is_recorded(settings, text):

@@ -118,6 +118,17 @@ def test_monitor_needs_probabilities_of_both_models(
 
 
 @pytest.mark.parametrize(
+    ("name", "words"), [(None, '-k "not monitor"'), ("prod", "remove monitor: from the suite")]
+)
+def test_what_to_do_without_probabilities_can_be_done_where_a_run_is_blessed(
+    name: str | None, words: str
+) -> None:
+    options = made_options(model="openai/m", model_args=SERVER, baseline_update=name)
+    with pytest.raises(KbrelError, match=words):
+        check_cases(options, [made_case("monitor[P36]")])
+
+
+@pytest.mark.parametrize(
     ("writer", "said"),
     [
         ("fakts", r"distractors_from: found 'fakts'; allowed: facts, .*; did you mean 'facts'\?$"),
