@@ -31,7 +31,8 @@ COUNTS = "kbrel_counts"
 ELSEWHERE = "kbrel_elsewhere"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
 FURTHER_RUNS = "kb_further_runs"
-_REPORT = "report.json"
+# The files of a recorded run, of which a damaged one may lack either.
+_RECORDED = ("report.json", "responses.jsonl")
 
 
 _SHOWING = (
@@ -143,7 +144,7 @@ def take_further_runs(config: pytest.Config) -> None:
     here = config.invocation_params.dir
     if not is_explicit(config, "from_run"):
         return
-    runs = [text for text in config.args if (here / text / _REPORT).is_file()]
+    runs = [text for text in config.args if any((here / text / name).is_file() for name in _RECORDED)]
     if runs:
         setattr(config.option, FURTHER_RUNS, runs)
         rest = [text for text in config.args if text not in runs]

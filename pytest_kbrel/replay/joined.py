@@ -82,7 +82,12 @@ def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
                 f"{first.shard.shard} by {first.shard.shard.by}; {_ALLOWED}"
             )
             continue
-        if (other := indices.setdefault(shard.index, run)) is not run:
+        other = indices.get(shard.index)
+        indices.setdefault(shard.index, run)
+        if other is not None and other.folder.resolve() == run.folder.resolve():
+            yield f"{_name(run)}: is given twice; {_ALLOWED}"
+            continue
+        if other is not None:
             yield f"{_name(run)}: is shard {shard}, as {_name(other)} is; {_ALLOWED}"
         if run.stopped:
             yield f"{_name(run)}: shard {shard} stopped before all its cases were asked; run it again"
@@ -90,8 +95,12 @@ def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
             words = ", ".join(differing)
             yield f"{_name(run)}: shard {shard} differs from {_name(first)} in {words}; {_ALLOWED}"
     if missing := [str(index) for index in range(1, count + 1) if index not in indices]:
-        beside = ", unless one of those above is it" if damaged else ""
-        yield f"of {count} shards no {', '.join(missing)} is there{beside}; {_ALLOWED}"
+        several = len(missing) > 1
+        which = (
+            f"shards {', '.join(missing)} of {count} are" if several else f"shard {missing[0]} of {count} is"
+        )
+        among = f", unless {'they are' if several else 'it is'} among those above" if damaged else ""
+        yield f"{which} missing{among}; {_ALLOWED}"
 
 
 def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:

@@ -217,7 +217,21 @@ def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
     shards(2)
     result = pytester.runpytest("suites", "--kb-from-run=1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "of 2 shards no 2 is there" in result.stderr.str()
+    assert "shard 2 of 2 is missing; " in result.stderr.str()
+
+
+def test_a_doubled_shard_and_one_without_its_report_are_named(pytester, mini_suite, shards, capsys):
+    mini_suite(ONE)
+    folders = shards(2)
+    result = pytester.runpytest("suites", "--kb-from-run", *folders, "2")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "2: is given twice" in result.stderr.str()
+    assert main(["merge", *folders, "2", "--output=merged"]) == 2
+    assert "2: is given twice" in capsys.readouterr().err
+    (pytester.path / "2" / "report.json").unlink()
+    result = pytester.runpytest("suites", "--kb-from-run", *folders)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "2: has no report.json" in result.stderr.str()
 
 
 def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(pytester, mini_suite, shards, report):

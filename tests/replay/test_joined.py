@@ -53,10 +53,17 @@ def test_a_whole_run_is_itself(tmp_path: Path) -> None:
 
 
 def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
-    assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == ["of 4 shards no 2, 4 is there"]
-    assert problems(shards, "2")[0].startswith("of 4 shards no 1, 3, 4 is there")
+    assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == ["shards 2, 4 of 4 are missing"]
+    assert problems(shards, *"123")[0].startswith("shard 4 of 4 is missing; ")
     shutil.copytree(shards / "2", shards / "copy")
     assert problems(shards, *"1234", "copy")[0].startswith("copy: is shard 2/4, as 2 is")
+    assert [
+        line.partition(";")[0] for line in problems(shards, *"1234", "2", "../" + shards.name + "/3")
+    ] == [
+        "2: is given twice",
+        "3: is given twice",
+    ]
+    assert problems(shards, ".", "2")[1].startswith("2: is given twice")
 
 
 def test_each_damaged_shard_is_named(shards: Path) -> None:
@@ -66,7 +73,7 @@ def test_each_damaged_shard_is_named(shards: Path) -> None:
     first, second, missing = problems(shards)
     assert "2/responses.jsonl: is not the file" in first
     assert "3/responses.jsonl: is not the file" in second
-    assert missing.startswith("of 4 shards no 2, 3 is there, unless one of those above is it")
+    assert missing.startswith("shards 2, 3 of 4 are missing, unless they are among those above")
 
 
 def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
