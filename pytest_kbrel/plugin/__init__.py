@@ -141,12 +141,16 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results of a test to its report."""
     report = yield
     if report.when == "call" and fixtures.results_key in item.stash:
         fixtures.attach(report, item)
     if fixtures.uses_model(item):
+        if in_suite(item.nodeid):
+            fixtures.drop_prefix(report, call)
         fixtures.make_printable(report)
         if options.ELSEWHERE in getattr(item.config, "workerinput", ()):
             from pytest_kbrel.plugin.elsewhere import attach_responses

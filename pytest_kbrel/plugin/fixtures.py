@@ -195,12 +195,18 @@ def _register_run(config: pytest.Config) -> None:
 
 
 def failure_message(settings: Settings, result: CaseResult) -> str:
-    """Return why a decided case fails its test, ``""`` when it does not."""
+    """Return why a decided case fails its test, ``""`` when it does not.
+
+    Of its first line pytest's short summary has room for a few words, behind the node id.
+    """
+    from pytest_kbrel.printing import printable
+    from pytest_kbrel.reports.reasons import case_reason
     from pytest_kbrel.reports.terminal import failure_text
 
     if result.verdict not in settings.failing:
         return ""
-    return failure_text(result, baseline_name=settings.compared_with)
+    text = failure_text(result, baseline_name=settings.compared_with)
+    return f"{printable(case_reason(result))}\n{text}"
 
 
 def waiver_text(config: pytest.Config, result: CaseResult) -> str:
@@ -253,6 +259,13 @@ def emit_reports(
             report.wasxfail = waived
         hook.pytest_runtest_logreport(report=report)
     hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
+
+
+def drop_prefix(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    """Make the message of a failed case its own text, without ``Failed:``, as that of an aggregate."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    if report.failed and isinstance(error, pytest.fail.Exception) and not error.pytrace:
+        report.longrepr = str(error)
 
 
 def make_printable(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -108,11 +108,13 @@ def test_a_suite_that_cannot_be_collected_is_a_problem(
 ) -> None:
     recorder.expect([ITEM])
     outcome = cast(Any, "failed" if failed else "passed")
-    recorder.pytest_collectreport(pytest.CollectReport(nodeid, outcome, longrepr=None, result=[]))
+    recorder.pytest_collectreport(
+        pytest.CollectReport(nodeid, outcome, longrepr="e.yaml:3: why\nmore", result=[])
+    )
     recorder.pytest_runtest_logreport(report(made_result()))
     run, _ = finished(recorder)
     assert (run.problems, run.complete) == (
-        () if complete else ("other.kb.yaml could not be collected",),
+        () if complete else ("other.kb.yaml could not be collected: e.yaml:3: why",),
         complete,
     )
 
