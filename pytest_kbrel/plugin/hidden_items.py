@@ -68,18 +68,19 @@ class HiddenItems:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Run a hidden item; only an error of a teardown is reported, since no other item will have it."""
+        """Run a hidden item; reported is only an error of a teardown that no other item will have."""
         if not isinstance(item, HiddenItem):
             return None
-        reports = _part_reports(item, nextitem) if isinstance(item, PartItem) else _torn_down(item, nextitem)
-        for report in reports:
-            if report.when == "teardown" and report.failed:
-                item.ihook.pytest_runtest_logreport(report=report)
+        if isinstance(item, PartItem):
+            _run_part(item)
+        report = _torn_down(item, nextitem)
+        if report.failed:
+            item.ihook.pytest_runtest_logreport(report=report)
         return True
 
 
-def _torn_down(item: HiddenItem, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Tear down what the items before a filler have set up and the next one does not need.
+def _torn_down(item: HiddenItem, nextitem: pytest.Item | None) -> pytest.TestReport:
+    """Tear down what the items before a hidden one have set up and the next one does not need.
 
     No hook is called that hooks of the user may expect an ordinary item in.
     """
@@ -88,16 +89,19 @@ def _torn_down(item: HiddenItem, nextitem: pytest.Item | None) -> list[pytest.Te
         when="teardown",
         reraise=(pytest.exit.Exception, KeyboardInterrupt),
     )
-    return [pytest.TestReport.from_item_and_call(item, call)]
+    return pytest.TestReport.from_item_and_call(item, call)
 
 
-def _part_reports(part: PartItem, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Run the item with only the facts of the part, and return its reports."""
+def _run_part(part: PartItem) -> None:
+    """Run the item with only the facts of the part, and tear down the fixtures that it has for itself.
+
+    Their errors are those of the item, which has such fixtures too and reports them where it is decided.
+    """
     item = part.whole
     item.stash[part_key] = part.first, part.size
     try:
-        # The item itself may come next, and its fixtures must be those of a new test.
-        return runtestprotocol(item, log=False, nextitem=part if nextitem is item else nextitem)
+        # As if another item of the suite came next.
+        runtestprotocol(item, log=False, nextitem=part)
     finally:
         item.stash[part_key] = None
         # What was printed belongs to this part.
