@@ -18,8 +18,9 @@ class StatusLine:
     """Line of status that never mixes with what else is printed.
 
     In the mode ``line`` it stands on the row below pytest's cursor, and :meth:`hide` removes it before
-    anything else is printed. In the mode ``log`` one is printed soon after ``started``, then one a minute.
-    ``write`` prints a string at once; ``column`` returns how wide the row of pytest's cursor is filled so far.
+    anything else is printed. In the mode ``log`` a line is printed soon after ``started``, then one a
+    minute. ``write`` prints a string at once; ``column`` returns how wide the row of pytest's cursor is
+    filled so far.
     """
 
     def __init__(
