@@ -337,7 +337,8 @@ class Run:
     with a baseline the run was to make: what ``p_sidak`` counts. Those that could not be made have no
     p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are the sha256 of the files that belong to
     the report, by name. ``shard`` is the share that was asked, where the run is one; its cases are then not
-    decided.
+    decided. ``compared`` is how many facts were compared with the baseline, and of how many, where cases were
+    not run or are invalid; each fact counts once.
     """
 
     kbrel_version: str
@@ -359,6 +360,7 @@ class Run:
     files: tuple[tuple[str, str], ...] = ()
     shard: ShardedRun | None = None
     blessed: str = ""
+    compared: tuple[int, int] | None = None
 
     @property
     def judge_error(self) -> JudgeError | None:

@@ -130,11 +130,14 @@ def changes_headline(run: Run) -> str:
     """Return the headline of lost and gained facts; empty where no fact was compared with a baseline.
 
     ``12 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
+
+    Where cases were not run or are invalid, "no fact lost or gained" names how many facts that is said of.
     """
     changes = changed_facts(run)
     if not changes.lost and not changes.gained:
         compared = any(value.paired for case in slices(run) for value in case.metrics)
-        return "; ".join(filter(None, ("no fact lost or gained", churn_text(run)))) if compared else ""
+        none = f"no fact lost or gained{_of_those_compared(run)}"
+        return "; ".join(filter(None, (none, churn_text(run)))) if compared else ""
     parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained", churn_text(run)]
     if changes.lost:
         parts.append(_share(changes.lost))
@@ -142,6 +145,11 @@ def changes_headline(run: Run) -> str:
         where = changes.worst_titles or ((names(run)[case.nodeid],) if case else ())
         parts.append(_worst([one_line(name, _LONGEST) for name in where]))
     return "; ".join(part for part in parts if part)
+
+
+def _of_those_compared(run: Run) -> str:
+    compared, of_all = run.compared or (0, 0)
+    return f" of the {compared:,} of {of_all:,} facts that were compared" if compared < of_all else ""
 
 
 def churn_text(run: Run) -> str:

@@ -75,6 +75,9 @@ def report_dict(run: Run) -> dict[str, Any]:
             "commit": run.shard.commit,
             "suites": dict(run.shard.suites),
         }
+    if run.compared is not None:
+        facts, of_all = run.compared
+        report["compared"] = {"facts": facts, "of": of_all}
     if run.judge_error is not None:
         report["judge_error"] = run.judge_error
     wired: dict[str, Any] = to_wire(report)

@@ -64,6 +64,7 @@ def _run(report: dict[str, Any]) -> Run:
         files=_pairs(report.get("files", {})),
         shard=_shard(report.get("shard")),
         blessed=_text(report.get("blessed")),
+        compared=_compared(report.get("compared")),
     )
 
 
@@ -77,6 +78,10 @@ def _text(data: Any) -> str:
 
 def _pairs(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in data.items())
+
+
+def _compared(data: Any) -> tuple[int, int] | None:
+    return None if data is None else (from_wire(int, data["facts"]), from_wire(int, data["of"]))
 
 
 def _shard(data: Any) -> ShardedRun | None:

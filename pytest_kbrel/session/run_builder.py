@@ -9,7 +9,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -309,7 +309,28 @@ def build_run(
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=labels.keys() <= cases.keys()
         and not any(case.verdict in UNMEASURED for case in cases.values()),
+        compared=_compared(suites, cases),
     )
+
+
+def _compared(suites: Sequence[Suite], cases: Mapping[str, CaseResult]) -> tuple[int, int] | None:
+    """Return how many facts were compared, and of how many; ``None`` where all cases have a result."""
+    slices = [case for case in cases.values() if not case.aggregate]
+    if not any(case.verdict in ("invalid", "not run") for case in slices):
+        return None
+    compared = set[tuple[str, str]]()
+    for case in slices:
+        if any(value.paired for value in case.metrics):
+            alone = {*case.unmatched.added, *case.unmatched.waived, *case.unmatched.unanswered}
+            compared |= {(case.suite, row.fact_id) for row in case.table.rows if row.fact_id not in alone}
+    asked = {
+        (suite.path, fact.id)
+        for suite in suites
+        for case in suite.cases
+        if f"{suite.path}::{case.id}" in cases
+        for fact in case.facts
+    }
+    return (len(compared), len(asked | compared)) if compared else None
 
 
 def finished(run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int) -> Run:

@@ -17,6 +17,7 @@ from pytest_kbrel.records import (
     AggregateCase,
     Ask,
     Exchange,
+    Fact,
     Failed,
     GateResult,
     GenerateRequest,
@@ -25,6 +26,7 @@ from pytest_kbrel.records import (
     Run,
     Suite,
     Table,
+    Unmatched,
     Waiver,
 )
 from pytest_kbrel.reports.responses import append_exchanges, to_line
@@ -77,6 +79,29 @@ def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
     # A test in Python may have a probe's name.
     assert (test.id, test.suite, test.probe, test.slice) == ("monitor[x]", "tests/t.py", "test", "monitor[x]")
     assert {case.verdict for case in (head, monitor, test)} == {"invalid"}
+
+
+def test_a_run_with_undecided_cases_counts_the_facts_that_were_compared() -> None:
+    facts = tuple(Fact(id=f"f{at}", subject="s", relation="P1", object="o") for at in range(5))
+    cases = [replace(made_case("head_to_tail[a]"), facts=facts[:3])]
+    cases += [replace(made_case("monitor[b]"), facts=facts[1:])]
+    suite = made_suite(*cases)
+    row = Outcome(
+        fact_id="", question="q", expected="o", answer="o", label="right", values=(), prompt_digest=""
+    )
+    rows = tuple(replace(row, fact_id=fact.id) for fact in facts[:3])
+    metrics = (MetricValue(name="accuracy", better="higher", value=1.0, paired=2),)
+    more: dict[str, Any] = {"table": Table(columns=(), rows=rows), "metrics": metrics}
+    done = made_result(unmatched=Unmatched(added=("f0",)), **more)
+    results = session(ONE, TWO)
+    results.add(ONE, done)
+    # f0 has no partner; f1 and f2 are in both cases.
+    assert built(results, suite).compared == (2, 5)
+    results.add(TWO, made_result(TWO))
+    assert built(results, suite).compared is None
+    results = session(ONE, TWO)
+    results.add(ONE, replace(done, metrics=()))
+    assert built(results, suite).compared is None
 
 
 @pytest.mark.parametrize(
