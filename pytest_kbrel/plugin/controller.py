@@ -29,6 +29,7 @@ from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,
     failure_message,
+    runner_key,
     uses_model,
     waiver_text,
 )
@@ -334,6 +335,9 @@ class Recorder:
             self._results.stopped = True
             if self._kept is None:
                 self._kept = self._kept_answers()
+            # The case that was stopped may be the first, of which no report says who answered.
+            if self._model is None and (runner := self._config.stash.get(runner_key, None)) is not None:
+                self._model = dict(runner.pool.opened()).get("")
         if self._termination.arrived:
             self._problems[TERMINATED] = None
         self._run = self._make_run(session)

@@ -105,6 +105,21 @@ def test_sigterm_while_a_model_loads_ends_the_session(pytester, mini_suite, repo
     assert verdicts(report) == ["invalid", "not run", "not run"]
 
 
+def test_sigterm_in_the_first_case_leaves_the_model_in_the_report(pytester, mini_suite, report, monkeypatch):
+    mini_suite(GATED)
+
+    def interrupted(runner, case, **_):
+        runner.pool.model()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("pytest_kbrel.plugin.worker.CaseRunner.decide", interrupted)
+    result = pytester.runpytest(MODEL, "suites")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert verdicts(report) == ["invalid", "not run", "not run"]
+    assert report()["model"]["spec"] == "scripted/knows.jsonl"
+    result.stdout.fnmatch_lines(["model * scripted/knows.jsonl*"])
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_sigterm_while_reports_are_written_tears_none_of_them(
     pytester, mini_suite, report, monkeypatch, when
