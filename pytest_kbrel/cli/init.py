@@ -24,6 +24,7 @@ NEXT = (
     (f"pytest suites --kb-model=./candidate --kb-baseline={BASELINE}", "gate what you want to ship tomorrow"),
 )
 _WORKFLOW = ".github/workflows/kbrel.yml"
+_MOVE = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
 _SCHEMA = "suite.schema.json"
 # A line of .gitignore, and other lines that do as well.
 _IGNORED = {
@@ -37,7 +38,9 @@ def register(commands: Commands) -> None:
     parser = commands.add_parser(
         "init", help="make a project: a suite, its baseline, settings and a workflow; nothing is overwritten"
     )
-    parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", default=Path(), help="its folder")
+    parser.add_argument(
+        "directory", metavar="DIR", type=Path, nargs="?", default=Path(), help="its folder (default: .)"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -138,6 +141,13 @@ def _by_text(paths: dict[Path, list[str]] | dict[Path, str]) -> dict[str, object
     return {os.fspath(path): value for path, value in paths.items()}
 
 
+def _is_below_a_repository(directory: Path) -> bool:
+    """Return True if a folder lies in a git repository and is not its root."""
+    here = directory.resolve()
+    # In a worktree or submodule it is a file.
+    return not (here / ".git").exists() and any((folder / ".git").exists() for folder in here.parents)
+
+
 def _lines(work: _Work) -> list[str]:
     lines = [f"written: {path}" for path in work.files]
     lines += [f"added to {path}: {' '.join(added)}" for path, added in work.added.items()]
@@ -145,6 +155,8 @@ def _lines(work: _Work) -> list[str]:
     lines += [f"please add to {path}: {' '.join(added)}" for path, added in work.to_add.items()]
     if (workflow := work.directory / _WORKFLOW) in work.files:
         lines.append(f"please fill in OWNER and ./checkpoint: {workflow}")
+        if _is_below_a_repository(work.directory):
+            lines.append(_MOVE)
     width = max(len(command) for command, _ in NEXT)
     there = "" if work.directory == Path() else f", in {work.directory}"
     return [*lines, f"next{there}:", *(f"  {command:{width}}  # {why}" for command, why in NEXT)]

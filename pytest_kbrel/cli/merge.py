@@ -45,7 +45,11 @@ def register(commands: Commands) -> None:
         help="write the figures of a case into it as properties, not as output",
     )
     parser.add_argument(
-        "--rootdir", metavar="DIR", type=Path, default=Path(), help="folder in which the suites' paths begin"
+        "--rootdir",
+        metavar="DIR",
+        type=Path,
+        default=Path(),
+        help="folder in which the suites' paths begin (default: .)",
     )
     parser.add_argument("--force", action="store_true", help="replace reports that are there")
     add_json_flag(parser)

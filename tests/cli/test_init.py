@@ -91,6 +91,22 @@ def test_people_read_what_to_do_next(pytester, capsys):
     assert "left alone: .gitignore has the lines already" in capsys.readouterr().out
 
 
+def test_in_a_folder_of_a_repository_the_workflow_is_to_be_moved(pytester, capsys):
+    (pytester.path / ".git").mkdir()
+    move = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
+    assert main(["init", "sub"]) == 0
+    assert move in capsys.readouterr().out.splitlines()
+    assert main(["init"]) == 0
+    assert move not in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(("command", "count"), [("init", 1), ("merge", 3)])
+def test_the_help_names_the_defaults(capsys, command, count):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert capsys.readouterr().out.count("(default:") == count
+
+
 def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
     (pytester.path / "file").write_text("", "utf-8")
     assert main(["init", "file"]) == 2
