@@ -195,6 +195,16 @@ def test_the_suites_name_a_schema_that_is_there(pytester, init):
         assert schema.read_text("utf-8") == resources.schema("suite")
 
 
+def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(pytester, init):
+    init()
+    text = (pytester.path / "suites/world.kb.yaml").read_text("utf-8")
+    commands = re.findall(r"^# +pytest (.*?)  +#", text, flags=re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        flags = shlex.split(command.replace("./my-checkpoint", "reference"))
+        assert pytester.runpytest(*flags, "--kb-plan").ret == 0, command
+
+
 def test_the_workflow_is_that_of_the_docs():
     page = (ROOT / "docs/ci.md").read_text("utf-8")
     example = re.search(r"```yaml\n(.*?)```", page, flags=re.DOTALL)[1]
