@@ -28,6 +28,8 @@ _COMMANDS = (
     (re.compile(r"(travis_(?:fold|time)|section_(?:start|end))(?=:)", re.IGNORECASE), r"\1 "),
 )
 _CONTROLS = re.compile("[^\n\t\x20-\x7e]")
+# Printable text has none.
+_FILL = "\0"
 
 
 def visible(char: str) -> str:
@@ -56,6 +58,8 @@ HIDDEN = "***"
 SHORTEST = 8
 """The length from which a key is hidden: ``none``, ``EMPTY`` or ``test`` are ordinary words of answers."""
 
+# Of a character: four bytes of UTF-8, percent-encoded twice.
+_LONGEST_SPELLING = 20
 _patterns: dict[str, re.Pattern[str]] = {}
 
 
@@ -75,6 +79,13 @@ def redacted(text: str) -> str:
     for pattern in tuple(_patterns.values()):
         text = pattern.sub(HIDDEN, text)
     return text
+
+
+def redacted_start(text: str, length: int) -> str:
+    """Return the first ``length`` characters of ``text`` as redacted, or fewer; none is of half a key."""
+    more = _LONGEST_SPELLING * max(map(len, _patterns), default=0)
+    shown = redacted(text[: length + more])
+    return shown[: max(0, len(shown) - more) if len(text) > length + more else length]
 
 
 def redacted_reply(reply: T) -> tuple[T, bool]:
@@ -134,7 +145,7 @@ def cells(text: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """Cut ``text`` to ``width`` terminal columns."""
-    if cells(text) <= width:
+    if cells(text) <= width or cells(text := redacted(text)) <= width:
         return text
     cut = ""
     for char in text:
@@ -145,10 +156,22 @@ def fit(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, indent: str = "    ") -> list[str]:
-    """Return ``text`` broken into indented lines; those after the first are indented two blanks further."""
-    return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    """Return ``text`` broken into indented lines; those after the first are indented two blanks further.
+
+    No line takes more than ``width`` terminal columns. A line may end within a word that is longer, but not
+    within a key.
+    """
+    text = printable(text)
+    # textwrap counts characters: behind one of two columns stands another, which may open the next line.
+    filled = "".join(char + _FILL * (cells(char) > 1) for char in text)
+    lines = textwrap.wrap(
+        filled,
+        width - (filled != text),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=False,
     )
+    return [shown for line in lines if (shown := line.replace(_FILL, "")).strip()]
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:

@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 from pytest_kbrel import printing
 from pytest_kbrel.errors import KbrelError, ModelError, SuiteError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.printing import cells, fit, format_table, hide, pad, printable, redacted, redacted_reply
+from pytest_kbrel.printing import (
+    cells,
+    fit,
+    format_table,
+    hide,
+    pad,
+    printable,
+    redacted,
+    redacted_reply,
+    wrap,
+)
 from pytest_kbrel.reports.formatting import one_line
 from tests.ci_commands import FORMS, commands_in
 
@@ -112,6 +122,27 @@ def test_wide_characters_take_two_columns() -> None:
     # Full width takes two columns too; what joins or combines takes none.
     assert (cells("Ａ"), cells("ｱ"), cells("a\u200db\u200c"), cells("")) == (2, 1, 2, 0)
     assert (pad("東", 4), pad("東", 4, right=True), pad("abc", 2)) == ("東  ", "  東", "abc")
+
+
+def test_text_of_wide_characters_is_wrapped_and_not_cut() -> None:
+    text = "1 fact lost, such as: 日本の首都はどこですか。" + "東京" * 40 + " → 京都 (right: 東京)"
+    lines = wrap(text, 80)
+    assert max(map(cells, lines)) <= 80
+    assert [fit(line, 80) for line in lines] == lines
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert len(lines) == 4
+
+
+@given(st.text("ab ：東京é\u0301\u200d-", max_size=80), st.integers(12, 40))
+def test_no_line_is_wider_than_the_width_and_nothing_is_left_out(text: str, width: int) -> None:
+    lines = wrap(text, width)
+    assert all(cells(line) <= width for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def test_a_line_holds_no_more_after_it_was_made_printable() -> None:
+    lines = wrap("\0 ::error::x " * 20, 40)
+    assert [fit(printable(line), 40) for line in lines] == lines
 
 
 def test_a_table_is_as_wide_as_its_cells_and_aligned_by_column() -> None:
@@ -217,6 +248,23 @@ def test_a_reply_of_any_depth_is_searched() -> None:
     while isinstance(result[0], list):
         result = result[0]
     assert result == ["***"]
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_no_part_of_a_key_is_left_where_a_line_is_broken(width: int) -> None:
+    key = "sk-" + "proj" * 30
+    hide(key)
+    lines = wrap(f"the server refuses the key {key} today", width, "")
+    assert " ".join(map(str.strip, lines)) == "the server refuses the key *** today"
+
+
+@pytest.mark.parametrize("spelled", [KEY, entirely(KEY), quote(quote(KEY, safe=""))])
+def test_no_half_of_a_key_is_left_where_a_text_is_cut(spelled: str) -> None:
+    for before in range(40):
+        for text in ("x" * before + spelled, "x" * before + spelled * 20, f"{spelled * before}y"):
+            for cut in (printable(one_line(text, 30)), printable(fit(one_line(text), 30))):
+                assert re.fullmatch(r"x*[*]*y?…?", cut), cut
+    assert one_line("x" * 99, 30) == "x" * 29 + "…"
 
 
 def test_no_half_of_a_key_is_left_where_an_error_is_cut() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from pytest_kbrel.printing import visible
+from pytest_kbrel.printing import redacted_start, visible
 
 DASH = "–"
 # These metrics are initials; the others are words.
@@ -21,7 +21,10 @@ def one_line(text: str, limit: int = 0) -> str:
     """
     # Only what can be seen is looked at: an answer may be megabytes long.
     clean = "".join(map(visible, text[: limit + 1] if limit else text))
-    return clean if not limit or len(clean) <= limit else clean[: limit - 1] + "…"
+    if not limit or len(clean) <= limit:
+        return clean
+    # A key is hidden where text is printed, which finds no half of one.
+    return "".join(map(visible, redacted_start(text, limit)))[: limit - 1] + "…"
 
 
 def answer_text(answer: str, limit: int = 0) -> str:
