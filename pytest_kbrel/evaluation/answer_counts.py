@@ -71,3 +71,10 @@ def read_counts(path: Path) -> AnswerCounts | None:
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return counts
+
+
+def note_end(path: Path) -> None:
+    """Note that the process that counted at ``path`` has ended, maybe within a case; its answers stay."""
+    if (counts := read_counts(path)) is not None:
+        counts._path = path
+        counts.begin("")

@@ -23,7 +23,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end
 from pytest_kbrel.evaluation.model_pool import announcements_of, run_lock, spec_notes
 from pytest_kbrel.plugin import elsewhere, worker
 from pytest_kbrel.plugin.fixtures import (
@@ -151,6 +151,10 @@ class Recorder:
         self._results.add_spent(spent)
         self._results.add_answers("", *answered)
         self._results.add_help((), *helped)
+
+    def note_down(self, worker_id: str) -> None:
+        """Note that a worker has ended, which then asks nothing any more."""
+        note_end(self._spool_directory.folder / f"{worker_id}{worker.COUNTS_SUFFIX}")
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""

@@ -58,6 +58,7 @@ class Distribution:
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has reported with no item, once: xdist calls this twice for some."""
+        self._recorder.note_down(node.gateway.id)
         if counts := getattr(node, "workeroutput", {}).pop(COUNTS, None):
             self._recorder.add_counts(*counts)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts, read_counts
+from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end, read_counts
 from pytest_kbrel.plugin.progress import Progress, duration
 from pytest_kbrel.plugin.status_line import StatusLine
 
@@ -98,6 +98,23 @@ def test_counts_of_another_process(tmp_path: Path) -> None:
     assert read_counts(path) is None
     path.write_text("{}")
     assert read_counts(path) is None
+
+
+def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "gw0.counts"
+    note_end(path)
+    assert not path.exists()
+    of = AnswerCounts(path)
+    of.begin("s.kb.yaml::a")
+    of.add(40, True)
+    of.begin("s.kb.yaml::b")
+    note_end(path)
+    dead = read_counts(path)
+    assert dead is not None
+    assert (dead.current, dead.asked, dead.answered["s.kb.yaml::a"]) == ("", 40, 40)
+    progress = Progress()
+    progress.expect({f"s.kb.yaml::{name}": 100 for name in "abc"})
+    assert progress.text([dead, counts("c", 10)], 0.0).startswith("c 10/100  case 1 of 3")
 
 
 def test_equal_requests_count_at_the_end() -> None:
