@@ -81,7 +81,9 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
         return read_baseline(settings.baseline, config.rootpath)
     except KbrelError as error:
         name = settings.baseline
-        if is_published(name) or is_there(name, config.rootpath):
+        # A mistyped name is not one to bless.
+        mistyped = is_explicit(config, "baseline") and "did you mean" in str(error)
+        if mistyped or is_published(name) or is_there(name, config.rootpath):
             raise
         text = (
             f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this"

@@ -119,7 +119,7 @@ def test_which_failure_a_waiver_lets_pass(one: CaseResult, runxfail: bool, excus
 )
 def test_which_case_fails_its_test(verdict: str, settings: dict[str, str], fails: bool) -> None:
     message = failure_message(made_options(**settings), result(verdict))
-    assert message == (f"head_to_tail[a]: {verdict}" if fails else "")
+    assert message == (f"nothing was measured\nhead_to_tail[a]: {verdict}" if fails else "")
 
 
 @pytest.fixture

@@ -147,7 +147,15 @@ class TestOutput:
 
     def test_a_refused_baseline_stands_in_the_report(self, pytester, mini_suite, verdict, report):
         mini_suite(GATED)
-        pytester.runpytest(*GATE, "--kb-baseline-update=prod", "-k", "tail]")
+        pytester.makeconftest(
+            """
+            import pytest
+
+            def pytest_collection_modifyitems(items):
+                items[0].add_marker(pytest.mark.skip)
+            """
+        )
+        pytester.runpytest(*GATE, "--kb-baseline-update=prod")
         assert verdict() == ("invalid", 1, False)
         assert "complete" in report()["problems"][0]
 
