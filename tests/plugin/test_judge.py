@@ -117,14 +117,24 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     pytester, mini_suite, report, openai_server, judge
 ):
     mini_suite(ONE, FACTS)
-    openai_server.always = TOO_MANY
+    openai_server.always = Fault(status=500, message="overheated")
     result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
-    result.stdout.fnmatch_lines(["*(judge): *Rate limit*"])
+    result.stdout.fnmatch_lines(["*(judge): *overheated*"])
     openai_server.always = None
     openai_server.say = lambda text: "incorrect"
     assert gate(pytester, *judge).ret == 0
+
+
+def test_a_judge_that_refuses_every_request_ends_the_run(pytester, mini_suite, openai_server, judge):
+    mini_suite(ONE, FACTS)
+    openai_server.always = TOO_MANY
+    result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stdout.fnmatch_lines(
+        ["*openai/judge: the server * has refused every request for * seconds; allowed*"]
+    )
 
 
 def test_an_error_of_a_refused_key_names_the_server(pytester, mini_suite, openai_server, judge):

@@ -209,7 +209,7 @@ class Connection:
         return await self._throttle.run(send)
 
     def _too_long(self, error: WaitError) -> UnavailableError:
-        return UnavailableError(f"{self._where()} {error}; allowed: another run when that time is over")
+        return UnavailableError(f"{self._where()} {error}; allowed: another run when it answers again")
 
     def _where(self) -> str:
         return f"{self.spec.text}: the server {self.spec.base_url}"
