@@ -58,6 +58,7 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
         helpers=tuple({helper.spec: helper for run in runs for helper in run.helpers}.values()),
         notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
         judge_error=next((run.judge_error for run in runs if run.judge_error is not None), None),
+        unended={case: f"{_name(run)}: {why}" for run in runs for case, why in run.unended.items()},
         parts=tuple(runs),
     )
 

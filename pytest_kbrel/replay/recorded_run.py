@@ -33,6 +33,7 @@ from pytest_kbrel.records import (
     ShardedRun,
 )
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
+from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED
 from pytest_kbrel.reports.responses import from_line, numbered, parse_line, response_in
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
@@ -50,8 +51,9 @@ class RecordedRun:
     ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
     cases, ``prompts`` the rendered prompt that the report shows of each, ``looks`` how many it took at those
     that might have stopped early. ``notes`` are remarks on its models, ``judge_error`` is that of its judge.
-    ``shard`` is its share of a run, ``stopped`` whether its session ended before all its cases were begun;
-    ``parts`` are the shards that it is joined from.
+    ``unended`` are the cases without a result, each with the reason. ``shard`` is its share of a run,
+    ``stopped`` whether its session was stopped in or before one of its cases; ``parts`` are the shards that
+    it is joined from.
     """
 
     folder: Path
@@ -65,6 +67,7 @@ class RecordedRun:
     looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     judge_error: JudgeError | None = None
+    unended: Mapping[str, str] = dataclasses.field(default_factory=dict)
     shard: ShardedRun | None = None
     stopped: bool = False
     parts: tuple[RecordedRun, ...] = ()
@@ -124,6 +127,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
         )
         if model is None:
             raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
+        unended = {str(case["id"]): " ".join(case.get("errors", ())) for case in filter(_is_unended, report["cases"])}
         run = RecordedRun(
             folder=folder,
             kbrel_version=str(report["kbrel_version"]),
@@ -139,7 +143,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
             judge_error=read_judge_error(report),
             shard=_shard(report.get("shard")),
-            stopped=any(case.get("verdict") == "not run" for case in report["cases"]),
+            unended=unended,
+            stopped=any(case.get("verdict") == "not run" for case in report["cases"])
+            or (bool(unended) and not {STOPPED, INTERRUPTED}.isdisjoint(report["problems"])),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -156,11 +162,18 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
     return run
 
 
+def _is_unended(case: Mapping[str, Any]) -> bool:
+    """Return True if a case in a report was not run, or ended with an error in place of a result."""
+    return case.get("verdict") == "not run" or (case.get("verdict") == "invalid" and not case.get("settings"))
+
+
 def _shard(wire: Any) -> ShardedRun | None:
     """Return the shard that a report names; raises ``ValueError`` for one that is none."""
     if wire is None:
         return None
     shard = from_wire(Shard, {key: wire[key] for key in ("index", "count", "by")})
+    if not 1 <= shard.index <= shard.count:
+        raise ValueError(f"shard.index {shard.index} of {shard.count}")
     suites = tuple((str(path), str(digest)) for path, digest in wire["suites"].items())
     return ShardedRun(shard=shard, suites=suites, commit=str(wire["commit"]))
 

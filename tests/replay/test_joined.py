@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import sha256_of
+from pytest_kbrel.reports.phrases import INTERRUPTED
 from pytest_kbrel.serialization import to_wire
 from tests.made_cases import RECORDED_MODEL
-from tests.replay.test_replay_pool import CASE, exchange, recorded
+from tests.replay.test_replay_pool import CASE, ask, exchange, recorded, replay_pool
 
 COUNT = 4
+# A case whose worker died.
+UNENDED = {"id": CASE, "verdict": "invalid", "settings": {}, "errors": ["worker 'gw0' crashed"]}
 JUDGE = replace(RECORDED_MODEL, spec="openai/j", weights_digest="")
 
 
@@ -89,6 +92,16 @@ def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
     assert len(read_runs([tmp_path]).parts) == 2
 
 
+def test_a_case_that_a_shard_did_not_end_is_undecided_with_the_reason(shards: Path) -> None:
+    recorded(shards / "3", exchange(3), shard=shard(3), cases=[UNENDED])
+    pool = replay_pool(shards)
+    assert pool.ask([ask(3), ask(1)], "", CASE)
+    why = "not decided, since the recorded run did not end this case: 3: worker 'gw0' crashed"
+    with pytest.raises(ModelError, match=why):
+        pool.ask([ask(3), ask(9)], "", CASE)
+    pool.close()
+
+
 def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
     recorded(shards / "1")
     assert problems(shards)[0].startswith("1: is no shard but a whole run")
@@ -109,6 +122,11 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
         ({"base": to_wire(RECORDED_MODEL)}, "in the baseline model: only one of them has one"),
         ({"cases": []}, "in the cases that were selected"),
         ({"cases": [{"id": CASE, "verdict": "not run"}]}, "3: shard 3/4 stopped before all its cases"),
+        (
+            {"cases": [{**UNENDED, "errors": ["interrupted in this case"]}], "problems": [INTERRUPTED]},
+            "3: shard 3/4 stopped before all its cases",
+        ),
+        ({"shard": shard(5)}, "shard.index 5 of 4"),
     ],
 )
 def test_a_shard_of_another_run_is_named_with_what_differs(
