@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.records import Case, Shard, Suite, record
+from pytest_kbrel.records import Shard, Suite, facts_asked, record
 from pytest_kbrel.words import in_suite
 
 # A case is split if it costs more than this share of what each worker has to do.
@@ -86,7 +86,7 @@ def dealing_of(
             continue
         case, costs[number] = cases.get(item), 0.0
         if case is not None and case.facts:
-            facts[item] = len(_facts_in(case, shard))
+            facts[item] = len(facts_asked(case, shard))
             costs[number] = cost_of(case) * facts[item] / len(case.facts)
     fillers = tuple(dict.fromkeys(items[number].partition("::")[0] for number in costs))
     share = remaining = sum(costs.values())
@@ -112,10 +112,6 @@ def dealing_of(
         order=tuple(order),
         small=frozenset(number for number, cost in costs.items() if cost <= _SMALL * share),
     )
-
-
-def _facts_in(case: Case, shard: Shard | None) -> Sequence[object]:
-    return case.facts if shard is None else shard.facts_of(case)
 
 
 def _cut(item: str, facts: int, chunk: int, remaining: float, workers: int, least: int) -> list[Part]:

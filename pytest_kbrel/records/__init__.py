@@ -43,7 +43,7 @@ from pytest_kbrel.records.results import (
     short_digest,
     unsupported_languages,
 )
-from pytest_kbrel.records.shards import Shard, ShardBy, ShardedRun
+from pytest_kbrel.records.shards import Shard, ShardBy, ShardedRun, facts_asked
 from pytest_kbrel.records.suite import (
     ANSWER_CUE,
     ANSWER_TYPES,
@@ -96,6 +96,6 @@ __all__ = [
     "Label", "Looks", "MetricValue", "MonitorSettings", "Outcome", "ProbeName", "ProbeSettings",
     "Relation", "ReliabilitySettings", "Reply", "Request", "Response", "Rule", "Run", "ScoreRequest",
     "Scored", "Shard", "ShardBy", "ShardedRun", "Share", "Shot", "Step", "Suite", "Table", "TopTokens",
-    "Unmatched", "Waiver", "base_language", "changed_digest", "is_published", "read_digest", "record",
-    "settings_of", "short_digest", "sparse", "template_error", "unsupported_languages",
+    "Unmatched", "Waiver", "base_language", "changed_digest", "facts_asked", "is_published", "read_digest",
+    "record", "settings_of", "short_digest", "sparse", "template_error", "unsupported_languages",
 ]  # fmt: skip

@@ -43,6 +43,11 @@ class Shard:
         return tuple(fact for fact in case.facts if self.has(fact.id))
 
 
+def facts_asked(case: Case, shard: Shard | None) -> tuple[Fact, ...]:
+    """Return the facts of a case that a session asks: those in its shard, all of them without one."""
+    return case.facts if shard is None else shard.facts_of(case)
+
+
 @record
 class ShardedRun:
     """What a report says of its shard, by which shards are held against each other before they are joined.

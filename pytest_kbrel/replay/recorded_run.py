@@ -127,7 +127,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
         )
         if model is None:
             raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
-        unended = {str(case["id"]): " ".join(case.get("errors", ())) for case in filter(_is_unended, report["cases"])}
+        unended = {
+            str(case["id"]): " ".join(case.get("errors", ())) for case in filter(_is_unended, report["cases"])
+        }
         run = RecordedRun(
             folder=folder,
             kbrel_version=str(report["kbrel_version"]),

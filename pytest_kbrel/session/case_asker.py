@@ -28,6 +28,7 @@ from pytest_kbrel.records import (
     Looks,
     Suite,
     Table,
+    facts_asked,
 )
 from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports.responses import append_exchanges
@@ -97,7 +98,7 @@ class CaseAsker:
         if self.settings.shard is not None:
             # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
             self._incomparable(case, None)
-            part = part_of(case, self.settings.shard.facts_of(case))
+            part = part_of(case, self._own_facts(case))
             errors = tuple(error for of in _own_first(in_parts) for error in of.errors)
             if part.facts and not in_parts:
                 errors += run_case(part, functools.partial(self.pool.ask, case=nodeid), keep).errors
@@ -244,7 +245,7 @@ class CaseAsker:
 
     def _own_facts(self, case: Case) -> tuple[Fact, ...]:
         """Return the facts of a case that this session asks: all of them, or those of its shard."""
-        return case.facts if self.settings.shard is None else self.settings.shard.facts_of(case)
+        return facts_asked(case, self.settings.shard)
 
     def _check_scorable(self, case: Case) -> None:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):

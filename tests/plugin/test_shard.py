@@ -46,6 +46,19 @@ def test_a_shard_is_a_part_and_says_so_everywhere(pytester, mini_suite, report):
     assert 'name="kb_shard" value="2/3"' in (pytester.path / "out.xml").read_text()
 
 
+def test_progress_expects_only_the_requests_of_the_shard(pytester, mini_suite):
+    mini_suite(ONE)
+    pytester.makeconftest(
+        "import json, pathlib\n\n\ndef pytest_sessionfinish(session):\n"
+        "    recorder = session.config.pluginmanager.getplugin('kbrel-recorder')\n"
+        "    pathlib.Path('expected').write_text(json.dumps(recorder.expected_requests()))\n"
+    )
+    for index in "12":
+        pytester.runpytest(*GATE, f"--kb-shard={index}/2", f"--kb-output-path={index}")
+        expected = json.loads((pytester.path / "expected").read_text())
+        assert sum(expected.values()) == len(asked(pytester.path / index))
+
+
 @pytest.mark.parametrize("by", ["fact", "case"])
 def test_the_shards_of_a_limited_run_ask_together_what_it_asks(pytester, mini_suite, by):
     mini_suite(SUITE)
