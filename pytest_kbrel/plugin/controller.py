@@ -255,7 +255,7 @@ class Recorder:
 
     def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""
-        mixed = self._results.add_models(models)
+        mixed = self._results.models.difference(models)
         if mixed:
             self._problems[mixed] = None
             self._mixed = True

@@ -212,6 +212,7 @@ class CaseAsker:
                         prompt=prompt,
                         requests=count,
                         seconds=time.perf_counter() - started,
+                        models=tuple(self.pool.opened()),
                     )
                 )
             except OSError as error:
@@ -222,9 +223,10 @@ class CaseAsker:
         """Return the results of a prepared case that was asked in parts, none for another case.
 
         Facts whose part no worker has ended are asked first. Raises ``KbrelError`` where files of parts can
-        neither be read nor written anew.
+        neither be read nor written anew, where workers had other facts, and where they had other models.
         """
         from pytest_kbrel.session.part_results import PartFolder
+        from pytest_kbrel.session.worker_models import WorkerModels
 
         folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
         results = folder.results()
@@ -236,7 +238,14 @@ class CaseAsker:
                 self._ask_facts(case, first, stop)
             results = folder.results()
             if _gaps(results, count):
-                raise KbrelError(f"{self.spool_path.parent}: the parts of {case.id} cannot be read")
+                raise KbrelError(
+                    f"{self.spool_path.parent}: the parts of {case.id} cannot be read, or a file of its "
+                    "suite changed before all workers had read it: run again"
+                )
+        # A worker that only asks parts has no report that says what it loaded.
+        models = WorkerModels()
+        if mixed := next(filter(None, (models.difference(part.models) for part in results)), ""):
+            raise KbrelError(mixed)
         try:
             folder.copy_exchanges(self.spool_path)
         except OSError as error:
@@ -341,10 +350,13 @@ class CaseAsker:
 
 
 def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
-    """Return which of ``count`` facts are in none of the parts, each run of them as (first, end)."""
+    """Return which of ``count`` facts are in none of the parts, each run of them as (first, end).
+
+    Where parts overlap, the end is before the first.
+    """
     ends = [0, *(part.first + part.size for part in parts)]
     starts = [*(part.first for part in parts), count]
-    return [(end, start) for end, start in zip(ends, starts, strict=True) if end < start]
+    return [(end, start) for end, start in zip(ends, starts, strict=True) if end != start]
 
 
 def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:

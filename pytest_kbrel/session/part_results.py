@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel.probes.base import ProbeResult
-from pytest_kbrel.records import Exchange, record
+from pytest_kbrel.records import Exchange, Fingerprint, record
 from pytest_kbrel.reports.responses import append_exchanges
 from pytest_kbrel.serialization import dumps_compact, from_wire
 
@@ -24,7 +24,8 @@ class PartResult:
     """Result of ``size`` facts of a case, from the one at ``first`` on.
 
     ``base`` is that of the baseline model, ``prompt`` the first prompt as the model read it, ``seconds`` how
-    long it took. ``requests`` are those to the model under test and its helpers.
+    long it took. ``requests`` are those to the model under test and its helpers. ``models`` are those of the
+    worker, by their names in ``Ask.to``.
     """
 
     first: int
@@ -34,6 +35,7 @@ class PartResult:
     prompt: str
     requests: int
     seconds: float
+    models: tuple[tuple[str, Fingerprint], ...]
 
 
 class PartFolder:

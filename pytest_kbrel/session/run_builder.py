@@ -26,10 +26,8 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
-from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.records import (
-    BASELINE,
     UNMEASURED,
     AggregateCase,
     Case,
@@ -47,6 +45,7 @@ from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
 from pytest_kbrel.serialization import dumps_compact
 from pytest_kbrel.session.page import page_of
+from pytest_kbrel.session.worker_models import WorkerModels
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
 
@@ -86,7 +85,7 @@ class SessionResults:
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    models: dict[str, Fingerprint] = field(default_factory=dict)
+    models: WorkerModels = field(default_factory=WorkerModels)
 
     def note(self, report: pytest.TestReport) -> None:
         """Add a report. That of a crashed worker has no phase."""
@@ -127,23 +126,6 @@ class SessionResults:
         self.load_seconds = max(self.load_seconds, seconds)
         # One worker may only score, and another only generate.
         self.engines |= dict.fromkeys(filter(None, engine.split(", ")))
-
-    def add_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
-        """Add the models of a worker, by their names in ``Ask.to``.
-
-        Returns in words how one differs from that of the first worker, empty where none does.
-        """
-        for name, model in models:
-            first, now = identity(self.models.setdefault(name, model)), identity(model)
-            if differing := [key for key in (*first, *now) if first.get(key) != now.get(key)]:
-                which = {"": "the model", BASELINE: "the baseline model"}.get(name, name)
-                key = differing[0]
-                return (
-                    f"{which} is not the same one in all workers: {key} ({first.get(key)!s:.12} and "
-                    f"{now.get(key)!s:.12}); its files changed before all had read them: run again when "
-                    "nothing writes there, or gate a copy"
-                )
-        return ""
 
     def expect_crashed(self) -> None:
         """Expect results of items at which a worker died, where others of the same file use a model."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models import registry
 from pytest_kbrel.probes import CHUNK_FACTS
 from pytest_kbrel.records import CaseResult, Shard
 from pytest_kbrel.session.part_results import PartFolder
@@ -94,6 +95,14 @@ def test_a_part_whose_file_is_broken_is_asked_again(tmp_path: Path, models: Mode
     assert without_times(result) == without_times(made(tmp_path / "whole", CASE).decide(CASE))
 
 
+def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path: Path, models: Models) -> None:
+    worker = made(tmp_path, CASE)
+    worker.ask_part(CASE, 0, 2)
+    worker.ask_part(CASE, 1, 3)
+    with pytest.raises(KbrelError, match=r"the parts of .* changed before all workers had read it"):
+        worker.decide(CASE, in_parts=True)
+
+
 def test_parts_that_stay_unreadable_are_an_error_and_no_smaller_case(
     tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +112,27 @@ def test_parts_that_stay_unreadable_are_an_error_and_no_smaller_case(
     monkeypatch.setattr(PartFolder, "results", lambda folder: results(folder)[:1])
     with pytest.raises(KbrelError, match=r"the parts of .* cannot be read"):
         worker.decide(CASE, in_parts=True)
+
+
+@pytest.mark.parametrize("which", ["model", "baseline_model"])
+def test_parts_of_workers_with_other_weights_are_not_joined(
+    tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    settings = {"model": "hf/a/m", "baseline_model": "hf/a/b"}
+    workers = [made(tmp_path, CASE, worker={"workerid": f"gw{number}"}, **settings) for number in range(2)]
+    workers[0].ask_part(CASE, 0, 2)
+    # The second one has loaded what was written there in the meantime.
+    before = registry.open_model
+    monkeypatch.setattr(
+        registry,
+        "open_model",
+        lambda spec, **how: (
+            FunctionModel(name="other") if spec.text == settings[which] else before(spec, **how)
+        ),
+    )
+    workers[1].ask_part(CASE, 2, 2)
+    with pytest.raises(KbrelError, match=r"model is not the same one in all workers: weights \("):
+        workers[1].decide(CASE, in_parts=True)
 
 
 def test_time_is_that_of_all_parts(tmp_path: Path, models: Models) -> None:
