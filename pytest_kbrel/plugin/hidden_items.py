@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.runner import CallInfo, runtestprotocol
@@ -21,9 +21,19 @@ from pytest_kbrel.plugin.worker import suites_of
 
 
 class HiddenItem(pytest.Item):
-    """A filler, at which nothing is to be done; the fixtures of its suite stay set up."""
+    """A filler, at which nothing is to be done; the fixtures of its suite stay set up.
+
+    Hooks that wrap the run of an item are called with it, and others with it as the next item. They may
+    expect what a test function has, so it has the marks and attributes of ``whole``.
+    """
 
     whole: pytest.Item
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what this item does not have from the one beside which it stands."""
+        if name == "whole":
+            raise AttributeError(name)
+        return getattr(self.whole, name)
 
     def runtest(self) -> None:
         """Do nothing."""
@@ -128,4 +138,5 @@ def _beside(kind: type[H], whole: pytest.Item) -> H:
     assert whole.parent is not None
     one: H = kind.from_parent(whole.parent, name=whole.name, nodeid=whole.nodeid)
     one.whole = whole
+    one.own_markers = whole.own_markers
     return one

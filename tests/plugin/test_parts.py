@@ -230,13 +230,40 @@ def test_a_fixture_that_fails_when_it_is_torn_down_fails_once(pytester, large_su
     assert "RuntimeError: teardown breaks" in result.stdout.str()
 
 
+ORDINARY = """
+import pytest
+
+def expect_ordinary(item):
+    assert item.function.__name__ in ("reliability", "check_slice", "test_beside")
+    assert (item.cls, item.originalname, item.fixturenames) is not None
+    assert item.get_closest_marker("mine").args == (item.name,)
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.mine(item.name))
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    expect_ordinary(item)
+    yield
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    expect_ordinary(item)
+    return (yield)
+
+def pytest_runtest_teardown(item, nextitem):
+    expect_ordinary(item)
+    if nextitem is not None:
+        expect_ordinary(nextitem)
+"""
+
+
 def test_hooks_that_expect_ordinary_items_see_no_other(pytester, large_suite):
     large_suite(ONE)
-    pytester.makeconftest(
-        "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
-        "    outcome = yield\n    outcome.get_result().description = str(item.function.__doc__)\n"
-    )
+    pytester.makeconftest(ORDINARY)
     (pytester.path / "test_beside.py").write_text("def test_beside():\n    pass\n")
     pytester.makefile(".ini", pytest="[pytest]\n")
-    result = pytester.runpytest(MODEL, "suites", "test_beside.py", "-n2")
+    result = pytester.runpytest(MODEL, "suites", "test_beside.py", "-n2", "-Wignore")
     assert "INTERNALERROR" not in result.stdout.str()
+    assert outcomes(result) == {"passed": 2}
