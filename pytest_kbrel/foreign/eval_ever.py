@@ -5,7 +5,8 @@ One row is one sample of one ``evaluation_name``; ``evaluation_result_id`` tells
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +43,21 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
         aggregate = _aggregate(beside) if beside.is_file() else {}
     results = aggregate.get("evaluation_results")
     metrics: dict[str, str] = {}
-    lower = set()
+    lower: set[str] = set()
     for result in results if isinstance(results, list) else ():
         if not isinstance(result, dict):
             continue
         config = _object(result.get("metric_config"))
         metric = config.get("metric_id") or config.get("metric_name") or "score"
-        metrics[str(result.get("evaluation_result_id") or "")] = str(metric)
+        result_id = str(result.get("evaluation_result_id") or "")
+        metrics[result_id] = str(metric)
         if config.get("lower_is_better") is True:
-            lower.add(str(metric))
+            lower.add(result_id)
     models: dict[str, None] = {}
-    answers = _answers(instances, metrics, models)
-    run = scored_run(path, TOOL, answers, wanted, lower=lower)
+    run = scored_run(path, TOOL, _answers(instances, metrics, lower, models), wanted)
     if len(models) > 1:
         raise KbrelError(f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file")
-    return ScoredRun(path=path, tool=TOOL, model=next(iter(models), ""), cases=run.cases, lower=run.lower)
+    return dataclasses.replace(run, model=next(iter(models), ""))
 
 
 def _aggregate(path: Path) -> dict[str, Any]:
@@ -67,7 +68,13 @@ def _aggregate(path: Path) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _answers(path: Path, metrics: dict[str, str], models: dict[str, None]) -> Iterator[Answer]:
+def _answers(
+    path: Path, metrics: Mapping[str, str], lower: Collection[str], models: dict[str, None]
+) -> Iterator[Answer]:
+    """Yield the rows, and note their models.
+
+    ``metrics`` are called by the id of a result, which is in ``lower`` where less is better.
+    """
     for where, row in json_rows(path):
         if lacking := [key for key in KEYS if key not in row]:
             raise KbrelError(
@@ -81,7 +88,8 @@ def _answers(path: Path, metrics: dict[str, str], models: dict[str, None]) -> It
         models[str(row.get("model_id", ""))] = None
         value = evaluation.get("score")
         # Converters write a score of 0 without the id of a metric for what has no score a row.
-        metric = metrics.get(str(row.get("evaluation_result_id") or ""), "" if metrics else "score")
+        result_id = str(row.get("evaluation_result_id") or "")
+        metric = metrics.get(result_id, "" if metrics else "score")
         given, output = _object(row.get("input")), _object(row.get("output"))
         yield Answer(
             where=where,
@@ -90,6 +98,7 @@ def _answers(path: Path, metrics: dict[str, str], models: dict[str, None]) -> It
             scores={metric: number(evaluation.get("is_correct") if value is None else value)}
             if metric
             else {},
+            lower=frozenset([metric] if result_id in lower else ()),
             fields=(row, metadata) if isinstance(metadata, dict) else (row,),
             asked=str(row.get("sample_hash") or ""),
             question=_first(given.get("raw")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -72,6 +73,7 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
             task=task,
             id=str(sample.id),
             scores=scores,
+            asked=_asked(sample),
             fields=({"epoch": sample.epoch}, sample.metadata or {}, {"task": task}),
             question=sample.input if isinstance(sample.input, str) else "",
             expected=target if isinstance(target, str) else ", ".join(map(str, target)),
@@ -83,6 +85,13 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
             unscored.append(answer)
     for answer in unscored:
         yield dataclasses.replace(answer, scores=dict.fromkeys(metrics))
+
+
+def _asked(sample: Any) -> str:
+    """Return all that a sample asks: without ids of their own, samples are numbered in the order they ran."""
+    asked = [sample.input] if isinstance(sample.input, str) else [message.text for message in sample.input]
+    targets = [sample.target] if isinstance(sample.target, str) else sample.target
+    return json.dumps([asked, sample.choices, targets])
 
 
 def _scores(sample: Any) -> dict[str, float | None]:

@@ -36,17 +36,13 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
     """
     files = _files(path)
     results = _results(files)
-    directions = results.get("higher_is_better")
-    lower = {
-        name
-        for of_task in (directions.values() if isinstance(directions, dict) else ())
-        if isinstance(of_task, dict)
-        for name, higher in of_task.items()
-        if higher is False
-    }
-    pools = _pools(path, [task for task, _ in files], results, wanted.pool)
-    answers = (answer for task, file in files for answer in _answers(task, file, pools.get(task, "")))
-    return scored_run(path, TOOL, answers, wanted, model=str(results.get("model_name") or ""), lower=lower)
+    lower = {task: _lower(task, of_task) for task, of_task in results.items()}
+    pools = _pools(path, results, wanted.pool)
+    answers = (
+        answer for task, file in files for answer in _answers(task, file, pools.get(task, ""), lower[task])
+    )
+    models = {str(of_task["model_name"]): None for of_task in results.values() if of_task.get("model_name")}
+    return scored_run(path, TOOL, answers, wanted, model=", ".join(models))
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:
@@ -62,6 +58,11 @@ def _files(path: Path) -> list[tuple[str, Path]]:
         paths = [path]
     else:
         paths = sorted({*path.glob("samples_*.jsonl"), *path.glob("*/samples_*.jsonl")})
+        # The harness makes a folder for each model.
+        if len(folders := sorted({str(one.parent) for one in paths})) > 1:
+            raise KbrelError(
+                f"{path}: found several runs: {', '.join(folders)}; allowed: the folder of one run"
+            )
     by_task: dict[str, Path] = {}
     for one in paths:
         match = _SAMPLES.fullmatch(one.name)
@@ -75,30 +76,56 @@ def _files(path: Path) -> list[tuple[str, Path]]:
     return list(by_task.items())
 
 
-def _results(files: list[tuple[str, Path]]) -> Mapping[str, Any]:
-    """Return the results file of the run whose samples these are; empty where there is none."""
-    for _, file in files:
+def _results(files: Sequence[tuple[str, Path]]) -> Mapping[str, Mapping[str, Any]]:
+    """Return by task the results file of the run that its samples are of; empty where there is none.
+
+    Tasks that were run one after another have one each.
+    """
+    documents: dict[Path, Mapping[str, Any]] = {}
+    by_task: dict[str, Mapping[str, Any]] = {}
+    for task, file in files:
         match = _SAMPLES.fullmatch(file.name)
-        results = file.with_name(f"results_{match['date']}.json") if match else file
-        if results != file and results.is_file():
-            try:
-                document = untrusted.parse(untrusted.read_bytes(results), nan=True)
-            except ValueError as error:
-                raise KbrelError(f"{results}: {error}") from None
-            return document if isinstance(document, dict) else {}
-    return {}
+        if match is None:
+            by_task[task] = {}
+            continue
+        results = file.with_name(f"results_{match['date']}.json")
+        if results not in documents:
+            documents[results] = _document(results)
+        by_task[task] = documents[results]
+    return by_task
 
 
-def _pools(
-    path: Path, tasks: Sequence[str], results: Mapping[str, Any], groups: Sequence[str]
-) -> dict[str, str]:
-    """Return the group of each task that belongs to one of ``groups``, directly or by a group within."""
+def _document(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        document = untrusted.parse(untrusted.read_bytes(path), nan=True)
+    except ValueError as error:
+        raise KbrelError(f"{path}: {error}") from None
+    return document if isinstance(document, dict) else {}
+
+
+def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:
+    """Return the metrics of a task of which less is better: another task may have the same with more."""
+    directions = results.get("higher_is_better")
+    of_task = directions.get(task) if isinstance(directions, dict) else None
+    return frozenset(
+        name for name, higher in (of_task.items() if isinstance(of_task, dict) else ()) if higher is False
+    )
+
+
+def _pools(path: Path, results: Mapping[str, Mapping[str, Any]], groups: Sequence[str]) -> dict[str, str]:
+    """Return the group of each task that belongs to one of ``groups``, directly or by a group within.
+
+    ``results`` has the results file of each task.
+    """
     if not groups:
         return {}
-    listed = results.get("group_subtasks")
     members = {
         name: [str(one) for one in within]
-        for name, within in (listed.items() if isinstance(listed, dict) else ())
+        for of_task in results.values()
+        if isinstance(listed := of_task.get("group_subtasks"), dict)
+        for name, within in listed.items()
         if isinstance(within, list) and within
     }
     pools: dict[str, str] = {}
@@ -114,7 +141,7 @@ def _pools(
                 if one in members and one not in reached:
                     reached.add(one)
                     within.append(one)
-                elif one in tasks and pools.setdefault(one, group) != group:
+                elif one in results and pools.setdefault(one, group) != group:
                     raise KbrelError(
                         f"{path}: --pool {group}: the task {one} is in {pools[one]} as well; "
                         "allowed: groups without a task in common"
@@ -124,8 +151,11 @@ def _pools(
     return pools
 
 
-def _answers(task: str, path: Path, pool: str) -> Iterator[Answer]:
-    """Yield the rows of a task; those of a ``pool`` have the task in their id."""
+def _answers(task: str, path: Path, pool: str, lower: frozenset[str]) -> Iterator[Answer]:
+    """Yield the rows of a task; those of a ``pool`` have the task in their id.
+
+    ``lower`` are the metrics of which less is better.
+    """
     for where, row in json_rows(path):
         if "doc_id" not in row:
             raise KbrelError(f"{where}: found no doc_id; allowed: a row of lm_eval --log_samples")
@@ -146,6 +176,7 @@ def _answers(task: str, path: Path, pool: str) -> Iterator[Answer]:
             task=pool or task,
             id=f"{task}/{row['doc_id']}" if pool else str(row["doc_id"]),
             scores=scores,
+            lower=lower,
             fields=(*fields, {"task": task}),
             asked=".".join(str(row.get(name) or "") for name in _HASHES),
             question=_question(row),

@@ -28,7 +28,8 @@ def read_plain(path: Path, wanted: Wanted) -> ScoredRun:
 
 
 def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: Wanted) -> Iterator[Answer]:
-    metrics: tuple[str, ...] = ()
+    # Rows of another task may have other scores.
+    metrics: dict[str, dict[str, None]] = {}
     for where, row in rows:
         key = wanted.id or next((name for name in IDS if name in row), "")
         if row.get(key) in (None, ""):
@@ -36,14 +37,15 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
             raise KbrelError(
                 f"{where}: found no id ({wanted.id or ', '.join(IDS)}) among {columns}; allowed: --id KEY"
             )
-        if not metrics:
-            metrics = wanted.metrics or tuple(name for name in SCORES if name in row)
-        if not metrics:
+        task = _text(row, _TASKS) or ONE_TASK
+        of_task = metrics.setdefault(task, {})
+        of_task |= dict.fromkeys(name for name in wanted.metrics or SCORES if name in row)
+        if not of_task and not wanted.metrics:
             raise KbrelError(
                 f"{where}: found no score ({', '.join(SCORES)}) among {', '.join(row)}; allowed: --metric KEY"
             )
         scores = {}
-        for name in metrics:
+        for name in of_task:
             value = row.get(name)
             scores[name] = number(value)
             if scores[name] is None and value not in (None, "") and str(value).lower() != "nan":
@@ -53,12 +55,14 @@ def _answers(rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: 
             texts["expected"] = NO_ANSWER
         yield Answer(
             where=where,
-            task=_text(row, _TASKS) or ONE_TASK,
+            task=task,
             id=str(row[key]),
             scores=scores,
             fields=(row,),
             asked=_text(row, _HASHES),
-            **texts,
+            question=texts["question"],
+            expected=texts["expected"],
+            answer=texts["answer"],
         )
 
 

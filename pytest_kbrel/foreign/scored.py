@@ -51,13 +51,14 @@ class Answer:
     """One row of a file, at ``where`` (file and line). A score of ``None`` was not given.
 
     ``asked`` is a digest of how it was asked, empty where the tool keeps none. ``fields`` are the objects in
-    which keys are looked up, the first one first.
+    which keys are looked up, the first one first. ``lower`` are metrics of the task of which less is better.
     """
 
     where: str
     task: str
     id: str
     scores: Mapping[str, float | None]
+    lower: frozenset[str] = frozenset()
     fields: tuple[Mapping[str, Any], ...] = ()
     asked: str = ""
     question: str = ""
@@ -69,24 +70,25 @@ class Answer:
 class ScoredCase:
     """One task, or a group of it: a table with the column ``score`` for each metric.
 
+    ``lower`` are the metrics of which less is better: those of another case may have the same names.
     ``repeated`` counts the ids that stand several times, of which the mean counts; ``unscored`` are the ids
     without a score, by metric.
     """
 
     tables: Mapping[str, Table]
+    lower: frozenset[str] = frozenset()
     repeated: int = 0
     unscored: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @record
 class ScoredRun:
-    """A run that another tool recorded. ``lower`` are the metrics of which less is better."""
+    """A run that another tool recorded."""
 
     path: Path
     tool: str
     model: str
     cases: Mapping[str, ScoredCase]
-    lower: frozenset[str] = frozenset()
 
 
 def number(value: object) -> float | None:
@@ -126,7 +128,6 @@ def scored_run(
     wanted: Wanted,
     *,
     model: str = "",
-    lower: Iterable[str] = (),
 ) -> ScoredRun:
     """Put the rows of a run together, case by case.
 
@@ -135,6 +136,7 @@ def scored_run(
     where a row lacks a key that is wanted.
     """
     rows: dict[str, dict[str, dict[str, _Row]]] = {}
+    lower: dict[str, set[str]] = {}
     # Whether a metric has any score.
     available: dict[str, bool] = {}
     for answer in answers:
@@ -142,6 +144,7 @@ def scored_run(
         if wanted.group:
             name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
         case = rows.setdefault(name, {})
+        lower.setdefault(name, set(wanted.lower)).update(answer.lower)
         asked = _digest(answer.asked)
         for metric, score in answer.scores.items():
             if score is not None and abs(score) > FIGURE:
@@ -158,14 +161,16 @@ def scored_run(
     if missing := [name for name in wanted.metrics if not _scored(name, available)]:
         there = ", ".join(one for one, scored in available.items() if scored) or "none"
         raise KbrelError(f"{path}: found no score named {', '.join(missing)}; allowed here: {there}")
-    less = frozenset(one for one in available if _named(one, (*wanted.lower, *lower)))
     return ScoredRun(
         path=path,
         tool=tool,
         model=model,
         # Where metrics are named, a task without any of them is not asked about.
-        cases={name: _case(by_id, less) for name, by_id in rows.items() if by_id or not wanted.metrics},
-        lower=less,
+        cases={
+            name: _case(by_id, frozenset(one for one in by_id if _named(one, lower[name])))
+            for name, by_id in rows.items()
+            if by_id or not wanted.metrics
+        },
     )
 
 
@@ -173,7 +178,7 @@ def _scored(name: str, available: Mapping[str, bool]) -> bool:
     return any(scored and _named(metric, (name,)) for metric, scored in available.items())
 
 
-def _named(metric: str, names: Sequence[str]) -> bool:
+def _named(metric: str, names: Iterable[str]) -> bool:
     return any(names_metric(name, metric) for name in names)
 
 
@@ -200,6 +205,7 @@ def _case(metrics: Mapping[str, dict[str, _Row]], lower: frozenset[str]) -> Scor
         tables[metric] = Table(columns=(SCORE,), rows=tuple(outcomes))
     return ScoredCase(
         tables=tables,
+        lower=lower,
         repeated=len(repeated),
         unscored=tuple((metric, tuple(ids)) for metric, ids in unscored.items()),
     )

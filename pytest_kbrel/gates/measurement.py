@@ -34,7 +34,7 @@ class Pairing:
 
     Not compared are ``differing`` (not asked the same way), ``added`` (not in the baseline's table) and
     ``unasked`` facts (not in the candidate's). ``asked`` are the digests of all common facts,
-    ``settings`` those that differ: (name, candidate's, baseline's).
+    ``settings`` those that differ: (name, candidate's, baseline's). ``exact``: no difference is rounding.
     """
 
     candidate: Table
@@ -44,6 +44,7 @@ class Pairing:
     unasked: tuple[str, ...]
     asked: tuple[Asked, ...] = ()
     settings: tuple[tuple[str, str, str], ...] = ()
+    exact: bool = False
 
 
 @record
@@ -296,11 +297,18 @@ def measure_figures(
     )
 
 
-def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, str]] = ()) -> Pairing:
+def pair(
+    candidate: Table,
+    baseline: Table,
+    settings: Sequence[tuple[str, str, str]] = (),
+    *,
+    exact: bool = False,
+) -> Pairing:
     """Pair two tables by fact id, leaving out facts of one table only and those asked in another way.
 
     ``settings`` are those of the two cases that differ. A number of the candidate's that differs from the
     baseline's by rounding only is the baseline's in the pairing: all that is made of it calls it unchanged.
+    With ``exact`` none differs by rounding only: numbers that are no probabilities may be of any size.
     """
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
@@ -309,13 +317,14 @@ def pair(candidate: Table, baseline: Table, settings: Sequence[tuple[str, str, s
     old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
     new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
     return Pairing(
-        candidate=_rounded(new, old),
+        candidate=new if exact else _rounded(new, old),
         baseline=old,
         differing=tuple(sorted(set(common) - set(same))),
         added=tuple(sorted(ours.keys() - theirs.keys())),
         unasked=tuple(sorted(theirs.keys() - ours.keys())),
         asked=tuple((fact, ours[fact].prompt_digest, theirs[fact].prompt_digest) for fact in common),
         settings=tuple(settings),
+        exact=exact,
     )
 
 
@@ -452,10 +461,11 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
         for index, name in enumerate(new.columns)
         if name in old.columns and name not in PROBABILITIES
     ]
+    most = 0.0 if pairing.exact else _SAME
     for ours, theirs in zip(new.rows, old.rows, strict=True):
         if ours.label != theirs.label or _labels(ours) != _labels(theirs):
             return None
-        if any(abs(ours.values[here] - theirs.values[there]) > _SAME for here, there in shared):
+        if any(abs(ours.values[here] - theirs.values[there]) > most for here, there in shared):
             return None
     return frozenset(row.fact_id for row in new.rows)
 

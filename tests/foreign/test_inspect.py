@@ -35,22 +35,27 @@ def test_logs_are_read_with_epochs_and_grades(
     from inspect_ai.solver import solver
 
     @solver
-    def last_word() -> Any:
+    def known() -> Any:
         # Without asking the model: to count its tokens, Inspect would download a vocabulary.
         async def solve(state: Any, _: Any) -> Any:
-            state.output = ModelOutput.from_content("mock", state.input_text.split()[-1])
+            state.output = ModelOutput.from_content("mock", state.metadata["answer"])
             return state
 
         return solve
 
-    def log(name: str, answers: list[str]) -> Path:
+    def log(name: str, answers: list[str], first: int = 0) -> Path:
         task = inspect.Task(
             name="capitals",
             dataset=[
-                Sample(id=at, input=f"{at}? {answer}", target="yes", metadata={"page": at // 4})
+                Sample(
+                    id=at,
+                    input=f"{at + first}?",
+                    target="yes",
+                    metadata={"page": at // 4, "answer": answer},
+                )
                 for at, answer in enumerate(answers)
             ],
-            solver=last_word(),
+            solver=known(),
             scorer=match(),
         )
         (made,) = inspect.eval(
@@ -72,9 +77,14 @@ def test_logs_are_read_with_epochs_and_grades(
     rows = {row.fact_id: row for row in run.cases["capitals"].tables["match"].rows}
     assert len(rows) == 20
     assert rows["3"].cluster == "0"
-    assert (rows["0"].question, rows["0"].expected, rows["0"].answer) == ("0? yes", "yes", "yes")
+    assert (rows["0"].question, rows["0"].expected, rows["0"].answer) == ("0?", "yes", "yes")
     capsys.readouterr()
     code = main(["compare", str(a), str(b), "--max-drop=0.1", "--exit-code", "--json"])
     (case,) = json.loads(capsys.readouterr().out)["paired"][0]["cases"]
     assert (code, case["id"], case["verdict"]) == (1, "inspect_ai::capitals", "fail")
     assert "20 ids have several rows" in case["obstacle"]
+    # Samples without ids are numbered in the order in which they ran: another one may be the first then.
+    assert main(["compare", str(a), str(log("c", ["yes"] * 20, first=1)), "--max-drop=0.1", "--json"]) == 0
+    (case,) = json.loads(capsys.readouterr().out)["paired"][0]["cases"]
+    assert case["verdict"] == "not comparable"
+    assert "20 rows are asked otherwise" in case["obstacle"]

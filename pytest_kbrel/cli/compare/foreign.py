@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel import __version__, stats
 from pytest_kbrel.bounds import FIGURE
@@ -19,7 +19,7 @@ from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.metrics.base import ratio
-from pytest_kbrel.records import CaseResult, Change, Judgement, Run, Table, Unmatched
+from pytest_kbrel.records import CaseResult, Change, GateResult, Judgement, Run, Table, Unmatched
 
 _NAMED = 3
 
@@ -113,9 +113,9 @@ def _case(
         has = [_first(case.tables) or "no metric that is a number in each row" for case in (before, after)]
         why = f"the baseline has {has[0]}, the candidate {has[1]}"
         return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
-    pairings = tuple(pair(after.tables[metric], before.tables[metric]) for metric in metrics)
+    pairings = tuple(pair(after.tables[metric], before.tables[metric], exact=True) for metric in metrics)
     notes = _notes(before, after, pairings, (baseline, candidate))
-    lower = baseline.lower | candidate.lower
+    lower = before.lower | after.lower
     figures = tuple(
         _figure(metric, member, pairing, metric in lower)
         for member, (metric, pairing) in enumerate(zip(metrics, pairings, strict=True))
@@ -129,11 +129,15 @@ def _case(
             name, _metric(metric, (before.tables[metric], after.tables[metric]), metric in lower)
         )
     ]
-    why = _too_few(before, after, metrics, pairings)
+    # A metric that is not judged keeps no other from being.
+    required = {gate.metric for gate in gates} or set(metrics)
+    by_metric = dict(zip(metrics, pairings, strict=True))
+    why = _too_few(before, after, {metric: by_metric[metric] for metric in metrics if metric in required})
     judged = decide(
         gates, measurement, obstacle=("not comparable", why) if why else None, comparisons=comparisons
     )
     judged = with_positive_controls(judged, gates, measurement, comparisons)
+    judged += _one_sided(name, (baseline, candidate), demands)
     lost, gained = _changes(name, figures, pairings)
     widest = max(pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked))
     return dataclasses.replace(
@@ -152,14 +156,33 @@ def _unpaired(
     result: CaseResult, runs: Sequence[ScoredRun], demands: Demands, verdict: Judgement, why: str
 ) -> tuple[CaseResult, list[str]]:
     """Return a case that cannot be compared; its gates are those on the metrics of the first run with any."""
-    run = next((run for run in runs if run.cases[result.id].tables), runs[0])
+    case = next((of for run in runs if (of := run.cases[result.id]).tables), None)
+    judged = () if case is None else _unjudged(result.id, case, case.tables, demands, verdict, why)
+    return dataclasses.replace(result, verdict=verdict, gates=judged), [f"{verdict}: {why}"]
+
+
+def _one_sided(name: str, runs: tuple[ScoredRun, ScoredRun], demands: Demands) -> tuple[GateResult, ...]:
+    """Return the gates on metrics of a case that only the baseline or only the candidate has."""
+    judged: tuple[GateResult, ...] = ()
+    verdicts: tuple[Judgement, Judgement] = ("not run", "no baseline")
+    for run, other, verdict in zip(runs, reversed(runs), verdicts, strict=True):
+        case = run.cases[name]
+        for metric in (one for one in case.tables if one not in other.cases[name].tables):
+            why = f"{other.path} has no {metric} in {name}"
+            judged += _unjudged(name, case, [metric], demands, verdict, why)
+    return judged
+
+
+def _unjudged(
+    name: str, case: ScoredCase, metrics: Iterable[str], demands: Demands, verdict: Judgement, why: str
+) -> tuple[GateResult, ...]:
+    """Return the gates on some metrics of a case, all with the same verdict."""
     gates = [
         gate
-        for metric, table in run.cases[result.id].tables.items()
-        for gate in demands.gates(result.id, _metric(metric, (table,), metric in run.lower))
+        for metric in metrics
+        for gate in demands.gates(name, _metric(metric, (case.tables[metric],), metric in case.lower))
     ]
-    judged = tuple(dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why))
-    return dataclasses.replace(result, verdict=verdict, gates=judged), [f"{verdict}: {why}"]
+    return tuple(dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why))
 
 
 def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
@@ -190,10 +213,8 @@ def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) ->
     )
 
 
-def _too_few(
-    before: ScoredCase, after: ScoredCase, metrics: Sequence[str], pairings: Sequence[Pairing]
-) -> str:
-    for metric, pairing in zip(metrics, pairings, strict=True):
+def _too_few(before: ScoredCase, after: ScoredCase, pairings: Mapping[str, Pairing]) -> str:
+    for metric, pairing in pairings.items():
         rows = max(len(after.tables[metric].rows), len(before.tables[metric].rows))
         shared = len(pairing.baseline.rows)
         if 2 * shared < rows or not shared:
