@@ -14,7 +14,7 @@ from pytest_kbrel.reports.html.distributions import box_of, fact_plots
 from pytest_kbrel.reports.html.page import render, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
-from pytest_kbrel.reports.html.svg import Drawing, Plot, Scale, cut, label_spots, scale_over
+from pytest_kbrel.reports.html.svg import Drawing, Plot, Scale, cut, label_spots, mark_texts, scale_over
 
 Make = Callable[..., CaseResult]
 MONITOR = ("kept", "anchor", "cell:positive:0", "cell:none:0", "cell:none:1", "cell:negative1:0")
@@ -168,6 +168,34 @@ def test_relations_are_drawn_with_marks_of_the_baseline(small_run: Run) -> None:
         ("P30", "0.412", "0.381"),
         ("P17", "0.390", "0.390"),
     ]
+    assert plots["framing"].heads == ("relation", "PFD", "baseline's", "IRD", "baseline's")
+    assert plots["framing"].rows == (
+        ("P30", "0.300", "0.300", "0.250", "0.260"),
+        ("P17", "0.280", "0.280", "0.200", "0.200"),
+    )
+
+
+def test_relations_have_their_labels(small_run: Run) -> None:
+    run = with_facts(small_run)
+    run = replace(run, cases=tuple(replace(one, label="continent") for one in run.cases))
+    plots = plots_of(run)
+    for name in ("framing", "monitor", "boxes"):
+        assert "P30 continent" in plots[name].drawing
+        assert "P30 continent" in [row[0] for row in plots[name].rows]
+
+
+def test_every_plot_has_its_numbers_as_a_table_and_says_of_how_many(small_run: Run, rich_run: Run) -> None:
+    run = with_facts(rich_run)
+    nodeid = run.cases[0].nodeid
+    plots = plots_of(run, baseline={nodeid: monitored(0.01)})
+    assert [name for name, plot in plots.items() if not plot.rows] == []
+    assert {name: plot.note for name, plot in plots.items() if not re.search(r"\d", plot.note)}.keys() == {
+        "buckets"
+    }
+    assert plots["anchors"].note.startswith("20 % of 10 facts (baseline 20 % of 10) ")
+    assert "10 facts" in plots["pairs"].note
+    assert "4 combinations" in plots["boxes"].note
+    assert "2 relations" in plots["framing"].note
 
 
 def test_published_models_stand_behind_the_run_in_the_same_setting(small_run: Run, make_case: Make) -> None:
@@ -189,7 +217,7 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(small_run: Ru
 def test_the_distribution_of_anchors_counts_kept_facts(small_run: Run) -> None:
     run = with_facts(small_run)
     plot = plots_of(run, baseline={run.cases[0].nodeid: monitored(-0.05)})["anchors"]
-    assert plot.note.startswith("20 % of facts (baseline 20 %) have a probability of 0.8 or more")
+    assert plot.note.startswith("20 % of 10 facts (baseline 20 % of 10) have a probability of 0.8 or more")
     assert [row[1] for row in plot.rows] == ["0.100"] * 10
     assert plot.drawing.count('class="bar"') == 20
     assert 'class="outline"' in plot.drawing
@@ -205,6 +233,10 @@ def test_a_point_a_fact_and_the_lost_ones_are_named(small_run: Run) -> None:
     assert dots.count("h0") == 3
     assert "QP30:0 &lt;b&gt; 0.070 to 0.050" in plot.drawing
     assert "pairs" not in plots_of(run)
+    assert [row for row in plot.rows if row[1] != "0"] == [("within 0.05", "10", "7")]
+    fallen = plots_of(run, baseline={run.cases[0].nodeid: monitored(0.2)})["pairs"]
+    assert [row for row in fallen.rows if row[1] != "0"] == [("fell by 0.05 to 0.2", "10", "7")]
+    assert sum(int(row[1]) for row in fallen.rows) == 10
 
 
 def test_boxes_are_over_frames_and_contexts(small_run: Run) -> None:
@@ -232,6 +264,31 @@ def test_the_reliability_diagram_is_of_answers_to_questions_that_have_one(small_
 def test_boxes_interpolate_between_values() -> None:
     assert box_of([4.0, 1.0, 2.0, 3.0]) == (1.0, 1.75, 2.5, 3.25, 4.0)
     assert box_of([0.5]) == (0.5,) * 5
+
+
+def test_marks_of_an_axis_have_as_many_decimals_as_each_other() -> None:
+    assert mark_texts([0.16, 0.18, 0.2]) == ["0.16", "0.18", "0.20"]
+    assert mark_texts([0.0, 0.5, 1.0]) == ["0.0", "0.5", "1.0"]
+    assert mark_texts([0.0, 5.0]) == ["0", "5"]
+    assert mark_texts([0.0, 0.000001]) == ["0", "1e-06"]
+    assert mark_texts([]) == []
+
+
+def test_differences_have_an_axis_of_which_each_row_shows_the_lines(small_run: Run) -> None:
+    drawn = forest(small_run)
+    table = render("plots", small_run)
+    marks = [(at, words) for at, words in re.findall(r'middle" x="([\d.]+)%" y="10">([\d.]+)</text>', table)]
+    # To both sides of no difference the values are told without a sign: to the left is worse.
+    assert "0.00" in [words for _, words in marks]
+    assert len(marks) == len(drawn.scale.marks()) > 2
+    for at, words in marks:
+        assert float(at) in (
+            pytest.approx(drawn.scale(float(words)), abs=0.06),
+            pytest.approx(drawn.scale(-float(words)), abs=0.06),
+        )
+    lines = set(re.findall(r'aria-hidden="true"><path class="grid" d="(.*?)"', table))
+    assert len(lines) == 1
+    assert lines.pop().count("v16") == len(marks)
 
 
 def test_scales_keep_to_their_ends() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from pytest_kbrel.records import Outcome, Run, Table
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.formatting import number, one_line
+from pytest_kbrel.reports.formatting import count, number, one_line
 from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut
 
 _BINS = 20
@@ -14,6 +16,8 @@ _SOLID = 0.8
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 232
 _NAME = 104
 _CELL = "cell:"
+# The least sizes of moves of a probability that are counted apart.
+_MOVES = (0.05, 0.2, 0.5)
 # So many relations have a box, so many facts a point, and so many lost facts a point with a title.
 _MOST_BOXES, _MOST_POINTS, _MOST_LOST = 24, 8_000, 200
 _CONTEXTS = (
@@ -66,7 +70,8 @@ def _anchors(tables: Mapping[str, Table], baseline: Mapping[str, Table]) -> Iter
         drawing.path(corners, "outline")
     drawing.x_axis(across, _BOTTOM, _BOTTOM, "probability of the right answer")
     solid = [sum(value >= _SOLID for value in values) / len(values) for values in (now, before) if values]
-    shares = f"{100 * solid[0]:.0f} % of facts" + (f" (baseline {100 * solid[1]:.0f} %)" if solid[1:] else "")
+    shares = f"{100 * solid[0]:.0f} % of {count(len(now), 'fact')}"
+    shares += f" (baseline {100 * solid[1]:.0f} % of {len(before)})" if solid[1:] else ""
     yield Plot(
         name="anchors",
         title="Anchor probabilities",
@@ -126,9 +131,29 @@ def _pairs(run: Run, tables: Mapping[str, Table], baseline: Mapping[str, Table])
     yield Plot(
         name="pairs",
         title="Anchor probability, baseline and this run",
-        note=f"A point is a fact; below the line it lost probability. Marked: {len(lost)} lost facts.{drawn}",
+        note=f"A point is one of {count(total, 'fact')}; below the line it lost probability. Marked: "
+        f"{count(len(lost), 'lost fact')}.{drawn}",
         drawing=drawing.markup(),
+        heads=("probability", "facts", "of them lost"),
+        rows=tuple(_moves([*points, *((x, y) for x, y, _ in lost)], [(x, y) for x, y, _ in lost])),
     )
+
+
+_Point = tuple[float, float]
+
+
+def _moves(facts: Sequence[_Point], lost: Sequence[_Point]) -> Iterator[tuple[str, str, str]]:
+    """Yield how many facts, and how many of those that were lost, moved how far."""
+    counts = [[0] * (2 * len(_MOVES) + 1) for _ in (facts, lost)]
+    for of, points in zip(counts, (facts, lost), strict=True):
+        for before, now in points:
+            size = bisect_left(_MOVES, round(abs(now - before), 9))
+            of[len(_MOVES) + (size if now > before else -size)] += 1
+    ends = [f"{least:g}" for least in _MOVES]
+    sizes = [*(f"by {low} to {high}" for low, high in pairwise(ends)), f"by more than {ends[-1]}"]
+    words = [*(f"fell {size}" for size in reversed(sizes)), f"within {ends[0]}", *(f"rose {size}" for size in sizes)]
+    for row in zip(words, *counts, strict=True):
+        yield (row[0], str(row[1]), str(row[2]))
 
 
 _Box = tuple[float, float, float, float, float]
@@ -150,8 +175,10 @@ def _boxes(run: Run, tables: Mapping[str, Table], baseline: Mapping[str, Table])
     by_key = {case.nodeid: case for case in view.slices(run)}
     ranked = sorted(keys, key=lambda key: reasons.failed_first(by_key[key]))
     for key in ranked[:_MOST_BOXES]:
-        rows.append((by_key[key].slice, list(now[key].values()), list(before.get(key, {}).values())))
+        name = view.relation_title(by_key[key].slice, by_key[key].label)
+        rows.append((name, list(now[key].values()), list(before.get(key, {}).values())))
     rows = [row for row in rows if row[1]]
+    most = max(len(now[key]) for key in keys)
     scale = Scale(0, 1, _NAME + 30, _RIGHT)
     height = 8 + 24 * len(rows)
     drawing = Drawing(height + 32, "Accuracy by frame and context as boxes, by context and by relation")
@@ -166,8 +193,8 @@ def _boxes(run: Run, tables: Mapping[str, Table], baseline: Mapping[str, Table])
     yield Plot(
         name="boxes",
         title="Accuracy by frame and context",
-        note="Least, quartiles and greatest accuracy over frames and contexts; the narrow box is the "
-        f"baseline's. First over all relations, then of each.{more}",
+        note=f"Least, quartiles and greatest accuracy over {count(most, 'combination')} of frame and context; the "
+        f"narrow box is the baseline's. The first are over {count(len(keys), 'relation')}, the others of one each.{more}",
         drawing=drawing.markup(),
         heads=(
             "over",

@@ -10,9 +10,9 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.formatting import bound, difference, metric_title, number, signed
+from pytest_kbrel.reports.formatting import bound, count, difference, metric_title, number, signed
 from pytest_kbrel.reports.html.sources import PublishedModel
-from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, scale_over
+from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, mark_texts, scale_over
 
 _SHARES = ("accuracy", "hallucination", "missing")
 _SHARE_WORDS = ("right", "wrong", "missing")
@@ -45,6 +45,13 @@ class Forest:
 
     rows: tuple[Difference, ...]
     scale: Scale
+
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        """Where the axis has its marks, with their texts: without signs, for they are worse to the left."""
+        marks = self.scale.marks()
+        texts = mark_texts([abs(mark) for mark in marks])
+        return [(self.scale(mark), text) for mark, text in zip(marks, texts, strict=True)]
 
 
 def forest(run: Run) -> Forest:
@@ -202,9 +209,13 @@ def _bars(rows: Sequence[_Shares]) -> Plot:
     )
 
 
-def _value(case: CaseResult, name: str) -> float:
+def _known(case: CaseResult, name: str) -> float | None:
     value = view.metric(case, name)
-    return 0.0 if value is None or value.value is None else value.value
+    return None if value is None else value.value
+
+
+def _value(case: CaseResult, name: str) -> float:
+    return _known(case, name) or 0.0
 
 
 def _before(case: CaseResult, name: str) -> float | None:
@@ -214,6 +225,10 @@ def _before(case: CaseResult, name: str) -> float | None:
 
 def _tone(case: CaseResult) -> str:
     return case.verdict.replace(" ", "-")
+
+
+def _title(case: CaseResult) -> str:
+    return view.relation_title(case.slice, case.label)
 
 
 def _framing(cases: Sequence[CaseResult]) -> Plot:
@@ -234,7 +249,7 @@ def _framing(cases: Sequence[CaseResult]) -> Plot:
     # Failed relations come last, so that nothing covers them.
     for case in reversed(cases):
         spot = across(_value(case, "pfd")), up(_value(case, "ird"))
-        words = f"{case.slice}: PFD {number(_value(case, 'pfd'))}, IRD {number(_value(case, 'ird'))}"
+        words = f"{_title(case)}: PFD {number(_value(case, 'pfd'))}, IRD {number(_value(case, 'ird'))}"
         drawing.circle(*spot, 4.5, f"point {_tone(case)}", words)
     points = [(across(_value(case, "pfd")), up(_value(case, "ird")), cut(case.slice, 60)) for case in cases]
     # More labels than these hardly find a place.
@@ -245,9 +260,14 @@ def _framing(cases: Sequence[CaseResult]) -> Plot:
     return Plot(
         name="framing",
         title="PFD against IRD",
-        note="A point is a relation in this run, its ring the baseline's. Nearer to the lower left is "
-        "steadier. Colour is the case's verdict.",
+        note=f"A point is one of {count(len(cases), 'relation')} in this run, its ring the baseline's. Nearer to "
+        "the lower left is steadier. Colour is the case's verdict.",
         drawing=drawing.markup(),
+        heads=("relation", "PFD", "baseline's", "IRD", "baseline's"),
+        rows=tuple(
+            (_title(case), *(number(of(case, name)) for name in ("pfd", "ird") for of in (_known, _before)))
+            for case in cases[:_MOST_LABELS]
+        ),
     )
 
 
@@ -268,7 +288,7 @@ def _monitor(cases: Sequence[CaseResult]) -> Plot:
     drawing.x_axis(scale, 4, height, "MONITOR, lower is better")
     for at, (case, value) in enumerate(zip(shown, values, strict=True)):
         y = 16 + 18 * at
-        drawing.text(0, y + 4, cut(case.slice, _NAME))
+        drawing.text(0, y + 4, cut(_title(case), _NAME))
         if value is None or value.value is None:
             continue
         if value.low is not None and value.high is not None:
@@ -276,7 +296,7 @@ def _monitor(cases: Sequence[CaseResult]) -> Plot:
         if value.baseline is not None:
             drawing.circle(scale(value.baseline), y, 3.5, "before")
         drawing.circle(
-            scale(value.value), y, 4, f"point {_tone(case)}", f"{case.slice}: {number(value.value)}"
+            scale(value.value), y, 4, f"point {_tone(case)}", f"{_title(case)}: {number(value.value)}"
         )
     more = (
         f" {len(cases) - len(shown)} more relations are in the table of cases." if cases[len(shown) :] else ""
@@ -289,10 +309,10 @@ def _monitor(cases: Sequence[CaseResult]) -> Plot:
         heads=("relation", "MONITOR", "baseline", "PFD", "IRD", "accuracy", "anchor prob"),
         rows=tuple(
             (
-                case.slice,
+                _title(case),
                 number(_value(case, "monitor")),
                 number(_before(case, "monitor")),
-                *(number(_value(case, name)) for name in ("pfd", "ird", "accuracy", "anchor_prob")),
+                *(number(_known(case, name)) for name in ("pfd", "ird", "accuracy", "anchor_prob")),
             )
             for case in shown
         ),

@@ -67,6 +67,15 @@ def scale_over(values: Sequence[float], start: float, end: float, *, whole: bool
     return Scale(low, high, start, end)
 
 
+def mark_texts(marks: Sequence[float]) -> list[str]:
+    """Return the values of an axis as texts, all with the decimals of the one that needs most."""
+    texts = [f"{mark:.3g}" for mark in marks]
+    if any("e" in text for text in texts):
+        return texts
+    decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
+    return [f"{mark:.{decimals}f}" for mark in marks]
+
+
 def label_spots(
     points: Sequence[tuple[float, float, str]], rings: Sequence[tuple[float, float]], radius: float
 ) -> list[tuple[float, float, str, bool]]:
@@ -141,17 +150,19 @@ class Drawing:
 
     def x_axis(self, scale: Scale, top: float, bottom: float, name: str = "") -> None:
         """Draw upright lines with their values below, and the name of the axis below these."""
-        for value in scale.marks():
+        marks = scale.marks()
+        for value, text in zip(marks, mark_texts(marks), strict=True):
             self.line(scale(value), top, scale(value), bottom, "grid")
-            self.text(scale(value), bottom + 13, f"{value:.3g}", "middle")
+            self.text(scale(value), bottom + 13, text, "middle")
         if name:
             self.text((scale.start + scale.end) / 2, bottom + 28, name, "middle")
 
     def y_axis(self, scale: Scale, left: float, right: float, name: str = "") -> None:
         """Draw level lines with their values to the left, and the name of the axis above."""
-        for value in scale.marks():
+        marks = scale.marks()
+        for value, text in zip(marks, mark_texts(marks), strict=True):
             self.line(left, scale(value), right, scale(value), "grid")
-            self.text(left - 5, scale(value) + 4, f"{value:.3g}", "end")
+            self.text(left - 5, scale(value) + 4, text, "end")
         if name:
             self.text(2, min(scale.start, scale.end) - 8, name)
 
