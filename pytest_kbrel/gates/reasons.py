@@ -34,7 +34,7 @@ def moved(measured: Measured) -> str:
     if value.p is not None:
         # Beside it stands the p of the gate, which is of a drop beyond what the gate states.
         shown = "< 0.0001" if value.p < 0.0001 else f"{value.p:.4f}"
-        details.append(f"p of no difference {shown}")
+        details.append(f"p of no drop {shown}")
     if difference.estimate.note:
         details.append(difference.estimate.note)
     now = value.baseline + value.delta

@@ -47,7 +47,7 @@ def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
     assert result.verdict == "fail"
     assert only(result).reason == (
         "accuracy fell by 0.100 [-0.167, -0.058] from 0.750 to 0.650 (paired over 120 facts, "
-        "p of no difference 0.0001); "
+        "p of no drop 0.0001); "
         "allowed: within 0.020, beyond 0.010"
     )
     assert [change.fact_id for change in result.lost] == [f"Q{i:03}" for i in range(12)]
