@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import chain, count, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
@@ -199,7 +200,7 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "aggregates": view.aggregates(run),
         "moved": changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
-        "groups": [(group, _columns(group), _failed_first(group)) for group in groups],
+        "groups": [(group, _columns(group), _failed_first(group)) for group in sorted(groups, key=_worst_of)],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
         "forest": forest(run),
         "plots": [*figure_plots(run, sources.published), *fact_plots(run, sources.baseline)],
@@ -260,6 +261,10 @@ def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
     return sorted(group.labelled, key=lambda labelled: reasons.failed_first(labelled[0]))
 
 
+def _worst_of(group: Group) -> int:
+    return min(SEVERITY.index(case.verdict) for case in group.cases)
+
+
 class _Room(NamedTuple):
     """Number of bytes of details: of the facts of one case and of all cases, by whether they passed."""
 
@@ -272,7 +277,7 @@ class _Room(NamedTuple):
 def _room(cases: Sequence[CaseResult]) -> _Room:
     passed = sum(case.verdict == "pass" for case in cases)
     failed = len(cases) - passed
-    all_failing = min(_DETAILS - _LEAST_PASSING, 30_000 * failed)
+    all_failing = min(_DETAILS - _LEAST_PASSING, 60_000 * failed)
     return _Room(
         failing=min(40_000, 600_000 // max(1, failed)),
         passing=min(12_000, 350_000 // max(1, passed)),

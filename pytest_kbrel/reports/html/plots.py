@@ -18,7 +18,7 @@ _SHARES = ("accuracy", "hallucination", "missing")
 _SHARE_WORDS = ("right", "wrong", "missing")
 # So many relations have a row, so many a label, and so many domains are drawn.
 _MOST_RELATIONS, _MOST_LABELS, _MOST_DOMAINS = 30, 60, 6
-_NAME = 104
+_NAME = 134
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _bars(rows: Sequence[_Shares]) -> Plot:
     scale = Scale(0, 1, _NAME + 6, WIDTH - 8)
     height = 26 + 34 * len(rows)
     drawing = Drawing(
-        height + 20, "Right, wrong and missing answers by popularity, the run above its baseline"
+        height + 34, "Right, wrong and missing answers by popularity, the run above its baseline"
     )
     for at, kind in enumerate(_SHARE_WORDS):
         drawing.rect(_NAME + 6 + 76 * at, 4, 10, 10, kind)
@@ -195,7 +195,7 @@ def _bars(rows: Sequence[_Shares]) -> Plot:
                 width = scale(left + share) - scale(left)
                 drawing.rect(scale(left), top + offset, width, tall, kind, f"{who} {words} {number(share)}")
                 left += share
-    drawing.x_axis(scale, 22, height - 2)
+    drawing.x_axis(scale, 22, height - 2, "share of answers")
     return Plot(
         name="buckets",
         title="Right, wrong and missing by popularity",
@@ -342,7 +342,7 @@ def _beside_published(run: Run, published: Sequence[PublishedModel], x: str, y: 
         ys = [up.value, *(one for _, one, _ in models), *filter(None, [up.baseline])]
         tall = scale_over(ys, 262, 24)
         titles = [metric_title(name) for name in (x, y)]
-        drawing = Drawing(296, f"{titles[0]} against {titles[1]} before {len(models)} published models")
+        drawing = Drawing(296, f"{titles[0]} against {titles[1]} beside {len(models)} published models")
         drawing.x_axis(wide, 24, 262, f"{titles[0]}, seen knowledge")
         drawing.y_axis(tall, 44, WIDTH - 12, f"{titles[1]}, unseen knowledge")
         for one, other, name in models:
@@ -355,7 +355,7 @@ def _beside_published(run: Run, published: Sequence[PublishedModel], x: str, y: 
         drawing.circle(*here, 5.5, f"point {_tone(case)}", "this run")
         yield Plot(
             name=f"published-{x}-{setting}",
-            title=f"{titles[0]} and {titles[1]} before published models",
+            title=f"{titles[0]} and {titles[1]} beside published models",
             note=f"Grey: {len(models)} models of Zheng et al. (arXiv 2407.13578), {setting}, on their own "
             "questions. The large point is this run, the ring its baseline. Upper right is better.",
             drawing=drawing.markup(),
