@@ -53,13 +53,18 @@ class Browser:
     def open(self, page: Path, link: str = "", *, width: int = 1200, dark: bool = False) -> None:
         """Open a file in a window of ``width`` pixels, light or dark, and forget what was noted."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [scheme]})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.get("about:blank")
         for log in ("browser", "performance"):
             self.driver.get_log(log)
         self.driver.get(page.as_uri() + link)
+
+    def paper(self, *, dark: bool = False) -> None:
+        """Show the page as it is printed, to a reader whose screen is light or dark."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [scheme]})
 
     def run(self, script: str, *arguments: object) -> Any:
         """Return what a script returns that is run in the page."""

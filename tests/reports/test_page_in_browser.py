@@ -359,6 +359,34 @@ def test_axe_would_find_a_fault(show: Show) -> None:
     assert {rule for rule, *_ in page.faults()} == {"button-name", "color-contrast"}
 
 
+# Drawings have no room beside them: a text beyond their edge cannot be read.
+CLIPPED = """
+return [...document.querySelectorAll('svg.plot')].flatMap(plot => [...plot.querySelectorAll('text')].filter(text => {
+  const box = text.getBBox(), room = plot.viewBox.baseVal;
+  return box.x < -1 || box.x + box.width > room.width + 1 || box.y < -1 || box.y + box.height > room.height + 1;
+}).map(text => plot.getAttribute('aria-label') + ': ' + text.textContent));
+"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_text_of_a_plot_is_cut_off(name: str, show: Show) -> None:
+    assert show(name).run(CLIPPED) == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_on_paper_it_is_light_and_tables_are_tables(dark: bool, show: Show) -> None:
+    page = show("red", width=718, dark=dark)
+    display = "return getComputedStyle(document.querySelector(arguments[0])).display"
+    assert page.run(display, "table.cases td") != "table-cell"
+    page.paper(dark=dark)
+    assert page.run("return getComputedStyle(document.body).color") == "rgb(28, 32, 38)"
+    for cell in ("table.cases td", "table.facts td", "table.forest td"):
+        assert page.run(display, cell) == "table-cell"
+    assert page.run(display, "#filter") == page.run(display, "nav") == "none"
+    wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.run(wide) <= 0
+
+
 def test_colours_follow_the_readers_setting(show: Show) -> None:
     colour = "return getComputedStyle(document.body).backgroundColor"
     shades = [show("green", dark=dark).run(colour) for dark in (False, True)]

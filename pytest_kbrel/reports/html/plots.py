@@ -175,14 +175,14 @@ def _shares(name: str, cases: Sequence[CaseResult]) -> _Shares:
 
 
 def _bars(rows: Sequence[_Shares]) -> Plot:
-    scale = Scale(0, 1, _NAME + 6, WIDTH - 8)
+    scale = Scale(0, 1, _NAME + 6, WIDTH - 12)
     height = 26 + 34 * len(rows)
     drawing = Drawing(
         height + 34, "Right, wrong and missing answers by popularity, the run above its baseline"
     )
     for at, kind in enumerate(_SHARE_WORDS):
-        drawing.rect(_NAME + 6 + 76 * at, 4, 10, 10, kind)
-        drawing.text(_NAME + 20 + 76 * at, 13, kind)
+        drawing.rect(_NAME + 6 + 64 * at, 4, 10, 10, kind)
+        drawing.text(_NAME + 20 + 64 * at, 13, kind)
     for at, row in enumerate(rows):
         top = 24 + 34 * at
         drawing.text(0, top + 12, cut(row.name, _NAME))
