@@ -6,6 +6,7 @@ from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
 from pytest_kbrel.gates.measurement import measure
+from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.noise import add_noise_floors
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.sequential import has_failed, is_decided, planned_looks, with_looks_told
@@ -28,4 +29,5 @@ __all__ = [
     "verdict_of",
     "with_family",
     "with_looks_told",
+    "with_moved_facts",
 ]

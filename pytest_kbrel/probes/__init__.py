@@ -121,6 +121,7 @@ def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> 
         table=table,
         errors=tuple(error for result in results for error in result.errors),
         explain=tuple(explain[fact] for fact in worst_first(table) if fact in explain) if explain else (),
+        places=tuple(place for result in results for place in result.places),
     )
 
 

@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     Outcome,
+    Place,
     ProbeSettings,
     Relation,
     ReliabilitySettings,
@@ -49,12 +50,14 @@ class ProbeResult:
     """Result of a probe: a table with a row for each fact it could measure, and what went wrong.
 
     ``explain`` are pairs of asks for attribution, the worst fact first: the same continuation after two
-    prompts.
+    prompts. ``places`` are MONITOR's: for each fact the primary anchor, and the frame and the wrong context
+    that moved its probability most.
     """
 
     table: Table
     errors: tuple[str, ...] = ()
     explain: tuple[tuple[Ask, Ask], ...] = ()
+    places: tuple[Place, ...] = ()
 
 
 ProbeRun = Generator[tuple[Ask, ...], tuple[Response, ...], ProbeResult]

@@ -30,6 +30,38 @@ class Change:
 
 
 @record
+class Place:
+    """What MONITOR asked about a fact in one of its cells, and what came of it.
+
+    ``cell`` is the cell's name (``none:2``, ``negative1:0``), ``probability`` the mean probability of the
+    right answer's tokens there.
+    """
+
+    fact_id: str
+    cell: str
+    prompt: str
+    answer: str
+    probability: float
+
+
+@record
+class MovedFact:
+    """The fact that moved a figure of MONITOR most, in the place where its probability moved most.
+
+    ``metric`` is the figure. Of the fact, ``column`` (``pfd``, ``ird``, ``anchor``) is ``now``, and was
+    ``before`` in the baseline, ``None`` without one. ``anchor`` is the probability of the primary anchor.
+    """
+
+    metric: str
+    place: Place
+    expected: str
+    column: str
+    now: float
+    before: float | None
+    anchor: float
+
+
+@record
 class Divergence:
     """How far the most probable tokens moved against the baseline, over ``facts`` with ``positions`` in all.
 

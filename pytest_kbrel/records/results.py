@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pytest_kbrel.records.changes import Change, Churn
+from pytest_kbrel.records.changes import Change, Churn, MovedFact
 from pytest_kbrel.records.exchange import JudgeError, TopTokens, record, sparse
 from pytest_kbrel.records.shards import ShardedRun
 from pytest_kbrel.records.suite import (
@@ -253,7 +253,8 @@ class CaseResult:
     pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
     those of a case that may stop before all its facts are asked. ``judge_error`` is that of the model behind
     its verdicts, where it was measured. ``label`` is that of the relation that the slice is, empty where it
-    is none, or the label is not known.
+    is none, or the label is not known. ``moved`` has for each figure of MONITOR's probabilities the fact that
+    moved it most.
     """
 
     id: str
@@ -287,6 +288,7 @@ class CaseResult:
     looks: Looks | None = None
     judge_error: JudgeError | None = None
     label: str = sparse("")
+    moved: tuple[MovedFact, ...] = sparse(())
 
     @property
     def nodeid(self) -> str:
@@ -337,8 +339,8 @@ class Run:
     with a baseline the run was to make: what ``p_sidak`` counts. Those that could not be made have no
     p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are the sha256 of the files that belong to
     the report, by name. ``shard`` is the share that was asked, where the run is one; its cases are then not
-    decided. ``compared`` is how many facts were compared with the baseline, and of how many, where cases were
-    not run or are invalid; each fact counts once.
+    decided. ``compared`` is how many facts were compared with the baseline fact by fact, and of how many;
+    each fact counts once.
     """
 
     kbrel_version: str

@@ -129,16 +129,19 @@ def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
 def changes_headline(run: Run) -> str:
     """Return the headline of lost and gained facts; empty where no fact was compared with a baseline.
 
-    ``12 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
+    ``12 of 1,240 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
 
-    Where cases were not run or are invalid, "no fact lost or gained" names how many facts that is said of.
+    Where facts could not be compared, "no fact lost or gained" names how many facts that is said of.
     """
     changes = changed_facts(run)
     if not changes.lost and not changes.gained:
         compared = any(value.paired for case in slices(run) for value in case.metrics)
         none = f"no fact lost or gained{_of_those_compared(run)}"
         return "; ".join(filter(None, (none, churn_text(run)))) if compared else ""
-    parts = [f"{count(len(changes.lost), 'fact')} lost, {len(changes.gained)} gained", churn_text(run)]
+    lost = count(len(changes.lost), "fact")
+    if run.compared is not None:
+        lost = f"{len(changes.lost)} of {run.compared[0]:,} facts"
+    parts = [f"{lost} lost, {len(changes.gained)} gained", churn_text(run)]
     if changes.lost:
         parts.append(_share(changes.lost))
         case = worst(run)

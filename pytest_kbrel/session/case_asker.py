@@ -73,7 +73,13 @@ class CaseAsker:
 
     def asked(self, case: Case) -> Asking:
         """Yield the result of a case at each look but the last, which is returned; see :data:`Asking`."""
-        from pytest_kbrel.gates import decide_case, is_decided, part_result, with_looks_told
+        from pytest_kbrel.gates import (
+            decide_case,
+            is_decided,
+            part_result,
+            with_looks_told,
+            with_moved_facts,
+        )
         from pytest_kbrel.probes import merge_chunks, part_of, parts_of, run_case
 
         count, prompt = 0, ""
@@ -130,11 +136,12 @@ class CaseAsker:
                     if look is looks[-1]:
                         raise
                     continue
+            before = baseline.case(case) if baseline is not None else None
             decided = decide_case(
                 asked,
                 result.table,
                 result.errors,
-                baseline=baseline.case(case) if baseline is not None else None,
+                baseline=before,
                 baseline_asked=baseline is not None,
                 comparisons=self._family(case.suite),
                 incomparable=self._incomparable(case, baseline),
@@ -149,7 +156,7 @@ class CaseAsker:
             )
             missing = self.pool.missing_responses(nodeid)
             decided = dataclasses.replace(
-                with_looks_told(decided),
+                with_moved_facts(with_looks_told(decided), result.places, before),
                 base=base,
                 prompt=prompt,
                 errors=(*decided.errors, *filter(None, [missing])),

@@ -296,10 +296,8 @@ def build_run(
 
 
 def _compared(suites: Sequence[Suite], cases: Mapping[str, CaseResult]) -> tuple[int, int] | None:
-    """Return how many facts were compared, and of how many; ``None`` where all cases have a result."""
+    """Return how many facts were compared, and of how many; ``None`` where none was."""
     slices = [case for case in cases.values() if not case.aggregate]
-    if not any(case.verdict in ("invalid", "not run") for case in slices):
-        return None
     compared = set[tuple[str, str]]()
     for case in slices:
         if any(value.paired for value in case.metrics):

@@ -31,9 +31,9 @@ SCREENS = {
 FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against
          baseline prod
-changes  21 facts lost, 0 gained; 22 of 60 answers changed;
-         20 of the 21 are unanswerable; worst P36 capital
-         and 20 others
+changes  21 of 40 facts lost, 0 gained; 22 of 60 answers
+         changed; 20 of the 21 are unanswerable; worst P36
+         capital and 20 others
 open     not ruled out: accuracy base worse by 0.236 in
          monitor[P36 capital] (0.212 in a slice like it
          that lost nothing)
@@ -53,8 +53,8 @@ INCONCLUSIVE  monitor[P36 capital]
     80: """\
 FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
-changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are
-         unanswerable; worst P36 capital and 20 others
+changes  21 of 40 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21
+         are unanswerable; worst P36 capital and 20 others
 open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
          (0.212 in a slice like it that lost nothing)
 the baseline's model is scripted/knows.jsonl
@@ -72,8 +72,8 @@ INCONCLUSIVE  monitor[P36 capital]
     120: """\
 FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
-changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are unanswerable; worst P36
-         capital and 20 others
+changes  21 of 40 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are unanswerable;
+         worst P36 capital and 20 others
 open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital] (0.212 in a slice like
          it that lost nothing)
 the baseline's model is scripted/knows.jsonl
@@ -90,8 +90,8 @@ INCONCLUSIVE  monitor[P36 capital]
 QUIET = """\
 FAILED: 1 failed, 1 inconclusive, 3 passed
 model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
-changes  21 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21 are
-         unanswerable; worst P36 capital and 20 others
+changes  21 of 40 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21
+         are unanswerable; worst P36 capital and 20 others
 open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
          (0.212 in a slice like it that lost nothing)
 

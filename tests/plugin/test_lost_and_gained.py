@@ -57,16 +57,17 @@ def test_every_output_reports_the_lost_facts(pytester, blessed, report, plugin_a
     jsonschema.Draft202012Validator(schema()).validate(actual)
     summary = actual["summary"]
     headline = summary["headline"]
-    assert re.fullmatch(r"\d+ facts lost, \d+ gained; .*worst .+", headline)
+    assert re.fullmatch(r"\d+ of \d+ facts lost, \d+ gained; .*worst .+", headline)
     lost = {(change["fact_id"]): change for case in actual["cases"] for change in case["lost"]}
     assert summary["facts_lost"] == len(lost) > 5
-    assert headline.startswith(f"{len(lost)} facts lost, {summary['facts_gained']} gained; ")
+    assert headline.startswith(
+        f"{len(lost)} of {actual['compared']['facts']} facts lost, {summary['facts_gained']} gained; "
+    )
     assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
     assert actual["base"]["spec"] == "scripted/knows.jsonl"
     assert actual["aggregates"]["pooled"]["as_expected"] < 0.9
 
-    first = headline.partition(" ")[0]
-    assert f"changes  {first} facts lost" in " ".join(result.outlines)
+    assert f"changes  {headline.partition(' lost')[0]} lost" in " ".join(result.outlines)
     # The group that lost most carried the verdict, and one of it is shown.
     assert re.search(r"such as: .* unsure → .* \(no answer exists\)", one_line(result))
     folder = pytester.path / "kbrel-report"

@@ -81,7 +81,7 @@ def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
     assert {case.verdict for case in (head, monitor, test)} == {"invalid"}
 
 
-def test_a_run_with_undecided_cases_counts_the_facts_that_were_compared() -> None:
+def test_a_run_counts_the_facts_that_were_compared() -> None:
     facts = tuple(Fact(id=f"f{at}", subject="s", relation="P1", object="o") for at in range(5))
     cases = [replace(made_case("head_to_tail[a]"), facts=facts[:3])]
     cases += [replace(made_case("monitor[b]"), facts=facts[1:])]
@@ -97,8 +97,8 @@ def test_a_run_with_undecided_cases_counts_the_facts_that_were_compared() -> Non
     results.add(ONE, done)
     # f0 has no partner; f1 and f2 are in both cases.
     assert built(results, suite).compared == (2, 5)
-    results.add(TWO, made_result(TWO))
-    assert built(results, suite).compared is None
+    results.add(TWO, replace(done, id="monitor[b]", unmatched=Unmatched()))
+    assert built(results, suite).compared == (3, 5)
     results = session(ONE, TWO)
     results.add(ONE, replace(done, metrics=()))
     assert built(results, suite).compared is None

@@ -46,6 +46,8 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
     gained = [fact(at, "P30", "torso") for at in range(20, 25)]
     run = run_of(lost, gained)
     assert changes_headline(run) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    of_all = "12 of 1,240 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    assert changes_headline(replace(run, compared=(1240, 1300))) == of_all
     parts = changed_facts(run)
     assert [(p.name, p.lost, p.gained) for p in parts.buckets] == [
         ("head", 9, 0), ("torso", 0, 5), ("tail", 3, 0),

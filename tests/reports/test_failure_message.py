@@ -186,8 +186,8 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
     )
     assert failure_text(case, baseline_name="").splitlines() == [
         "monitor[P1]: fail",
-        "  the waiver of fact Q1 expired on 2026-01-01, by Ann: known; stated in suites/world.kb.yaml:4; "
-        "allowed: a later 'expires', or no waiver",
+        "  the waiver of fact Q1 expired on 2026-01-01, by Ann: known; stated in",
+        "    suites/world.kb.yaml:4; allowed: a later 'expires', or no waiver",
         "  responses: 3 of 9 empty (at most 50 %)",
         "  compared without 1 fact not in the baseline",
     ]

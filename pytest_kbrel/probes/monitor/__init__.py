@@ -36,6 +36,7 @@ from pytest_kbrel.probes.monitor.cells import (
     format_asks,
     format_values,
     grid_of,
+    places_of,
     prompt_of,
     row_values,
     to_explain,
@@ -49,6 +50,7 @@ from pytest_kbrel.records import (
     GenerateRequest,
     MonitorSettings,
     Outcome,
+    Place,
     Scored,
     Table,
 )
@@ -96,6 +98,7 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
         table=table,
         errors=errors,
         explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(table)),
+        places=tuple(place for row in rows for place in facts[row.fact_id].places()),
     )
 
 
@@ -144,6 +147,14 @@ class _FactResult:
         """Return the asks for attribution about the fact, once it has its outcome."""
         anchor = self._probabilities(ANCHOR)
         return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
+
+    def places(self) -> Iterator[Place]:
+        """Yield where the fact's probability moved most, once it has its outcome."""
+
+        def answer(cell: Cell) -> str:
+            return self._answers.generated(self._fact.id, f"{cell.name}/answer").text
+
+        return places_of(self._case, self._fact, self._grid, self._probabilities, answer)
 
     def _is_written(self, answer: Generated) -> bool:
         """Return True if an answer of the base frame begins with the token that is scored there."""

@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     MonitorSettings,
+    Place,
     Scored,
     Table,
     record,
@@ -233,6 +234,29 @@ def to_explain(
         for cell in (worst, BASE)
     )
     return first, second
+
+
+def places_of(
+    case: Case, fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable[[Cell], str]
+) -> Iterator[Place]:
+    """Yield the primary anchor, and the frame and the wrong context that moved its probability most.
+
+    ``foreign`` are the token probabilities of a cell, ``answer`` is what the model answered there.
+    """
+    anchor = foreign(ANCHOR)
+    moved = (
+        max(cells, key=lambda cell: formulas.pfd(anchor, [foreign(cell)]))
+        for cells in (grid.frames, grid.negatives)
+    )
+    for cell in (ANCHOR, *moved):
+        tokens = foreign(cell)
+        yield Place(
+            fact_id=fact.id,
+            cell=cell.name,
+            prompt=prompt_of(case, fact, cell),
+            answer=answer(cell),
+            probability=sum(tokens) / len(tokens),
+        )
 
 
 def worst_first(table: Table) -> list[str]:

@@ -33,12 +33,23 @@ from pytest_kbrel.probes.monitor.cells import (
     format_prompts,
     format_values,
     grid_of,
+    places_of,
     prompt_of,
     row_values,
     to_explain,
     worst_first,
 )
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, MonitorSettings, Outcome, Step, Table
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Fact,
+    GenerateRequest,
+    MonitorSettings,
+    Outcome,
+    Place,
+    Step,
+    Table,
+)
 
 NUM_BEAMS = 5
 # Deleted from an answer, wherever they stand, in this order.
@@ -74,6 +85,9 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
         table=table,
         errors=errors,
         explain=tuple(_to_explain(case, facts[fact_id], grid, answers) for fact_id in worst_first(table)),
+        places=tuple(
+            place for fact_id in worst_first(table) for place in _places(case, facts[fact_id], grid, answers)
+        ),
     )
 
 
@@ -191,6 +205,17 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: b
 def _to_explain(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[Ask, Ask]:
     anchor = _anchor(answers, fact)
     return to_explain(case, fact, grid, anchor, lambda cell: _foreign(answers, fact, cell, len(anchor)))
+
+
+def _places(case: Case, fact: Fact, grid: Grid, answers: Answers) -> Iterator[Place]:
+    anchor = _anchor(answers, fact)
+    yield from places_of(
+        case,
+        fact,
+        grid,
+        lambda cell: anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor)),
+        lambda cell: answers.generated(fact.id, cell.name).text,
+    )
 
 
 def _anchor(answers: Answers, fact: Fact) -> list[float]:

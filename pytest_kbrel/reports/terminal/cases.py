@@ -11,6 +11,7 @@ from pytest_kbrel.records import CaseResult, Change, Judgement, Outcome, Run
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import answer_text, count, expected_text, one_line
+from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
 from pytest_kbrel.reports.terminal.lines import Line, row, wrapped
 
 # So many entries stand on the first screen.
@@ -45,7 +46,7 @@ def case_lines(run: Run, width: int, *, brief: bool) -> Iterator[Line]:
             continue
         yield from wrapped(entry.reason, width)
         # What a figure over several cases lost is what they lost.
-        if not (told and entry.cases[0].aggregate) and (text := example(entry.cases[0])):
+        if not (told and entry.cases[0].aggregate) and (text := example(entry.cases[0], run)):
             yield from wrapped(text, width)
             told = True
     rest = [case for entry in entries[MOST_ENTRIES:] for case in entry.cases]
@@ -101,8 +102,14 @@ def _title(entry: Entry, names: dict[str, str]) -> str:
     return f"{len(entry.cases)} cases: {', '.join(shown)}{f' and {more} more' if more else ''}"
 
 
-def example(case: CaseResult) -> str:
-    """Return an answer that speaks for the case: of its largest group of lost facts, else a wrong one."""
+def example(case: CaseResult, run: Run) -> str:
+    """Return an answer that speaks for the case: of its largest group of lost facts, else a wrong one.
+
+    Where the gate that is told is about probabilities, it is the fact that moved these.
+    """
+    gate = reasons.told_gate(case)
+    if gate is not None and (moved := moved_fact(case, gate, run)) is not None:
+        return f"such as, {moved_text(moved)}"
     if case.lost:
         (change,) = examples(case.lost, 1)
         gained = f", {len(case.gained)} gained" if case.gained else ""

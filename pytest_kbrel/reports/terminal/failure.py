@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.printing import printable
+from pytest_kbrel.printing import printable, wrap
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import examples, origin, probability
@@ -18,10 +20,14 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
 )
+from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
+from pytest_kbrel.reports.terminal.lines import row
 from pytest_kbrel.reports.view import metric
 
 SHOWN_LOST = 5
 SHOWN_ERRORS = 5
+# The columns of a line, and that in which the text behind a gate's labels begins.
+_WIDTH, _COLUMN = 80, 16
 _LONGEST = 160
 _LONGEST_PROMPT = 500
 # Facts that change together say so much less that a reader must know.
@@ -29,57 +35,78 @@ _NOTEWORTHY_EFFECT = 2.0
 
 
 def failure_text(result: CaseResult, *, baseline_name: str) -> str:
-    """Return the message of a failing item: each gate that did not pass, and the first lost facts."""
+    """Return the message of a failing item: each gate that did not pass, and the first lost facts.
+
+    No line takes more than 80 columns, since pytest prints a message as it is.
+    """
     baseline_name = one_line(baseline_name) or "the baseline"
     missed = [gate for gate in result.gates if gate.verdict != "pass"]
-    lines = [f"{one_line(view.case_title(result), 300)}: {result.verdict}"]
+    head = f"{one_line(view.case_title(result), 300)}: {result.verdict}"
     if result.gates:
-        lines[0] += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
+        head += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
+    lines = _broken(head, "")
     # Where the responses are not sound, all gates are unjudged for the reason that the errors say.
     for gate in () if result.verdict == "invalid" and result.errors else missed:
         lines += _gate(result, gate, baseline_name)
-    lines += [f"  {waiver}" for waiver in phrases.expired_waivers(result)]
-    lines += [f"  error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]]
+    notes = [
+        *phrases.expired_waivers(result),
+        *(f"error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]),
+    ]
     if len(result.errors) > SHOWN_ERRORS:
-        lines.append(f"  and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
-    lines += [f"  responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
+        notes.append(f"and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
+    notes += [f"responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
     if unmatched := phrases.unmatched(result.unmatched):
-        lines.append(f"  compared without {unmatched}")
+        notes.append(f"compared without {unmatched}")
     if result.prompt:
-        lines.append(f"  first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
+        notes.append(f"first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
+    lines += [line for note in notes for line in _broken(note, "  ")]
     lines += _lost(result, baseline_name)
     return printable("\n".join(lines))
 
 
+def _broken(text: str, indent: str) -> list[str]:
+    return wrap(text, _WIDTH, indent)
+
+
+def _row(label: str, text: str, *, column: int) -> list[str]:
+    """Return ``text`` behind a label, in lines that all begin at ``column``."""
+    return [line for line, _ in row(label, text, _WIDTH, column)]
+
+
 def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
-    value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
     lines = [f"  {phrases.gate_name(gate)}: {gate.verdict}"]
-    lines.append(f"    measured    {_measured(value, result.n)}")
-    lines.append(f"    allowed     {phrases.allowed(gate, baseline_name)}")
+    for label, text in _explained(result, gate, baseline_name):
+        lines += _row(f"    {label}", text, column=_COLUMN)
+    return lines
+
+
+def _explained(result: CaseResult, gate: GateResult, baseline_name: str) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a gate: (label, text) each."""
+    value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
+    yield "measured", _measured(value, result.n)
+    yield "allowed", phrases.allowed(gate, baseline_name)
     if value is not None and value.delta is not None:
-        lines.append(f"    baseline    {number(value.baseline)} ({baseline_name})")
-        lines.append(f"    difference  {_paired(value)}")
+        yield "baseline", f"{number(value.baseline)} ({baseline_name})"
+        yield "difference", _paired(value)
         if value.noise is not None:
-            lines.append(f"    noise       {number(value.noise)} when the baseline's model was asked twice")
+            yield "noise", f"{number(value.noise)} when the baseline's model was asked twice"
         if value.design_effect is not None and value.design_effect > _NOTEWORTHY_EFFECT:
             effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
-            lines.append(f"    design      effect {effect}")
+            yield "design", f"effect {effect}"
     if rule.explain == "observed" and gate.observed is not None:
-        ends = interval(gate.low, gate.high)
-        lines.append(f"    {rule.observed:<11} {number(gate.observed)} {ends}".rstrip())
+        yield rule.observed, f"{number(gate.observed)} {interval(gate.low, gate.high)}".rstrip()
     if gate.p_sidak is not None:
-        lines.append(
-            f"    corrected   {p_value(gate.p_sidak)} for the gates of the case and the cases of the suite"
-        )
+        yield "corrected", f"{p_value(gate.p_sidak)} for the gates of the case and the cases of the suite"
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
     if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):
-        lines.append(f"    reason      {one_line(gate.reason, 600)}")
+        yield "reason", one_line(gate.reason, 600)
     elif others := phrases.beside(result, gate.metric):
-        lines.append(f"    beside      {others}")
+        yield "beside", others
+    if gate.verdict in ("fail", "inconclusive") and (moved := moved_fact(result, gate)) is not None:
+        yield "seen", moved_text(moved)
     if gate.line:
-        lines.append(f"    stated in   {one_line(result.suite)}:{gate.line}")
-    return lines
+        yield "stated in", f"{one_line(result.suite)}:{gate.line}"
 
 
 def _measured(value: MetricValue | None, facts: int) -> str:
@@ -119,12 +146,14 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 def _lost_fact(at: int, change: Change) -> list[str]:
     where = origin(change)
-    lines = [
-        f"    {at}. {one_line(change.question, _LONGEST)}" + (f" ({where})" if where else ""),
-        f"       expected    {expected_text(change.expected, _LONGEST)}",
-        f"       old answer  {answer_text(change.old_answer, _LONGEST)}",
-        f"       new answer  {answer_text(change.new_answer, _LONGEST)}",
+    question = one_line(change.question, _LONGEST) + (f" ({where})" if where else "")
+    rows = [
+        ("expected", expected_text(change.expected, _LONGEST)),
+        ("old answer", answer_text(change.old_answer, _LONGEST)),
+        ("new answer", answer_text(change.new_answer, _LONGEST)),
+        *([("anchor", moved)] if (moved := probability(change)) else []),
     ]
-    if moved := probability(change):
-        lines.append(f"       anchor      {moved}")
+    lines = _row(f"    {at}.", question, column=7)
+    for label, text in rows:
+        lines += _row(f"       {label}", text, column=19)
     return lines

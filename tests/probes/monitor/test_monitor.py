@@ -68,6 +68,17 @@ def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     }
 
 
+def test_the_places_are_the_anchor_and_what_moved_its_probability_most():
+    oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
+    places = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).places
+    assert [(place.fact_id, place.cell, place.prompt, place.answer) for place in places] == [
+        (FRANCE.id, "positive:0", "Paris. What is the capital of France?", "Paris"),
+        (FRANCE.id, "none:1", "Which city governs France?", "Paris"),
+        (FRANCE.id, "negative1:0", "Rome. What is the capital of France?", "Rome"),
+    ]
+    assert [place.probability for place in places] == pytest.approx([0.85, 0.55, 0.45])
+
+
 def test_every_fact_counts_in_the_definition_even_when_the_positive_context_fails(columns_of):
     oracle = Oracle(say=lambda request: "Rome", believe=believe)
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)

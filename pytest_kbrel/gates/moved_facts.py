@@ -1,0 +1,78 @@
+"""The facts that moved MONITOR's figures most, each in the frame or context in which that is seen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+from pytest_kbrel.baselines import BaselineCase, PublishedCase
+from pytest_kbrel.gates.cases import split
+from pytest_kbrel.records import CaseResult, MovedFact, Place, Table
+
+# The figures that come from probabilities. The column in which a fact of MONITOR is seen depends on the fact.
+_COLUMNS = {"monitor": "", "pfd": "pfd", "ird": "ird", "anchor_prob": "anchor"}
+
+Values = Mapping[str, float]
+
+
+def with_moved_facts(
+    result: CaseResult, places: Sequence[Place], baseline: BaselineCase | PublishedCase | None
+) -> CaseResult:
+    """Return a decided case of MONITOR with the fact that moved each of its figures most.
+
+    Against a blessed run it is the fact that made the figure worse most; without one, the fact that is worst.
+    Facts that were not compared are left out.
+    """
+    run, _ = split(baseline)
+    by_fact: dict[str, list[Place]] = {}
+    for place in places:
+        by_fact.setdefault(place.fact_id, []).append(place)
+    now, old = _values(result.table), {} if run is None else _values(run.table)
+    alone = {*result.unmatched.added, *result.unmatched.waived, *result.unmatched.unanswered}
+    facts = [fact for fact in now if fact in by_fact and fact not in alone and (not old or fact in old)]
+    if not facts:
+        return result
+    expected = {row.fact_id: row.expected for row in result.table.rows}
+    moved = tuple(_moved(facts, now, old, by_fact, expected))
+    return dataclasses.replace(result, moved=moved)
+
+
+def _values(table: Table) -> dict[str, Values]:
+    """Return the values of the facts that MONITOR counts, by fact."""
+    rows = {row.fact_id: dict(zip(table.columns, row.values, strict=True)) for row in table.rows}
+    return {fact: values for fact, values in rows.items() if values.get("kept") and "term" in values}
+
+
+def _moved(
+    facts: Sequence[str],
+    now: Mapping[str, Values],
+    old: Mapping[str, Values],
+    places: Mapping[str, Sequence[Place]],
+    expected: Mapping[str, str],
+) -> Iterator[MovedFact]:
+    of = old or now
+    terms, anchors = (sum(of[fact][column] for fact in facts) for column in ("term", "anchor"))
+    monitor = terms / anchors if anchors else 0.0
+
+    def change(fact: str, column: str) -> float:
+        return now[fact][column] - (old[fact][column] if old else 0.0)
+
+    def harm(fact: str, metric: str) -> float:
+        """Return by how much the fact makes the figure worse, but for a factor that all facts share."""
+        if metric == "monitor":
+            return change(fact, "term") - monitor * change(fact, "anchor")
+        return -change(fact, "anchor") if metric == "anchor_prob" else change(fact, metric)
+
+    for metric, name in _COLUMNS.items():
+        fact = max(facts, key=lambda one: (harm(one, metric), one))
+        column = name or max(("pfd", "ird"), key=lambda one: change(fact, one))
+        anchor, frame, context = places[fact]
+        yield MovedFact(
+            metric=metric,
+            place={"pfd": frame, "ird": context, "anchor": anchor}[column],
+            expected=expected[fact],
+            column=column,
+            now=now[fact][column],
+            before=old[fact][column] if old else None,
+            anchor=anchor.probability,
+        )
