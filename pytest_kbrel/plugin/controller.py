@@ -48,6 +48,7 @@ from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
+from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,
@@ -393,17 +394,18 @@ class Recorder:
             return f"{count:,} answers are not kept: {why}"
         return f"run it again, it goes on: {count:,} answers are kept"
 
-    def expected_requests(self) -> Mapping[str, int]:
-        """Return how many requests each expected case has at most, by node id; empty before collection."""
+    def expected_requests(self) -> tuple[Mapping[str, int], Mapping[str, str]]:
+        """Return the requests, at most, and titles of the cases, by node id; empty before collection."""
         from pytest_kbrel.planning.case_cost import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
         cases = {f"{case.suite}::{case.id}": case for suite in self._suites for case in suite.cases}
-        return {
+        asked = {nodeid: case for nodeid, case in cases.items() if nodeid in self._results.expected}
+        requests = {
             nodeid: models * requests_of(case) * len(facts_asked(case, shard)) // max(len(case.facts), 1)
-            for nodeid, case in cases.items()
-            if nodeid in self._results.expected
+            for nodeid, case in asked.items()
         }
+        return requests, {nodeid: case_title(case) for nodeid, case in asked.items()}
 
     def _bless(self, run: Run, name: str) -> Run:
         """Write the run as a baseline; return it with the commit at which it was made."""

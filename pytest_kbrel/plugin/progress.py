@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.reports.formatting import one_line
@@ -21,12 +22,14 @@ class Progress:
 
     def __init__(self) -> None:
         self._expected: dict[str, int] = {}
+        self._titles: Mapping[str, str] = {}
         self._ended: set[str] = set()
         self._rates: deque[tuple[float, int]] = deque()
 
-    def expect(self, requests: Mapping[str, int]) -> None:
-        """Expect so many requests of each case, at most."""
+    def expect(self, requests: Mapping[str, int], titles: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Expect so many requests of each case, at most; ``titles`` are what the cases are called."""
         self._expected |= requests
+        self._titles = titles
 
     def end(self, case: str) -> None:
         """Note that a case has ended, whatever it was still expected to ask."""
@@ -40,7 +43,8 @@ class Progress:
         rate = self._rate(sum(one.asked for one in counts), now)
         cases = list(dict.fromkeys(one.current for one in asking))
         if len(asking) == 1:
-            name = one_line(cases[0].partition("::")[2] or cases[0], _NAME)
+            title = self._titles.get(cases[0], cases[0].partition("::")[2])
+            name = one_line(title or cases[0], _NAME)
         else:
             name = f"{len(asking)} workers"
         answered = sum(one.answered[case] for one in counts for case in cases)

@@ -19,6 +19,8 @@ from pytest_kbrel.plugin.status_line import Mode, StatusLine
 from pytest_kbrel.plugin.worker import COUNTS_SUFFIX
 from pytest_kbrel.printing import printable
 
+# Requests and titles, by node id.
+Expected = tuple[Mapping[str, int], Mapping[str, str]]
 # Seconds between two looks at the counts.
 _TICK = 0.5
 
@@ -27,11 +29,12 @@ class ProgressReporter:
     """pytest plugin that shows what is asked, how fast, and how long it takes, from a thread of its own."""
 
     def __init__(
-        self, config: pytest.Config, folder: Path, expected: Callable[[], Mapping[str, int]], loading: str
+        self, config: pytest.Config, folder: Path, expected: Callable[[], Expected], loading: str
     ) -> None:
         """``folder`` is where workers count their answers.
 
-        ``expected`` returns how many requests each case has at most, empty as long as nobody knows.
+        ``expected`` returns how many requests each case has at most, and what the cases are called: both
+        empty as long as nobody knows.
         ``loading`` says what is loaded before the first request.
         """
         self._config = config
@@ -39,7 +42,7 @@ class ProgressReporter:
         self._expected = expected
         self._loading = loading
         self._progress = Progress()
-        self._requests: dict[str, int] = {}
+        self._is_expected = False
         self._line: StatusLine | None = None
         self._terminal: pytest.TerminalReporter | None = None
         self._descriptor = -1
@@ -139,13 +142,18 @@ class ProgressReporter:
                 self._look(started)
 
     def _look(self, started: float) -> None:
-        if not self._requests and (requests := dict(self._expected())):
-            self._requests = requests
-            self._progress.expect(requests)
+        if not self._is_expected:
+            requests, titles = self._expected()
+            self._progress.expect(requests, titles)
+            self._is_expected = bool(requests)
         now = time.monotonic()
         counts = self.counts()
         text = self._progress.text(counts, now)
-        if self._loading and (self._is_asking or self._requests) and not any(one.current for one in counts):
+        if (
+            self._loading
+            and (self._is_asking or self._is_expected)
+            and not any(one.current for one in counts)
+        ):
             text = f"{self._loading}  {duration(now - started)}"
         with self._lock:
             if self._line is None or self._terminal is None:

@@ -12,6 +12,7 @@ from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     JUDGEMENTS,
+    Case,
     CaseResult,
     Correlation,
     Judgement,
@@ -131,7 +132,7 @@ def relation_title(relation: str, label: str) -> str:
     return f"{relation} {label}" if label else relation
 
 
-def case_title(case: CaseResult) -> str:
+def case_title(case: Case | CaseResult) -> str:
     """Return what a report calls a case: its id, with the label of its relation.
 
     ``monitor[P176 manufacturer]``

@@ -29,6 +29,12 @@ def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left() -> None:
     assert progress.text([of], 30.0) == "monitor[P17] 620/2,600  31/s  case 1 of 2  about 77 s left"
 
 
+def test_a_relation_has_its_label() -> None:
+    progress, case = Progress(), "s.kb.yaml::monitor[P17]"
+    progress.expect({case: 2600}, {case: "monitor[P17 country]"})
+    assert progress.text([counts("monitor[P17]", 620)], 10.0).startswith("monitor[P17 country] 620/2,600  ")
+
+
 def test_nothing_is_said_before_a_case_is_begun() -> None:
     assert Progress().text([AnswerCounts()], 1.0) == ""
     assert Progress().text([], 1.0) == ""
