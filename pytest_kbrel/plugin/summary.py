@@ -32,6 +32,7 @@ def write_run(
         written_to=output,
         verbosity=config.get_verbosity(),
         steps=next_steps(config, settings, run, output),
+        is_first=bool(settings.baseline_update) and not settings.compared_with,
     )
     for text, markup in lines:
         terminalreporter.write_line(text, **markup)

@@ -238,9 +238,13 @@ def headline(run: Run) -> str:
     return _counted(run, {word: word for word in JUDGEMENTS})
 
 
-def tally(run: Run) -> str:
-    """Return the headline in the words of pytest: ``2 failed (1 waived), 18 passed``."""
-    return _counted(run, {word: kind.shown for word, kind in verdicts.VERDICTS.items()})
+def tally(run: Run, *, is_first: bool = False) -> str:
+    """Return the headline in the words of pytest: ``2 failed (1 waived), 18 passed``.
+
+    ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.
+    """
+    words = {word: kind.shown for word, kind in verdicts.VERDICTS.items()}
+    return _counted(run, words | ({"no baseline": "not compared yet"} if is_first else {}))
 
 
 def _counted(run: Run, words: Mapping[Judgement, str]) -> str:

@@ -136,6 +136,19 @@ def test_each_width_has_its_screen(width, pytester, blessed, monkeypatch):
     assert screen(result.outlines) == SCREENS[width]
 
 
+def test_a_first_baseline_is_called_so(pytester, mini_suite, blessed):
+    update = ("suites", "-k", "", "--kb-baseline-update=first", "--color=yes")
+    first = pytester.runpytest(MODEL, *update).stdout.str()
+    assert "\x1b[32m\x1b[1mFIRST BASELINE: 2 not compared yet, 3 passed" in first
+    assert "nothing to compare with yet: 2 gates not judged" in first
+    # Whoever blesses nothing may have forgotten the baseline.
+    bare = pytester.runpytest(MODEL, "suites").stdout.str()
+    assert "\nNO BASELINE: 2 no baseline, 3 passed" in bare
+    assert "\nno baseline given (--kb-baseline): 2 gates not judged" in bare
+    again = pytester.runpytest(MODEL, "suites", "--kb-baseline=prod", "--kb-baseline-update").stdout.str()
+    assert "\nPASSED: 5 passed" in again
+
+
 def test_workers_and_a_pipe_without_colours_change_nothing(pytester, blessed, monkeypatch, plugin_args):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")

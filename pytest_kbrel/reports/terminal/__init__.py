@@ -29,12 +29,13 @@ def terminal_lines(
     written_to: str = "",
     verbosity: int = 0,
     steps: Sequence[tuple[str, str]] = (),
+    is_first: bool = False,
 ) -> list[Line]:
     """Return (text, markup) pairs for ``terminalreporter.write_line(text, **markup)``.
 
     They are the first screen: the verdict, the models, facts lost and gained, and the cases that did not
     pass. From a ``verbosity`` of 1 on, the full tables stand before it; below 0 each case is one line.
-    ``steps`` are what can be done next: (what, command).
+    ``steps`` are what can be done next: (what, command). ``is_first``: this run is a first baseline.
 
     No line is wider than ``width``, nor than 100 columns, but commands and the path of the reports, which
     stay whole. Without ``color`` the markup is empty: every verdict is also a word.
@@ -42,7 +43,7 @@ def terminal_lines(
     width = max(20, min(width, WIDEST))
     lines = [
         *(full_tables(run, width) if verbosity > 0 else ()),
-        *_head(run, width, verbosity),
+        *_head(run, width, verbosity, is_first=is_first),
         *_body(run, width, verbosity),
     ]
     fitted = [(fit(printable(text), width), markup) for text, markup in lines]
@@ -54,11 +55,13 @@ def terminal_lines(
     return [(text, markup if color else PLAIN) for text, markup in fitted]
 
 
-def _head(run: Run, width: int, verbosity: int) -> Iterator[Line]:
+def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[Line]:
     """Yield the verdict, the models, what changed, and what a reader must know of the run."""
-    word = view.verdict(run)
-    markup = {**VERDICTS[word].markup, "bold": True}
-    yield from wrapped(f"{VERDICTS[word].shown.upper()}: {view.tally(run)}", width, "", markup)
+    verdict = VERDICTS[view.verdict(run)]
+    word, markup = verdict.shown.upper(), {**verdict.markup, "bold": True}
+    if is_first and verdict.name == "no baseline":
+        word, markup = "FIRST BASELINE", {**VERDICTS["pass"].markup, "bold": True}
+    yield from wrapped(f"{word}: {view.tally(run, is_first=is_first)}", width, "", markup)
     if run.model is not None:
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))
@@ -77,6 +80,7 @@ def _head(run: Run, width: int, verbosity: int) -> Iterator[Line]:
             yield from wrapped(note, width, "")
     if gates := view.unjudged_count(run):
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
+        why = "nothing to compare with yet" if is_first else why
         yield f"{why}: {count(gates, 'gate')} not judged", PLAIN
     for problem in sorted(run.problems):
         yield from wrapped(f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup)
