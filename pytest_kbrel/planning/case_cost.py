@@ -10,14 +10,14 @@ from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.requests import StubModel
 from pytest_kbrel.planning.sampling import with_some_shots
 from pytest_kbrel.probes import open_case
-from pytest_kbrel.records import Ask, Case, GenerateRequest
+from pytest_kbrel.records import Ask, Case, GenerateRequest, Shard, facts_asked
 
 
 def cost_of(case: Case) -> float:
     """Return the tokens of all requests of a case: those that are read, and the most that are written.
 
-    The probe is driven for one fact with a stub in place of the model, so that a figure takes about as long
-    as one question is made in.
+    The probe is driven for one fact only, with a stub in place of the model: its tokens stand for those of
+    every other fact.
     """
     if not case.facts:
         return 0.0
@@ -30,16 +30,19 @@ def cost_of(case: Case) -> float:
     return len(case.facts) * tokens
 
 
-def requests_of(case: Case) -> int:
-    """Return about how many requests a case puts to the model under test, at most; see :func:`cost_of`."""
+def requests_of(case: Case, shard: Shard | None = None) -> int:
+    """Return about how many requests a case puts to the model under test, at most; see :func:`cost_of`.
+
+    Of a case that is asked in shards, they are those of the facts in the ``shard``.
+    """
     if not case.facts:
         return 0
     middle = case.facts[len(case.facts) // 2]
     try:
-        asks = _asks_about(dataclasses.replace(case, facts=(middle,)))
+        each = sum(not ask.to for ask in _asks_about(dataclasses.replace(case, facts=(middle,))))
     except KbrelError:
-        return len(case.facts)
-    return len(case.facts) * sum(not ask.to for ask in asks)
+        each = 1
+    return each * len(facts_asked(case, shard))
 
 
 def _asks_about(case: Case) -> list[Ask]:

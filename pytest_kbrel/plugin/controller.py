@@ -42,7 +42,7 @@ from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.plugin.summary import blessed_lines, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite, facts_asked
+from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
@@ -401,10 +401,7 @@ class Recorder:
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
         cases = {f"{case.suite}::{case.id}": case for suite in self._suites for case in suite.cases}
         asked = {nodeid: case for nodeid, case in cases.items() if nodeid in self._results.expected}
-        requests = {
-            nodeid: models * requests_of(case) * len(facts_asked(case, shard)) // max(len(case.facts), 1)
-            for nodeid, case in asked.items()
-        }
+        requests = {nodeid: models * requests_of(case, shard) for nodeid, case in asked.items()}
         return requests, {nodeid: case_title(case) for nodeid, case in asked.items()}
 
     def _bless(self, run: Run, name: str) -> Run:
