@@ -5,7 +5,7 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from pytest_kbrel.stats.clusters import ClusteredMean, Clusters, cluster_df, clustered_mean
+from pytest_kbrel.stats.clusters import Clusters, cluster_df, clustered_mean
 from pytest_kbrel.stats.differences import paired_difference, paired_recovery
 from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
 from pytest_kbrel.stats.estimates import (
@@ -21,6 +21,7 @@ from pytest_kbrel.stats.estimates import (
     UNCHANGED,
     UNDEFINED,
     Array,
+    ClusteredMean,
     Difference,
     Estimate,
     Flips,

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
 
 from pytest_kbrel.stats.drop_tests import SignFlipTest, TTest
 from pytest_kbrel.stats.estimates import (
@@ -23,6 +22,7 @@ from pytest_kbrel.stats.estimates import (
     ROUNDING,
     Array,
     Better,
+    ClusteredMean,
     Difference,
     Estimate,
     Sample,
@@ -42,36 +42,6 @@ class Clusters:
 
     of_fact: Mapping[str, str]
     case_weights: tuple[float, ...] | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteredMean:
-    """A weighted mean over facts in clusters; ``se`` is ``None`` where all facts are in one cluster.
-
-    ``effective`` is the number of clusters of equal size that would tell as much: the inverse of the sum of
-    the squared shares of weight. ``design_effect`` is the variance divided by that of independent facts
-    (``None`` where these do not vary).
-    """
-
-    value: float
-    se: float | None
-    df: float
-    effective: float
-    design_effect: float | None = None
-
-    def p(self, allowed: float) -> float | None:
-        """Return the one-sided p-value of "the mean is at most ``allowed``"; ``None`` without a variance."""
-        if self.se is None:
-            return None
-        above = self.value - allowed
-        if not self.se:
-            return 0.5 if abs(above) <= ROUNDING else float(above < 0)
-        return float(stdtr(self.df, -above / self.se))
-
-    def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Return the two-sided interval of this level; infinite without a variance."""
-        half = math.inf if self.se is None else self.se and float(stdtrit(self.df, (1 + level) / 2)) * self.se
-        return self.value - half, self.value + half
 
 
 def clustered_mean(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
-
-if TYPE_CHECKING:
-    from pytest_kbrel.stats.clusters import ClusteredMean
+from scipy.special import ndtri, stdtr, stdtrit
 
 LEVEL = 0.95
 FAMILY_LEVEL = 0.05
@@ -98,6 +96,36 @@ def alone(sample: Sample, statistic: Statistic) -> Array:
         parts[case] = (values, np.ones(len(values)))
         single.append(np.broadcast_to(statistic(parts), (len(values),)))
     return np.concatenate(single)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteredMean:
+    """A weighted mean over facts in clusters; ``se`` is ``None`` where all facts are in one cluster.
+
+    ``effective`` is the number of clusters of equal size that would tell as much: the inverse of the sum of
+    the squared shares of weight. ``design_effect`` is the variance divided by that of independent facts
+    (``None`` where these do not vary).
+    """
+
+    value: float
+    se: float | None
+    df: float
+    effective: float
+    design_effect: float | None = None
+
+    def p(self, allowed: float) -> float | None:
+        """Return the one-sided p-value of "the mean is at most ``allowed``"; ``None`` without a variance."""
+        if self.se is None:
+            return None
+        above = self.value - allowed
+        if not self.se:
+            return 0.5 if abs(above) <= ROUNDING else float(above < 0)
+        return float(stdtr(self.df, -above / self.se))
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Return the two-sided interval of this level; infinite without a variance."""
+        half = math.inf if self.se is None else self.se and float(stdtrit(self.df, (1 + level) / 2)) * self.se
+        return self.value - half, self.value + half
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
