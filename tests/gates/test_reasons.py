@@ -71,8 +71,7 @@ def measured(*, estimate: Any = None, unasked: int = 0, mde: float | None = None
         ),
         (
             measured(delta_high=0.0, p=0.0001),
-            "m fell by 0.250 [-inf, 0.000] from 0.750 to 0.500 (paired over 9 facts, "
-            "p of no drop 0.0001)",
+            "m fell by 0.250 [-inf, 0.000] from 0.750 to 0.500 (paired over 9 facts, p of no drop 0.0001)",
         ),
         (measured(delta=0.0), "m did not change from 0.750 (paired over 9 facts)"),
         (

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
     assert "<title>c: 0.470, 0.390</title>" in scatter
     drawing = scale.partition("</svg>")[0]
     # One family has two sizes, and of one model the size is not known.
-    assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)
+    assert (drawing.count("<circle"), drawing.count('class="trace t0"')) == (3, 2)
     assert "1B" in drawing
     assert "7,000,000,000" in scale.partition("</figure>")[0]
 
@@ -242,6 +243,55 @@ def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
     titles = re.findall("<h3>(.*?)</h3>|<summary[^>]*>(.*?)</summary>", page, re.DOTALL)
     assert [title for pair in titles for title in pair if set(title) & set(unseen)] == []
     assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
+
+
+def test_families_have_lines_that_differ_and_names_that_do_not_touch() -> None:
+    names = [f"family{at}-{size}" for at in range(4) for size in ("1b", "7b")]
+    page = comparison_html(of_sizes(*names, "single-3b"))
+    drawing = page.partition('id="plot-scale-1"')[2].partition("</svg>")[0]
+    # A line and, before the family's name, a piece of it.
+    for at in range(4):
+        assert drawing.count(f'class="trace t{at}"') == 2
+    written = re.findall(r'<text x="[\d.]+" y="([\d.]+)">(family\d|single)</text>', drawing)
+    assert sorted(name for _, name in written) == ["family0", "family1", "family2", "family3", "single"]
+    heights = [float(y) for y, _ in written]
+    assert all(below - above >= 12 for above, below in pairwise(heights))
+
+
+def test_of_many_models_the_numbers_stand_at_the_points() -> None:
+    few, many = (of_sizes(*(f"model{at}" for at in range(count))) for count in (10, 11))
+    for comparison, label in ((few, ">10 model9</text>"), (many, ">10</text>")):
+        page = comparison_html(comparison)
+        drawing = page.partition('id="plot-scatter-1"')[2].partition("</svg>")[0]
+        assert label in drawing
+        assert ("Numbers are those of the models above" in page) is (comparison is many)
+
+
+def test_what_no_model_has_takes_no_room_and_a_common_reason_is_told_once() -> None:
+    paper = of_sizes("a-1b", "a-7b")
+    paper = replace(paper, sides=tuple(replace(side, unpaired="no facts behind it") for side in paper.sides))
+    page = comparison_html(paper)
+    heads = re.findall("<th[^>]*>([^<]*)</th>", page.partition("<thead>")[2].partition("</thead>")[0])
+    assert heads == ["source", "model", "parameters", "notes"]
+    assert page.count("no facts behind it") == 1
+    paired = comparison_html(comparison_of({"a": runs.small()}))
+    assert '<th scope="col">gates</th><th scope="col">facts</th>' in paired
+    assert "gates: " not in paired
+
+
+def test_links_lead_to_the_sections_and_a_heading_says_what_is_better() -> None:
+    page = comparison_html(of_sizes("a-1b", "a-7b", "b-7b"))
+    links = re.findall('href="#([^"]*)"', page.partition("<nav")[2].partition("</nav>")[0])
+    assert links == ["models", "cases", "plots", "correlations"]
+    assert all(f'id="{link}"' in page for link in links)
+    assert 'monitor <abbr title="lower is better">↓</abbr> first' in page
+
+
+def test_the_page_says_how_many_pairs_are_not_drawn() -> None:
+    comparison = of_sizes("a-1b", "a-7b", "b-7b")
+    assert "pairs, those over all slices before others" not in comparison_html(comparison)
+    more = replace(comparison, scatters=comparison.scatters * 20)
+    assert "The first 12 of 20 pairs, those over all slices before others." in comparison_html(more)
 
 
 @pytest.mark.parametrize("names", [("a-7b", "b-7b"), ("a", "b-7b"), ("a", "b")])

@@ -3,14 +3,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html.page import LARGEST, SizeLimit, render, report_html, scale_of
+from pytest_kbrel.reports.html.cases import Asked, WorstFact
+from pytest_kbrel.reports.html.page import (
+    LARGEST,
+    SizeLimit,
+    environment,
+    page_data,
+    render,
+    report_html,
+    scale_of,
+)
 from pytest_kbrel.reports.phrases import STOPPED
-from tests.reports.conftest import macro
+from tests.reports.conftest import change, macro
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -134,6 +144,33 @@ def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
     listed = re.findall("60 facts lost, ([0-9]+) of them here", report_html(hostile_run))
     assert 10 < max(map(int, listed)) <= 50
+
+
+def test_a_column_is_for_facts_that_are_shown_not_for_those_left_out(
+    small_run: Run, make_case: Callable[..., CaseResult]
+) -> None:
+    bare = replace(change(1), old_probability=None, new_probability=None)
+    lost = tuple(replace(bare, fact_id=f"{at}", relation=f"P{at // 2}") for at in range(20))
+    # Of the smallest group, so that it is the eleventh.
+    known = replace(change(9), relation="P99")
+    for changes, is_shown in (((*lost, known), False), ((*lost[:4], known), True)):
+        run = replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=changes),))
+        shown = unescape(render("changes", run))
+        assert ("country 9" in shown) is ("primary anchor" in shown) is is_shown
+
+
+def test_lost_facts_are_listed_beside_worst_facts_of_many_questions(small_run: Run) -> None:
+    asked = tuple(Asked(f"options {at}", "which? " * 20, "this", 0.5, None) for at in range(40))
+    fact = WorstFact("lost", "Which?", "this", "that", "", asked)
+    case = replace(small_run.cases[0], lost=tuple(change(at) for at in range(20)))
+    data = page_data(replace(small_run, cases=(case,))) | {"worst_facts": {case.nodeid: (fact,) * 6}}
+    page = environment().get_template("report.html.j2").render(data)
+    (opened,) = re.findall(r'<tr class="more".*?</tbody></table></td></tr></tbody>', page, re.DOTALL) or [
+        page
+    ]
+    lists = opened[opened.index("<h4>20 facts lost") :]
+    assert lists.partition("<h4>1 fact gained")[0].count('data-of="old answer"') == 20
+    assert "the right answer where the model was asked for it" in page
 
 
 def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:

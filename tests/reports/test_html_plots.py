@@ -14,7 +14,16 @@ from pytest_kbrel.reports.html.distributions import box_of, fact_plots
 from pytest_kbrel.reports.html.page import render, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
-from pytest_kbrel.reports.html.svg import Drawing, Plot, Scale, cut, label_spots, mark_texts, scale_over
+from pytest_kbrel.reports.html.svg import (
+    Drawing,
+    Plot,
+    Scale,
+    cut,
+    label_spots,
+    mark_texts,
+    scale_over,
+    spread,
+)
 
 Make = Callable[..., CaseResult]
 MONITOR = ("kept", "anchor", "cell:positive:0", "cell:none:0", "cell:none:1", "cell:negative1:0")
@@ -299,6 +308,21 @@ def test_scales_keep_to_their_ends() -> None:
     assert (scale_over([0.5], 0, 1).low, scale_over([0.2, 0.7], 0, 1, whole=True).high) == (0.45, 1.0)
 
 
+def test_marks_at_the_edge_of_a_drawing_are_not_cut_off() -> None:
+    drawing = Drawing(100, "x")
+    drawing.x_axis(Scale(0.0, 0.475, 0, 338), 0, 80)
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)"', drawing.markup())]
+    assert min(places) > 10
+    assert max(places) < 330
+
+
+def test_places_are_spread_where_they_are_too_close() -> None:
+    assert spread([10.0, 50.0], 12, 0, 100) == [10, 50]
+    assert spread([10.0, 11.0, 12.0], 12, 0, 100) == [10, 22, 34]
+    assert spread([-5.0, 99.0, 100.0], 12, 0, 100) == [0, 88, 100]
+    assert spread([], 12, 0, 100) == []
+
+
 def test_labels_cover_neither_each_other_nor_a_point() -> None:
     points = [(10.0, 10.0, "P1"), (14.0, 10.0, "P2"), (200.0, 200.0, "P3"), (335.0, 100.0, "P4")]
     spots = label_spots(points, [(208.0, 200.0)], 4)
@@ -313,4 +337,4 @@ def test_drawings_escape_what_they_are_told() -> None:
     assert 'aria-label="&quot;&gt;&lt;script&gt;\\x1b"' in text
     assert "<b>" not in text
     assert "<script" not in text
-    assert cut("x" * 99, 62) == "x" * 9 + "…"
+    assert cut("x" * 99, 68) == "x" * 9 + "…"

@@ -361,10 +361,11 @@ def test_axe_would_find_a_fault(show: Show) -> None:
 
 # Drawings have no room beside them: a text beyond their edge cannot be read.
 CLIPPED = """
-return [...document.querySelectorAll('svg.plot')].flatMap(plot => [...plot.querySelectorAll('text')].filter(text => {
-  const box = text.getBBox(), room = plot.viewBox.baseVal;
-  return box.x < -1 || box.x + box.width > room.width + 1 || box.y < -1 || box.y + box.height > room.height + 1;
-}).map(text => plot.getAttribute('aria-label') + ': ' + text.textContent));
+return [...document.querySelectorAll('svg.plot text')].filter(text => {
+  const box = text.getBBox(), room = text.ownerSVGElement.viewBox.baseVal;
+  const right = box.x + box.width, below = box.y + box.height;
+  return box.x < -1 || right > room.width + 1 || box.y < -1 || below > room.height + 1;
+}).map(text => text.ownerSVGElement.getAttribute('aria-label') + ': ' + text.textContent);
 """
 
 

@@ -9,7 +9,7 @@ from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count
-from pytest_kbrel.reports.html.model_plots import scale_plots, scatter_plots, size_text
+from pytest_kbrel.reports.html.model_plots import MOST, scale_plots, scatter_plots, size_text
 from pytest_kbrel.reports.html.page import anchors, fitted, script
 from pytest_kbrel.reports.view import Group
 
@@ -33,7 +33,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "more_columns": len(columns) - MOST_MODELS,
         "title": f"Comparison of {count(len(comparison.sides), 'model')}",
         "anchors": anchors(comparison.cases),
-        "groups": [(group, list(_rows(comparison, group))) for group in groups],
+        "groups": [(group, list(_rows(comparison, group)), _better(group)) for group in groups],
         "words": sorted({*words.values()} - {""}, key=side_by_side.severity),
         "worst": words,
         "word_of": side_by_side.word,
@@ -46,6 +46,8 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "size": size_text,
         "scatters": scatter_plots(comparison),
         "scales": scale_plots(comparison),
+        "most_plots": MOST,
+        "why_unpaired": {side.unpaired for side in comparison.sides if side.unpaired},
         "correlated": [one for one in comparison.scatters if one.pearson.r is not None],
         "too_few": sum(one.pearson.r is None for one in comparison.scatters),
     }
@@ -57,6 +59,12 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
     for nodeid in side_by_side.failed_first(comparison, labelled):
         case, label = labelled[nodeid]
         yield case, side_by_side.slice_name(label, comparison.labels.get(nodeid, ""))
+
+
+def _better(group: Group) -> str:
+    """Return what is better of the first key metric of a table; empty where it has none."""
+    values = (value for case in group.cases for value in _values(case, group)[:1])
+    return next((value.better for value in values if value.name == group.metrics[0]), "")
 
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:

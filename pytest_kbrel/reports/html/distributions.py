@@ -14,7 +14,7 @@ from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut
 _BINS = 20
 _SOLID = 0.8
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 232
-_NAME = 104
+_NAME = 112
 _CELL = "cell:"
 # The least sizes of moves of a probability that are counted apart.
 _MOVES = (0.05, 0.2, 0.5)
@@ -151,7 +151,11 @@ def _moves(facts: Sequence[_Point], lost: Sequence[_Point]) -> Iterator[tuple[st
             of[len(_MOVES) + (size if now > before else -size)] += 1
     ends = [f"{least:g}" for least in _MOVES]
     sizes = [*(f"by {low} to {high}" for low, high in pairwise(ends)), f"by more than {ends[-1]}"]
-    words = [*(f"fell {size}" for size in reversed(sizes)), f"within {ends[0]}", *(f"rose {size}" for size in sizes)]
+    words = [
+        *(f"fell {size}" for size in reversed(sizes)),
+        f"within {ends[0]}",
+        *(f"rose {size}" for size in sizes),
+    ]
     for row in zip(words, *counts, strict=True):
         yield (row[0], str(row[1]), str(row[2]))
 
@@ -193,8 +197,9 @@ def _boxes(run: Run, tables: Mapping[str, Table], baseline: Mapping[str, Table])
     yield Plot(
         name="boxes",
         title="Accuracy by frame and context",
-        note=f"Least, quartiles and greatest accuracy over {count(most, 'combination')} of frame and context; the "
-        f"narrow box is the baseline's. The first are over {count(len(keys), 'relation')}, the others of one each.{more}",
+        note=f"Least, quartiles and greatest accuracy over {count(most, 'combination')} of frame and "
+        f"context; the narrow box is the baseline's. The first are over {count(len(keys), 'relation')}, "
+        f"the others of one each.{more}",
         drawing=drawing.markup(),
         heads=(
             "over",
@@ -252,7 +257,7 @@ def _diagram(tables: Mapping[str, Table], baseline: Mapping[str, Table]) -> Iter
     answerable = [key for key, table in tables.items() if any(row.expected for row in table.rows)]
     now = _calibration(tables[key] for key in answerable)
     before = _calibration(baseline[key] for key in answerable if key in baseline)
-    total = sum(count for count, _, _ in now)
+    total = sum(n for n, _, _ in now)
     if not total:
         return
     across, up = Scale(0, 1, _LEFT, _RIGHT), Scale(0, 1, 296, _TOP)
@@ -260,14 +265,14 @@ def _diagram(tables: Mapping[str, Table], baseline: Mapping[str, Table]) -> Iter
     drawing.x_axis(across, _TOP, 296, "the answer's own probability")
     drawing.y_axis(up, _LEFT, _RIGHT, "share of right answers")
     drawing.line(across(0), up(0), across(1), up(1), "move")
-    for at, (count, sure, right) in enumerate(now):
-        if count:
+    for at, (n, sure, right) in enumerate(now):
+        if n:
             left = across(at / 10)
-            words = f"{count} answers, probability {number(sure)}, right {number(right)}"
+            words = f"{n} answers, probability {number(sure)}, right {number(right)}"
             drawing.rect(left + 1, up(right), across((at + 1) / 10) - left - 2, 296 - up(right), "bar", words)
-    drawing.path([(across(sure), up(right)) for count, sure, right in now if count], "trace")
-    if any(count for count, _, _ in before):
-        drawing.path([(across(sure), up(right)) for count, sure, right in before if count], "outline")
+    drawing.path([(across(sure), up(right)) for n, sure, right in now if n], "trace")
+    if any(n for n, _, _ in before):
+        drawing.path([(across(sure), up(right)) for n, sure, right in before if n], "outline")
     yield Plot(
         name="calibration",
         title="Reliability diagram",
@@ -278,12 +283,12 @@ def _diagram(tables: Mapping[str, Table], baseline: Mapping[str, Table]) -> Iter
         rows=tuple(
             (
                 f"{at / 10:.1f} to {(at + 1) / 10:.1f}",
-                str(count),
-                number(sure if count else None),
-                number(right if count else None),
+                str(n),
+                number(sure if n else None),
+                number(right if n else None),
                 number(before[at][2] if before[at][0] else None),
             )
-            for at, (count, sure, right) in enumerate(now)
+            for at, (n, sure, right) in enumerate(now)
         ),
     )
 

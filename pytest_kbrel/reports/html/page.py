@@ -11,8 +11,8 @@ from importlib.resources import files
 from itertools import chain, count, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import changed_facts, changes_headline, origin, probability

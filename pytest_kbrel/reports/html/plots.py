@@ -12,13 +12,22 @@ from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, R
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.formatting import bound, count, difference, metric_title, number, signed
 from pytest_kbrel.reports.html.sources import PublishedModel
-from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, mark_texts, scale_over
+from pytest_kbrel.reports.html.svg import (
+    WIDTH,
+    Drawing,
+    Plot,
+    Scale,
+    cut,
+    label_spots,
+    mark_texts,
+    scale_over,
+)
 
 _SHARES = ("accuracy", "hallucination", "missing")
 _SHARE_WORDS = ("right", "wrong", "missing")
 # So many relations have a row, so many a label, and so many domains are drawn.
 _MOST_RELATIONS, _MOST_LABELS, _MOST_DOMAINS = 30, 60, 6
-_NAME = 134
+_NAME = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +269,8 @@ def _framing(cases: Sequence[CaseResult]) -> Plot:
     return Plot(
         name="framing",
         title="PFD against IRD",
-        note=f"A point is one of {count(len(cases), 'relation')} in this run, its ring the baseline's. Nearer to "
-        "the lower left is steadier. Colour is the case's verdict.",
+        note=f"A point is one of {count(len(cases), 'relation')} in this run, its ring the baseline's. "
+        "Nearer to the lower left is steadier. Colour is the case's verdict.",
         drawing=drawing.markup(),
         heads=("relation", "PFD", "baseline's", "IRD", "baseline's"),
         rows=tuple(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # The width of a drawing in its own units: that of a telephone, so that its letters can be read there.
 WIDTH = 340
-# The room of a letter, of which labels are cut.
-_LETTER = 6.2
+# The room of a letter, by which labels are cut: that of a wide font, for it is the reader's that is used.
+_LETTER = 6.8
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -99,6 +99,18 @@ def label_spots(
     return spots
 
 
+def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return ascending places at least ``gap`` apart and within ``low`` and ``high``, near the given ones.
+
+    There must be room for them.
+    """
+    moved: list[float] = []
+    for at, place in enumerate(places):
+        least = low if at == 0 else moved[-1] + gap
+        moved.append(min(max(place, least), high - gap * (len(places) - 1 - at)))
+    return moved
+
+
 _Box = tuple[float, float, float, float]
 
 
@@ -115,6 +127,7 @@ class Drawing:
     """An SVG drawing. Screen readers are told ``label``; the shapes are drawn in the order of the calls."""
 
     def __init__(self, height: float, label: str, width: float = WIDTH) -> None:
+        self._width = width
         self._parts = [
             f'<svg class="plot" viewBox="0 0 {_number(width)} {_number(height)}" role="img" '
             f'aria-label="{escape(one_line(label, 400))}">'
@@ -153,7 +166,8 @@ class Drawing:
         marks = scale.marks()
         for value, text in zip(marks, mark_texts(marks), strict=True):
             self.line(scale(value), top, scale(value), bottom, "grid")
-            self.text(scale(value), bottom + 13, text, "middle")
+            half = _LETTER * len(text) / 2
+            self.text(min(max(scale(value), half), self._width - half), bottom + 13, text, "middle")
         if name:
             self.text((scale.start + scale.end) / 2, bottom + 28, name, "middle")
 
