@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.cli.arguments import add_json_flag, is_json_only, print_result
+from pytest_kbrel.printing import printable
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -26,6 +28,9 @@ def register(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.session.page import rebuild_page
 
-    page = rebuild_page(options.folder, options.rootdir.resolve())
-    print_result(options, {"output": page}, [page])
+    page, warnings = rebuild_page(options.folder, options.rootdir.resolve())
+    print_result(options, {"output": page, "warnings": warnings}, [page])
+    if not is_json_only(options):
+        for warning in warnings:
+            print(printable(f"kbrel: {warning}"), file=sys.stderr)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,21 +34,38 @@ def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:
     return report_html(run, sources)
 
 
-def rebuild_page(folder: Path, rootdir: Path) -> Path:
-    """Write the page of the report in ``folder`` anew and return its path.
+def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
+    """Write the page of the report in ``folder`` anew; return its path, and in words what it left out.
 
     The baseline is looked up in ``rootdir`` by the name that the report has. Where it is not there any more,
     or is another one now, the plots that pair facts with it are left out. Raises ``KbrelError`` where the
     report cannot be read, or its files are another run's.
     """
+    if folder.name == REPORT and folder.is_file():
+        folder = folder.parent
+    if folder.is_file():
+        raise KbrelError(f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it")
     report = read_report(folder)
     run = run_of(report, _outcomes(report, folder), folder)
     if (folder / RESPONSES).is_file():
         check_file(report, folder / RESPONSES)
+    left_out = [
+        f"{what}, for there is no {folder / file}"
+        for what, file in (
+            ("plots over facts, and worst facts", OUTCOMES),
+            ("the questions of worst facts", RESPONSES),
+        )
+        if not (folder / file).is_file()
+    ]
     baseline = None
-    with contextlib.suppress(BaselineError):
+    try:
         baseline = read_baseline(run.baseline, rootdir) if run.baseline else None
+    except BaselineError as error:
+        left_out.append(f"facts beside the baseline, for {error}")
     if baseline is not None and baseline.model != run.base:
+        left_out.append(
+            f"facts beside the baseline, for {run.baseline} is not what the run was compared with"
+        )
         baseline = None
     try:
         page = page_of(run, baseline, folder)
@@ -59,7 +75,7 @@ def rebuild_page(folder: Path, rootdir: Path) -> Path:
             "allowed: a report as a run wrote it"
         ) from None
     write_text(folder / PAGE, page)
-    return folder / PAGE
+    return folder / PAGE, [f"left out: {one}" for one in left_out]
 
 
 def _outcomes(report: dict[str, object], folder: Path) -> Mapping[str, Table]:

@@ -176,6 +176,37 @@ def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> No
     assert "monitor-P30" in (folder / "report.html").read_text()
 
 
+def test_what_the_page_has_not_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said() -> list[str]:
+        assert main(["report", str(folder)]) == 0
+        return [line.removeprefix("kbrel: ") for line in capsys.readouterr().err.splitlines()]
+
+    another = "left out: facts beside the baseline, for reference is not what the run was compared with"
+    assert said() == [another]
+    (folder / "responses.jsonl").unlink()
+    (folder / "outcomes.jsonl.xz").unlink()
+    without_files = [
+        f"left out: plots over facts, and worst facts, for there is no {folder / 'outcomes.jsonl.xz'}",
+        f"left out: the questions of worst facts, for there is no {folder / 'responses.jsonl'}",
+    ]
+    assert said() == [*without_files, another]
+    report = json.loads((folder / "report.json").read_text())
+    (folder / "report.json").write_text(json.dumps(report | {"baseline": "prod"}))
+    assert said()[2].startswith("left out: facts beside the baseline, for no baseline is called 'prod'")
+    (folder / "report.json").write_text(json.dumps(report | {"baseline": ""}))
+    assert said() == without_files
+    assert main(["report", str(folder), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert (json.loads(printed.out)["warnings"], printed.err) == (without_files, "")
+
+
+def test_the_report_itself_may_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(folder / "report.json")]) == 0
+    assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
+    assert main(["report", str(folder / "report.html")]) == 2
+    assert "report.html: is no report folder" in capsys.readouterr().err
+
+
 def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -> None:
     case = run.cases[0]
     key = "world.kb.yaml::monitor[P30]"

@@ -187,6 +187,12 @@ def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
     assert groups == ["MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen"]
 
 
+def test_the_tables_say_where_the_figures_over_all_slices_are(small_run: Run) -> None:
+    words = '<a href="#overall">over all slices</a> are not in these tables.'
+    assert words in report_html(small_run)
+    assert words not in report_html(replace(small_run, cases=small_run.cases[:5]))
+
+
 def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
     cases = tuple(replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases)
