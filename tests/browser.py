@@ -45,6 +45,8 @@ class Browser:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(_DRIVER)))
+        # A long page keeps axe-core busy for half a minute where other tests run beside it.
+        self.driver.set_script_timeout(180)
 
     def close(self) -> None:
         """End the browser and its driver."""
