@@ -100,17 +100,18 @@ def write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
     """Write a row for each fact of each case; raises ``FileExistsError`` unless ``force``."""
     import csv
 
+    from pytest_kbrel.serialization import replace_surrogates
+
     with new_file(output, force=force) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         for case in cases:
             for row in case.table.rows:
-                writer.writerow(
-                    (
-                        *(case.nodeid, row.fact_id, f"{_score(row):g}", row.label, row.rule, row.question),
-                        *(row.expected, row.answer, row.cluster, row.prompt_digest),
-                    )
+                cells = (
+                    *(case.nodeid, row.fact_id, f"{_score(row):g}", row.label, row.rule, row.question),
+                    *(row.expected, row.answer, row.cluster, row.prompt_digest),
                 )
+                writer.writerow(map(replace_surrogates, cells))
 
 
 def _score(row: Outcome) -> float:
@@ -123,13 +124,15 @@ def write_eee(
     report: Mapping[str, Any], cases: list[CaseResult], model_id: str, output: Path, *, force: bool
 ) -> tuple[Path, Path]:
     """Write the two records below ``output`` and return their paths; the same run has the same names."""
+    from pytest_kbrel.serialization import replace_surrogates
+
     created = datetime.fromisoformat(report["created"])
     if created.tzinfo is None:
         created = created.replace(tzinfo=UTC)
     stamp = str(int(created.timestamp()))
     evaluation_id = f"kbrel/{model_id}/{stamp}"
     lines = [
-        json.dumps(instance, ensure_ascii=False, allow_nan=False) + "\n"
+        replace_surrogates(json.dumps(instance, ensure_ascii=False, allow_nan=False)) + "\n"
         for case in cases
         for instance in _instances(case, evaluation_id, model_id)
     ]

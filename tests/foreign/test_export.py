@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -94,6 +95,17 @@ def test_the_records_belong_together_and_have_no_figure_that_is_undefined(tmp_pa
     assert scores == {"accuracy": 0.5, "monitor": 0.5, "own": 0.5, "as_expected": 0.75}
     # The same run is the same record.
     assert write_eee(REPORT, [case(3)], "org/m", tmp_path, force=True) == (aggregate, samples)
+
+
+def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(tmp_path: Path) -> None:
+    # A model in Python may return one.
+    odd = case(3)
+    rows = tuple(dataclasses.replace(row, answer="\ud800 a") for row in odd.table.rows)
+    odd = dataclasses.replace(odd, table=dataclasses.replace(odd.table, rows=rows))
+    write_csv([odd], tmp_path / "a.csv", force=False)
+    _, samples = write_eee(REPORT, [odd], "org/m", tmp_path, force=False)
+    for path in (tmp_path / "a.csv", samples):
+        assert "\ufffd a" in path.read_text(encoding="utf-8")
 
 
 def test_not_answering_is_right_where_no_answer_exists(tmp_path: Path) -> None:
