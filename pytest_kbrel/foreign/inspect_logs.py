@@ -43,6 +43,8 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
             )
         tasks[log.eval.task] = name
         models.add(str(log.eval.model))
+    if len(models) > 1:
+        raise KbrelError(f"{path}: found {len(models)} models: {', '.join(sorted(models))}; allowed: one")
 
     def answers() -> Iterator[Answer]:
         for task, name in tasks.items():
@@ -50,7 +52,7 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
             samples = read_eval_log_samples(name, all_samples_required=False, resolve_attachments=False)
             yield from _answers(name, task, samples)
 
-    return scored_run(path, TOOL, answers(), wanted, model=", ".join(sorted(models)))
+    return scored_run(path, TOOL, answers(), wanted, model="".join(models))
 
 
 def _by_inspect(name: str, read: Callable[[], Any]) -> Any:

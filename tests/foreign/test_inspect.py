@@ -22,6 +22,17 @@ def test_the_package_that_reads_logs_is_named_with_its_command(
         read_run(tmp_path / "a.eval", Wanted())
 
 
+@pytest.mark.filterwarnings("default")
+def test_two_models_in_one_folder_are_not_taken_for_one_run(tmp_path: Path) -> None:
+    logs = pytest.importorskip("inspect_ai.log", exc_type=ImportError)
+    for at, file in enumerate(sorted(Path(__file__).with_name("made").glob("inspect/a/*.eval"))):
+        log = logs.read_eval_log(str(file))
+        log.eval.model = f"mockllm/{at}"
+        logs.write_eval_log(log, str(tmp_path / file.name))
+    with pytest.raises(KbrelError, match="found 2 models: mockllm/0, mockllm/1; allowed: one"):
+        read_run(tmp_path, Wanted())
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("form", ["eval", "json"])
