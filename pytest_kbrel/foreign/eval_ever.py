@@ -13,7 +13,7 @@ from typing import Any
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_rows
-from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, metric_score, number, scored_run
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
@@ -90,14 +90,14 @@ def _answers(
         # Converters write a score of 0 without the id of a metric for what has no score a row.
         result_id = str(row.get("evaluation_result_id") or "")
         metric = metrics.get(result_id, "" if metrics else "score")
+        score = number(evaluation.get("is_correct") if value is None else value)
+        metric, score = metric_score(metric, score)
         given, output = _object(row.get("input")), _object(row.get("output"))
         yield Answer(
             where=where,
             task=str(row.get("evaluation_name", ONE_TASK)),
             id=str(row["sample_id"]),
-            scores={metric: number(evaluation.get("is_correct") if value is None else value)}
-            if metric
-            else {},
+            scores={metric: score} if metric else {},
             lower=frozenset([metric] if result_id in lower else ()),
             fields=(row, metadata) if isinstance(metadata, dict) else (row,),
             asked=str(row.get("sample_hash") or ""),

@@ -16,7 +16,15 @@ from typing import Any
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_rows
-from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import (
+    LOG_PERPLEXITY,
+    Answer,
+    ScoredRun,
+    Wanted,
+    metric_score,
+    number,
+    scored_run,
+)
 
 TOOL = "lm_eval"
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
@@ -109,9 +117,9 @@ def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:
     """Return the metrics of a task of which less is better: another task may have the same with more."""
     directions = results.get("higher_is_better")
     of_task = directions.get(task) if isinstance(directions, dict) else None
-    return frozenset(
-        name for name, higher in (of_task.items() if isinstance(of_task, dict) else ()) if higher is False
-    )
+    named = of_task.items() if isinstance(of_task, dict) else ()
+    lower = [name for name, higher in named if higher is False]
+    return frozenset([*lower, LOG_PERPLEXITY])
 
 
 def _pools(path: Path, results: Mapping[str, Mapping[str, Any]], groups: Sequence[str]) -> dict[str, str]:
@@ -162,11 +170,8 @@ def _answers(task: str, path: Path, pool: str, lower: frozenset[str]) -> Iterato
         listed = row.get("metrics")
         names = listed if isinstance(listed, list) else [name for name in row if name not in _OWN]
         filtered = str(row.get("filter") or "none")
-        # What is no number, such as the parts of a perplexity, has no score of its own.
         scores = {
-            name if filtered == "none" else f"{name},{filtered}": number(row.get(name))
-            for name in names
-            if isinstance(name, str) and isinstance(row.get(name), int | float)
+            name if filtered == "none" else f"{name},{filtered}": score for name, score in _scores(row, names)
         }
         doc = row.get("doc")
         expected, answer = _expected_and_answer(row)
@@ -183,6 +188,16 @@ def _answers(task: str, path: Path, pool: str, lower: frozenset[str]) -> Iterato
             expected=expected,
             answer=answer,
         )
+
+
+def _scores(row: Mapping[str, Any], names: Sequence[object]) -> Iterator[tuple[str, float | None]]:
+    """Yield the metrics of a row with their values."""
+    for name in names:
+        value = row.get(name) if isinstance(name, str) else None
+        # What is no number, such as the parts of a perplexity of words, has no score of its own.
+        if not isinstance(name, str) or not isinstance(value, int | float):
+            continue
+        yield metric_score(name, number(value))
 
 
 def _expected_and_answer(row: Mapping[str, Any]) -> tuple[str, str]:

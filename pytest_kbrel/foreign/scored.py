@@ -18,6 +18,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import NOT_KNOWN, Outcome, Table, record
 
 SCORE = "score"
+LOG_PERPLEXITY = "log_perplexity"
 # The case of rows that name no task.
 ONE_TASK = "all"
 # The expected answer of a row where none exists. Right and wrong are a matter of its score all the same.
@@ -102,6 +103,17 @@ def number(value: object) -> float | None:
     if not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
+
+
+def metric_score(metric: str, score: float | None) -> tuple[str, float | None]:
+    """Return the name and the score of a metric as they are compared.
+
+    lm_eval has in each row of ``perplexity`` the logarithm of a likelihood, of which more is better.
+    """
+    # No perplexity is below 1.
+    if metric == "perplexity" and score is not None and score <= 0:
+        return LOG_PERPLEXITY, -score
+    return metric, score
 
 
 def field(answer: Answer, key: str, flag: str) -> str:

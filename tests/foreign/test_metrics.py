@@ -53,6 +53,11 @@ def verdicts(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, s
     return found
 
 
+def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    main(["compare", *arguments])
+    return capsys.readouterr().out
+
+
 def test_less_may_be_better_in_one_task_and_worse_in_another(capsys: pytest.CaptureFixture[str]) -> None:
     for folder, score in (("a", 0.2), ("b", 0.8)):
         for task in ("toxicity", "summary"):
@@ -63,6 +68,24 @@ def test_less_may_be_better_in_one_task_and_worse_in_another(capsys: pytest.Capt
         "toxicity score": "fail",
         "summary score": "pass",
     }
+
+
+def test_a_perplexity_is_compared_by_the_logarithms_that_its_rows_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # So lm_eval 0.4.13 writes it: less is better, and the rows have logarithms of likelihoods.
+    for folder, likelihood in (("a", -4.0), ("b", -6.0)):
+        samples(folder, "lambada", likelihood, metric="perplexity")
+        samples(folder, "own", 4.0, metric="perplexity")
+        results(folder, {"lambada": {"perplexity": False}, "own": {"perplexity": False}})
+    arguments = ("--recovery=0.9",)
+    assert verdicts(capsys, "a", "b", *arguments)["lambada log_perplexity"] == "fail"
+    assert verdicts(capsys, "b", "a", *arguments) == {
+        "run": "passes",
+        "lambada log_perplexity": "pass",
+        "own perplexity": "pass",
+    }
+    assert "log_perplexity    4.000   6.000" in show(capsys, "a", "b", *arguments)
 
 
 def test_tasks_that_were_run_one_after_another_have_results_files_of_their_own(
@@ -110,6 +133,25 @@ def test_every_eval_ever_says_for_each_evaluation_which_way_is_better(
         "toxicity score": "fail",
         "summary score": "pass",
     }
+
+
+def test_a_perplexity_that_every_eval_ever_converted_has_logarithms_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for run, likelihood in (("a", -4.0), ("b", -6.0)):
+        rows = (
+            {
+                **{"evaluation_id": "e", "sample_id": str(at), "evaluation": {"score": likelihood}},
+                **{"evaluation_name": "lambada", "evaluation_result_id": "perplexity", "model_id": "o/m"},
+            }
+            for at in range(ROWS)
+        )
+        write(f"{run}_samples.jsonl", rows)
+        config = {"metric_id": "perplexity", "lower_is_better": True}
+        result = {"evaluation_result_id": "perplexity", "metric_config": config}
+        Path(f"{run}.json").write_text(json.dumps({"evaluation_results": [result]}))
+    found = verdicts(capsys, "a_samples.jsonl", "b_samples.jsonl", "--recovery=0.9")
+    assert found == {"run": "fails", "lambada log_perplexity": "fail"}
 
 
 def test_a_gate_on_a_metric_that_one_run_lacks_fails(capsys: pytest.CaptureFixture[str]) -> None:
