@@ -71,6 +71,14 @@ def llama(tmp_path):
 
 
 @pytest.fixture
+def impatient(monkeypatch):
+    """Let no server that refuses everything be waited for longer than its refusals take."""
+    from pytest_kbrel.models.openai import throttle
+
+    monkeypatch.setattr(throttle, "LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture
 def model_at(openai_server, monkeypatch):
     """Return a function that opens a model of the loopback server with further arguments."""
     from pytest_kbrel.models.openai.model import OpenAIModel

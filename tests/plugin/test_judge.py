@@ -11,6 +11,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.openai import throttle
 from tests.models.openai import scoring_server
 from tests.openai_server import TOO_MANY, Fault
 from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
@@ -127,7 +128,10 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     assert gate(pytester, *judge).ret == 0
 
 
-def test_a_judge_that_refuses_every_request_ends_the_run(pytester, mini_suite, openai_server, judge):
+def test_a_judge_that_refuses_every_request_ends_the_run(
+    pytester, mini_suite, openai_server, judge, monkeypatch
+):
+    monkeypatch.setattr(throttle, "LONGEST_WAIT", 0.01)
     mini_suite(ONE, FACTS)
     openai_server.always = TOO_MANY
     result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")

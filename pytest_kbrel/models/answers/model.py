@@ -124,6 +124,9 @@ class _FileConnection:
         """Return nothing: no server is asked what it serves."""
         return ""
 
+    def let_wait(self, waits: bool) -> None:
+        """Do nothing: no request waits."""
+
     def close(self) -> None:
         """Do nothing: no file stays open."""
 

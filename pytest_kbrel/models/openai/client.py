@@ -60,6 +60,10 @@ class Replies(Protocol):
         """Return what is said of the model apart from its replies."""
         ...
 
+    def let_wait(self, waits: bool) -> None:
+        """Cancel the requests that are not yet sent, now and until it is called with True."""
+        ...
+
     def close(self) -> None:
         """Free what is held."""
         ...
@@ -180,6 +184,10 @@ class Connection:
             raise self._too_long(error) from None
         except (openai.OpenAIError, ReplyError, ValueError, TypeError, LookupError, RecursionError):
             return ""
+
+    def let_wait(self, waits: bool) -> None:
+        """Cancel the requests that are not yet sent, as :meth:`Throttle.let_wait` does."""
+        self._loop.call(lambda: self._throttle.let_wait(waits))
 
     def close(self) -> None:
         """Give up what is under way and close the client's connections."""
@@ -339,6 +347,12 @@ class LoopThread:
         except BaseException:
             future.cancel()
             raise
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Have the loop call a function soon; not where it is closed or was never started."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(function)
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Cancel what runs, run ``last``, and end the thread."""

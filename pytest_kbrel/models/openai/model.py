@@ -140,7 +140,8 @@ class OpenAIModel:
         pairs, refused = read_requests(scorer.encoder, requests, scorer.encoder.pair)
         if refused:
             yield [*refused]
-        yield from _as_ready({self._pool.submit(scorer.score, pair): position for position, pair in pairs})
+        futures = {self._pool.submit(scorer.score, pair): position for position, pair in pairs}
+        yield from _as_ready(futures, self._connection)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
@@ -161,7 +162,7 @@ class OpenAIModel:
             self._pool.submit(self._generate, request): position
             for position, request in enumerate(requests[first:], first)
         }
-        yield from _as_ready(futures)
+        yield from _as_ready(futures, self._connection)
 
     def close(self) -> None:
         """Cancel the requests under way and close the connections."""
@@ -306,7 +307,9 @@ def _is_sentence(text: str) -> bool:
     return len(text.split()) >= (_SENTENCE if text.endswith(_ENDS) else _LONG)
 
 
-def _as_ready(futures: Mapping[Future[A | Failed], int]) -> Iterator[list[tuple[int, A | Failed]]]:
+def _as_ready(
+    futures: Mapping[Future[A | Failed], int], connection: Replies
+) -> Iterator[list[tuple[int, A | Failed]]]:
     failure: BaseException | None = None
     try:
         for future in as_completed(futures):
@@ -317,8 +320,12 @@ def _as_ready(futures: Mapping[Future[A | Failed], int]) -> Iterator[list[tuple[
             elif failure is None:
                 failure = error
                 _cancel(futures)
+                # A server may have asked them to wait for minutes.
+                connection.let_wait(False)
     finally:
         _cancel(futures)
+        if failure is not None:
+            connection.let_wait(True)
     if failure is not None:
         raise failure
 

@@ -19,13 +19,13 @@ T = TypeVar("T")
 _Place = asyncio.Future[None]
 
 LONGEST_WAIT = 600.0
-"""Seconds of a wait that a server asks for, beyond which it is an error."""
+"""Seconds of a wait that a server asks for, or of refusals without an answer, beyond which it is an error."""
 FURTHER_TRIES = 3
 """Tries of a request that is refused for a while, beside its first one and ``max_retries``."""
 NO_QUOTA = "insufficient_quota"
 """Code of a quota that is used up, which has the same status as too many requests and is not waited for."""
-MOST_REFUSED_AT_ONCE = 3
-"""Requests without an answer between them that fail at their first refusal, from which on it is an error."""
+MOST_REFUSED = 3
+"""Requests that are refused one after the other, from which on the server and not the request is at fault."""
 # Seconds between tries where the server does not say: the first wait, and the longest.
 _FIRST, _MOST = 0.5, 30.0
 # Pauses in a row that are as short as the server says. Longer ones follow, since it cannot keep its word.
@@ -51,10 +51,10 @@ class Throttle:
     for as many answers as the limit is.
 
     A refused request is sent again. One that was refused twice is sent alone, behind the others, and before
-    them after four times. It fails when it is refused alone and there were ``tries`` rounds of refusals
-    without an answer; so do those after it at their first refusal alone, until the next answer. Where
-    :data:`MOST_REFUSED_AT_ONCE` have, no request is likely to be answered, and each could wait as long as the
-    server says.
+    them after four times. It fails when it is refused alone, there were ``tries`` rounds of refusals without
+    an answer, and other requests have been answered meanwhile. Where none was, the server may refuse whatever
+    it is asked, and it is waited for; after :data:`LONGEST_WAIT` seconds each request fails that is refused
+    alone, and with the :data:`MOST_REFUSED`-th of those that were new, all.
     """
 
     def __init__(self, most: int, tries: int) -> None:
@@ -65,9 +65,9 @@ class Throttle:
         self._cuts = 0
         # Since the latest answer, and of them those whose pauses grow.
         self._rounds = self._pauses = 0
-        # Since the server's latest reply that was no refusal: requests that failed at their first refusal,
-        # and the time of the first refusal.
-        self._refused_at_once = 0
+        # Replies that were no refusal. Since the latest: new requests that were refused, and the time of the
+        # first refusal.
+        self._replies = self._new_refused = 0
         self._refuses_since: float | None = None
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -76,11 +76,18 @@ class Throttle:
         # Requests that go before all others, and whether one is under way that must be alone.
         self._foremost: deque[_Place] = deque()
         self._exclusive = False
+        self._waits = True
 
     @property
     def limit(self) -> int:
         """How many requests may be under way now."""
         return int(self._limit)
+
+    def let_wait(self, waits: bool) -> None:
+        """Cancel all requests that wait to be sent, now and until it is called with True."""
+        self._waits = waits
+        for place in () if waits else (*self._waiting, *self._late, *self._foremost):
+            place.cancel()
 
     async def run(self, send: Callable[[], Awaitable[T]]) -> T:
         """Return what ``send`` returns, called again as long as the server refuses it.
@@ -88,7 +95,7 @@ class Throttle:
         Raises what ``send`` raises, also the last refusal of a request that is given up, and
         :class:`WaitError`.
         """
-        refused = 0
+        refused = replies = 0
         while True:
             await self._enter(refused)
             is_alone, cuts = self._under_way == 1, self._cuts
@@ -100,14 +107,18 @@ class Throttle:
                     raise
                 refused += 1
                 self._slow_down(told_wait(error.response.headers, time.time()), cuts)
+                # One that was refused before may be so for what it asks.
+                self._new_refused += refused == 1
+                if refused <= _LATE:
+                    replies = self._replies
                 if is_alone and self._rounds >= self._tries:
-                    # The next request is another one.
-                    self._pauses = 0
-                    # One that was refused among others comes last, and what it asks may be the reason.
-                    self._refused_at_once += refused == 1
-                    if self._refused_at_once >= MOST_REFUSED_AT_ONCE:
-                        raise self._always_refused() from None
-                    raise
+                    seconds = self._refused_for()
+                    if seconds >= LONGEST_WAIT and self._new_refused >= MOST_REFUSED:
+                        raise WaitError(f"has refused every request for {seconds:,.0f} seconds") from None
+                    if seconds >= LONGEST_WAIT or self._replies > replies:
+                        # The next request is another one.
+                        self._pauses = 0
+                        raise
             else:
                 self._heard()
                 self._rounds = self._pauses = 0
@@ -117,15 +128,17 @@ class Throttle:
                 self._leave()
 
     def _heard(self) -> None:
-        self._refused_at_once, self._refuses_since = 0, None
+        self._replies += 1
+        self._new_refused, self._refuses_since = 0, None
 
-    def _always_refused(self) -> WaitError:
+    def _refused_for(self) -> float:
         now = asyncio.get_running_loop().time()
-        seconds = now - (now if self._refuses_since is None else self._refuses_since)
-        return WaitError(f"has refused every request for {seconds:,.0f} seconds")
+        return now - (now if self._refuses_since is None else self._refuses_since)
 
     async def _enter(self, refused: int) -> None:
         """Wait until a request that was refused so often may be sent."""
+        if not self._waits:
+            raise asyncio.CancelledError
         place: _Place = asyncio.get_running_loop().create_future()
         if refused >= _INSISTS:
             self._foremost.append(place)

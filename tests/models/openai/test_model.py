@@ -94,7 +94,9 @@ def test_a_busy_or_broken_server_is_asked_again(openai_server, model_at):
     ("fault", "tries", "said"),
     [(TOO_MANY, 2 + FURTHER_TRIES, "Rate limit"), (BROKEN, 2, "had an error")],
 )
-def test_a_server_that_stays_so_fails_the_request_and_no_other(openai_server, model_at, fault, tries, said):
+def test_a_server_that_stays_so_fails_the_request_and_no_other(
+    openai_server, model_at, impatient, fault, tries, said
+):
     model = model_at("max_retries=1,max_concurrent=1")
     openai_server.inject(*[fault] * tries)
     first, second = model.generate([ask("a"), ask("b")])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
 
 from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.embedding import Encoder
-from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, MOST_REFUSED_AT_ONCE
+from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, MOST_REFUSED
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 from tests.models.openai.scoring_server import ROUTES, tokenize
 from tests.openai_server import TOO_MANY, Fault
@@ -53,16 +54,16 @@ def test_a_server_that_is_loading_is_waited_for_and_not_retried_by_the_client(op
     assert isinstance(result, Failed)
 
 
-def test_the_client_s_retries_do_not_multiply_the_tries(openai_server, model_at):
+def test_the_client_s_retries_do_not_multiply_the_tries(openai_server, model_at, impatient):
     openai_server.always = TOO_MANY
     openai_server.headers = {"x-should-retry": "true"}
-    results = model_at("max_retries=2,max_concurrent=1").generate([ask(number) for number in range(3)])
+    results = model_at("max_retries=2,max_concurrent=1").generate([ask(number) for number in range(2)])
     assert all("Rate limit" in result.error for result in results)
-    # The first request has all tries, and those after it one each.
-    assert len(openai_server.calls) == 3 + FURTHER_TRIES + 2
+    # The first request has all tries, and the one after it has one.
+    assert len(openai_server.calls) == 3 + FURTHER_TRIES + 1
 
 
-def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai_server, model_at):
+def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai_server, model_at, impatient):
     openai_server.waits = {"retry-after": "0"}
     model = model_at("max_retries=0,max_concurrent=1")
     assert model.generate([ask("first")])[0].text == "unsure"
@@ -72,7 +73,32 @@ def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai
     ):
         model.generate([ask(number) for number in range(50)])
     # By then the next one may be under way.
-    assert 0 <= len(openai_server.calls) - (1 + (1 + FURTHER_TRIES) + MOST_REFUSED_AT_ONCE) <= 1
+    assert 0 <= len(openai_server.calls) - (1 + FURTHER_TRIES + MOST_REFUSED) <= 1
+
+
+def test_a_run_that_has_ended_waits_for_no_request_that_was_refused(openai_server, model_at):
+    openai_server.waits = {"retry-after": "500"}
+    model = model_at("max_concurrent=3")
+    assert model.generate([ask("first")])[0].text == "unsure"
+    # The second is refused while the first is under way, and the third when the first has failed.
+    answer, refused = openai_server.answer, threading.Event()
+
+    def answered(call):
+        if call.text == "unknown":
+            assert refused.wait(10)
+            return 404, "{}"
+        if call.text == "early":
+            refused.set()
+        else:
+            time.sleep(1)
+        return 429, "{}"
+
+    openai_server.answer = answered
+    started = time.monotonic()
+    with pytest.raises(ModelError, match=r"does not know"):
+        model.generate([ask("unknown"), ask("early"), ask("late"), ask("never")])
+    assert time.monotonic() - started < 10
+    openai_server.answer = answer
 
 
 def test_a_wait_that_is_too_long_ends_the_run_with_the_reason(openai_server, model_at):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_kbrel.models.openai.http import Response, _httpx
 from pytest_kbrel.models.openai.throttle import (
     LONGEST_WAIT,
-    MOST_REFUSED_AT_ONCE,
+    MOST_REFUSED,
     NO_QUOTA,
     Throttle,
     WaitError,
@@ -168,8 +168,8 @@ def test_where_everything_is_refused_few_further_requests_have_one_try_each(thre
         simulated(asked(Throttle(threads, 5), server, 1000, threads, fails))
     assert server.times[-1] <= 15 * 60
     if threads == 1:
-        # The first one has all tries.
-        assert server.refused == 5 + MOST_REFUSED_AT_ONCE
+        # The first one is asked for ten minutes.
+        assert server.refused == 11 + 2
         assert server.times[-1] == 60 * (server.refused - 1)
 
 
@@ -185,8 +185,24 @@ def test_further_requests_of_the_same_model_are_refused_the_same_way():
         return errors, await throttle.run(server.answer)
 
     errors, last = simulated(session())
-    assert errors == [openai.APIStatusError] * MOST_REFUSED_AT_ONCE + [WaitError] * 4
+    assert errors == [openai.APIStatusError] * (MOST_REFUSED - 1) + [WaitError] * 5
     assert last == "answer"
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("tries", [1, 8])
+@pytest.mark.parametrize("told", [{}, {"retry_after": "1"}, {"retry_after": "20"}, {"retry_after": "120"}])
+@pytest.mark.parametrize(("begins", "ends"), [(0, 70), (0, 300), (0, 590), (3, 120), (3, 590)])
+def test_a_server_that_refuses_everything_for_minutes_costs_no_answer(threads, tries, told, begins, ends):
+    class Out(Server):
+        async def answer(self, fails=()):
+            now = asyncio.get_running_loop().time()
+            return await super().answer([refusal(**told)] if begins <= now < ends else [])
+
+    server = Out(takes=0.5)
+    assert simulated(asked(Throttle(threads, tries), server, 100, threads)) == ["answer"] * 100
+    assert server.refused <= 60
+    assert server.times[-1] <= ends + 120 + 100
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
