@@ -4,7 +4,7 @@
     ├── SuiteError          a suite or facts file says something it may not
     ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
     │   ├── BudgetError     what a session may spend on a model is spent
-    │   └── UnavailableError  a server refuses all requests for longer than anybody waits
+    │   └── UnavailableError  a server answers no request for longer than anybody waits
     ├── BaselineError       a baseline cannot be read or written
     ├── ResponseError       the model's responses are no ground for a measurement
     ├── StoreError          kept answers cannot be read or written
@@ -51,7 +51,7 @@ class BudgetError(ModelError):
 
 
 class UnavailableError(ModelError):
-    """A server refuses all requests for longer than anybody waits, whatever they ask."""
+    """A server answers no request for longer than anybody waits."""
 
 
 class BaselineError(KbrelError):

@@ -99,8 +99,8 @@ class Connection:
 
         Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
         know the model or the path, takes no temperature 0, redirects to another server, was never reached,
-        has no quota left, asks for a wait that is too long, refuses every request, or states no usage
-        although there is a budget.
+        has no quota left, asks for a wait that is too long, answers no request for as long, or states no
+        usage although there is a budget.
         Raises :class:`BudgetError` where that is spent.
         """
         paths: list[str] = []
@@ -128,9 +128,7 @@ class Connection:
             self._reached = True
             return Failed(error=replace_surrogates(redacted(str(error))))
         except openai.APITimeoutError:
-            return Failed(
-                error=f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
-            )
+            return Failed(error=self._timed_out())
         except openai.APIConnectionError as error:
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
             if not self._reached:
@@ -217,7 +215,15 @@ class Connection:
         return await self._throttle.run(send)
 
     def _too_long(self, error: WaitError) -> UnavailableError:
-        return UnavailableError(f"{self._where()} {error}; allowed: another run when it answers again")
+        last = error.__cause__
+        why = ""
+        if isinstance(last, Exception):
+            is_late = isinstance(last, openai.APITimeoutError)
+            why = f": {self._timed_out() if is_late else self._why(last.__cause__ or last)}"
+        return UnavailableError(f"{self._where()} {error}{why}; allowed: another run when it answers again")
+
+    def _timed_out(self) -> str:
+        return f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
 
     def _where(self) -> str:
         return f"{self.spec.text}: the server {self.spec.base_url}"

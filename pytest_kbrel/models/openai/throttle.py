@@ -19,24 +19,25 @@ T = TypeVar("T")
 _Place = asyncio.Future[None]
 
 LONGEST_WAIT = 600.0
-"""Seconds of a wait that a server asks for, or of refusals without an answer, beyond which it is an error."""
+"""Seconds of a wait that a server asks for, or without an answer to anything, beyond which it is an error."""
 FURTHER_TRIES = 3
 """Tries of a request that is refused for a while, beside its first one and ``max_retries``."""
 NO_QUOTA = "insufficient_quota"
 """Code of a quota that is used up, which has the same status as too many requests and is not waited for."""
 MOST_REFUSED = 3
-"""Requests that are refused one after the other, from which on the server and not the request is at fault."""
+"""Requests refused or failed one after the other, from which on the server and no request is at fault."""
 # Seconds between tries where the server does not say: the first wait, and the longest.
 _FIRST, _MOST = 0.5, 30.0
 # Pauses in a row that are as short as the server says. Longer ones follow, since it cannot keep its word.
 _TRUSTED = 2
 # Refusals after which a request is sent alone and behind the others, and after which before them.
 _LATE, _INSISTS = 2, 4
+_SERVER_ERROR = 500
 _NUMBER = re.compile(r"\s*[0-9]{1,15}([.][0-9]{0,15})?\s*")
 
 
 class WaitError(Exception):
-    """Raised for a wait beyond :data:`LONGEST_WAIT`, or where every request is refused.
+    """Raised for a wait beyond :data:`LONGEST_WAIT`, or where no request is answered for as long.
 
     The message goes on after the server's name.
     """
@@ -54,7 +55,8 @@ class Throttle:
     them after four times. It fails when it is refused alone, there were ``tries`` rounds of refusals without
     an answer, and other requests have been answered meanwhile. Where none was, the server may refuse whatever
     it is asked, and it is waited for; after :data:`LONGEST_WAIT` seconds each request fails that is refused
-    alone, and with the :data:`MOST_REFUSED`-th of those that were new, all.
+    alone, and with the :data:`MOST_REFUSED`-th of those that were new, all. So do all where as many requests
+    fail in as long, by 5xx or without a reply, and none is answered.
     """
 
     def __init__(self, most: int, tries: int) -> None:
@@ -69,6 +71,10 @@ class Throttle:
         # first refusal.
         self._replies = self._new_refused = 0
         self._refuses_since: float | None = None
+        # Since the latest reply that was neither refusal nor 5xx: requests that failed otherwise, and when
+        # the first of them was sent.
+        self._failed = 0
+        self._fails_since = 0.0
         self._not_before = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: deque[_Place] = deque()
@@ -99,11 +105,16 @@ class Throttle:
         while True:
             await self._enter(refused)
             is_alone, cuts = self._under_way == 1, self._cuts
+            sent = asyncio.get_running_loop().time()
             try:
                 answer = await send()
             except openai.APIStatusError as error:
                 if not is_refusal(error.response) or error.code == NO_QUOTA:
                     self._heard()
+                    if error.status_code >= _SERVER_ERROR:
+                        self._note_failure(sent, error)
+                    else:
+                        self._failed = 0
                     raise
                 refused += 1
                 self._slow_down(told_wait(error.response.headers, time.time()), cuts)
@@ -119,9 +130,12 @@ class Throttle:
                         # The next request is another one.
                         self._pauses = 0
                         raise
+            except openai.APIConnectionError as error:
+                self._note_failure(sent, error)
+                raise
             else:
                 self._heard()
-                self._rounds = self._pauses = 0
+                self._failed = self._rounds = self._pauses = 0
                 self._limit = min(self._most, self._limit + 1 / self._limit)
                 return answer
             finally:
@@ -130,6 +144,15 @@ class Throttle:
     def _heard(self) -> None:
         self._replies += 1
         self._new_refused, self._refuses_since = 0, None
+
+    def _note_failure(self, sent: float, error: openai.APIError) -> None:
+        """Count a request that was sent at this time; raise :class:`WaitError` where all fail for long."""
+        if not self._failed:
+            self._fails_since = sent
+        self._failed += 1
+        seconds = asyncio.get_running_loop().time() - self._fails_since
+        if seconds >= LONGEST_WAIT and self._failed >= MOST_REFUSED:
+            raise WaitError(f"has answered no request for {seconds:,.0f} seconds") from error
 
     def _refused_for(self) -> float:
         now = asyncio.get_running_loop().time()

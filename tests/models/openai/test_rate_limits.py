@@ -76,6 +76,23 @@ def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai
     assert 0 <= len(openai_server.calls) - (1 + FURTHER_TRIES + MOST_REFUSED) <= 1
 
 
+@pytest.mark.parametrize(
+    ("fault", "args", "said"),
+    [
+        (Fault(status=500, message="out of memory"), "", "InternalServerError: .*out of memory"),
+        (Fault(delay=0.3), ",timeout=0.1", r"no complete reply within 0\.1 seconds; timeout=SECONDS allows more"),
+    ],
+)
+def test_a_server_that_fails_every_request_ends_the_run_with_the_last_error(
+    openai_server, model_at, impatient, fault, args, said
+):
+    model = model_at(f"max_retries=0,max_concurrent=1{args}")
+    openai_server.always = fault
+    with pytest.raises(UnavailableError, match=rf"has answered no request for 0 seconds: {said}; allowed: ano"):
+        model.generate([ask(number) for number in range(50)])
+    assert MOST_REFUSED <= len(openai_server.calls) < 20
+
+
 def test_a_run_that_has_ended_waits_for_no_request_that_was_refused(openai_server, model_at):
     openai_server.waits = {"retry-after": "500"}
     model = model_at("max_concurrent=3")

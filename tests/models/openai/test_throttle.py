@@ -94,7 +94,7 @@ async def asked(throttle, server, count, threads=8, fails=None):
             failing = list((fails or {}).get(number, ()))
             try:
                 results[number] = await throttle.run(lambda failing=failing: server.answer(failing))
-            except openai.APIStatusError as error:
+            except openai.APIError as error:
                 results[number] = error
 
     await asyncio.gather(*(work() for _ in range(threads)))
@@ -217,9 +217,38 @@ def test_a_server_that_answers_in_between_is_never_given_up(threads, every):
 @pytest.mark.parametrize("other", [refusal(status=400), refusal(status=500)])
 def test_an_error_that_is_no_refusal_is_an_answer_of_the_server(other):
     server = Server(takes=0.0)
-    fails = {number: [refusal()] * 99 if number % 3 else [other] for number in range(30)}
-    results = simulated(asked(Throttle(1, 2), server, 30, threads=1, fails=fails))
+    fails = {number: [refusal()] * 99 if number % 3 else [other] for number in range(6)}
+    results = simulated(asked(Throttle(1, 2), server, 6, threads=1, fails=fails))
     assert {result.status_code for result in results} == {429, other.status_code}
+
+
+def failing(status=None):
+    return openai.APITimeoutError(request=REQUEST) if status is None else refusal(status=status)
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("status", [None, 500])
+def test_a_server_that_fails_whatever_it_is_asked_ends_the_run_after_ten_minutes(threads, status):
+    server = Server(takes=100.0)
+    fails = {number: [failing(status)] for number in range(5, 1000)}
+    with pytest.raises(WaitError, match=r"^has answered no request for [67]00 seconds$"):
+        simulated(asked(Throttle(threads, 8), server, 1000, threads, fails))
+    assert server.times[-1] <= 500 + 700
+
+
+@pytest.mark.parametrize("answer", [[], [refusal(status=400)]])
+def test_a_server_that_fails_at_most_requests_and_answers_some_is_asked_on(answer):
+    server = Server(takes=100.0)
+    fails = {number: [failing(number % 2 * 500 or None)] if number % 6 else list(answer) for number in range(60)}
+    results = simulated(asked(Throttle(1, 8), server, 60, 1, fails))
+    assert len(results) == 60
+
+
+def test_a_request_that_takes_long_to_fail_does_not_end_the_run():
+    server = Server(takes=400.0)
+    fails = {number: [failing()] for number in (1, 2)}
+    results = simulated(asked(Throttle(1, 8), server, 4, 1, fails))
+    assert [isinstance(result, str) for result in results] == [True, False, False, True]
 
 
 def test_a_request_that_is_refused_beside_others_is_never_given_up():
