@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
@@ -165,8 +166,13 @@ class Exporter(DryPlugin):
             yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
             return
         shown = os.path.relpath(target, self._config.invocation_params.dir)
-        yield f"{written} requests to {model.name} in {shown}, to be answered by a batch, for instance with"
-        yield f"    vllm run-batch --model {model.name} -i {shown} -o ANSWERS.jsonl"
+        if model.endpoint == "chat":
+            yield f"{written} requests to {model.name} in {shown}, to be answered by a batch, for instance with"
+            yield f"    vllm run-batch --model {quote(model.name)} -i {quote(shown)} -o ANSWERS.jsonl"
+        else:
+            # The program above refuses them.
+            yield f"{written} requests to {model.name} in {shown}, to be answered by a batch service that takes"
+            yield f"/v1/{model.endpoint}"
         if answers is None:
             yield "then type this command without --kb-export-requests and with"
             yield "--kb-model=answers/ANSWERS.jsonl"

@@ -32,7 +32,8 @@ class AnswersModel(OpenAIModel):
     """Model whose replies are read from files; what a reply means is decided as for a server.
 
     A request without an answer gets ``MISSING``. A reply may lead to another request as behind a server, with
-    room for a thought, or without stop strings. ``used`` are the ids of all requests.
+    room for a thought, or without stop strings. ``used`` are the ids of all requests. ``name`` is that of the
+    model, and ``endpoint`` the one of its requests.
     """
 
     is_storable = False
@@ -42,7 +43,7 @@ class AnswersModel(OpenAIModel):
         requests = dataclasses.replace(spec.requests, max_concurrent=1)
         if not spec.named and self.answers is not None:
             requests = dataclasses.replace(requests, name=self.answers.name)
-        self.name = requests.name
+        self.name, self.endpoint = requests.name, requests.endpoint
         self._file = _FileConnection(self.answers)
         super().__init__(requests, self._file)
         self._text = spec.text

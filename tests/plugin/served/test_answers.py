@@ -97,6 +97,20 @@ def test_rounds_of_batches_decide_as_the_model_asked_directly(
     assert any(case["metrics"]["cr"]["value"] > 0.5 for case in both[0].values() if "cr" in case["metrics"])
 
 
+@pytest.mark.parametrize("endpoint", ["chat", "completions"])
+def test_the_command_that_is_told_answers_such_requests_and_can_be_pasted(pytester, mini_suite, endpoint):
+    mini_suite(GATED)
+    (pytester.path / "my files").mkdir()
+    args = ("--kb-export-requests=my files/requests.jsonl", f"--kb-model-args=endpoint={endpoint}")
+    told = one_line(pytester.runpytest("--kb-model=openai/org/my model", "suites", *args))
+    assert "requests to org/my model in my files/requests.jsonl" in told
+    # That program answers chat requests only.
+    shown = "vllm run-batch --model 'org/my model' -i 'my files/requests.jsonl' -o ANSWERS.jsonl" in told
+    assert shown == (endpoint == "chat")
+    assert ("by a batch service that takes /v1/completions" in told) != shown
+    assert "--kb-model=answers/ANSWERS.jsonl" in told
+
+
 def test_missing_answers_are_told_with_the_way_to_ask_for_them(pytester, mini_suite, answer, cases):
     mini_suite(SUITE)
     pytester.runpytest(*NAMED, EXPORT)
