@@ -166,13 +166,13 @@ class Exporter(DryPlugin):
             yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
             return
         shown = os.path.relpath(target, self._config.invocation_params.dir)
+        requests = f"{written} requests to {model.name} in {shown}"
         if model.endpoint == "chat":
-            yield f"{written} requests to {model.name} in {shown}, to be answered by a batch, for instance with"
+            yield f"{requests}, to be answered by a batch, for instance with"
             yield f"    vllm run-batch --model {quote(model.name)} -i {quote(shown)} -o ANSWERS.jsonl"
         else:
             # The program above refuses them.
-            yield f"{written} requests to {model.name} in {shown}, to be answered by a batch service that takes"
-            yield f"/v1/{model.endpoint}"
+            yield f"{requests}, to be answered by a batch service that takes /v1/{model.endpoint}"
         if answers is None:
             yield "then type this command without --kb-export-requests and with"
             yield "--kb-model=answers/ANSWERS.jsonl"

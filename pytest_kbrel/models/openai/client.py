@@ -130,7 +130,7 @@ class Connection:
         except openai.APITimeoutError:
             return Failed(error=self._timed_out())
         except openai.APIConnectionError as error:
-            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            cause = _cause_of(error)
             if not self._reached:
                 raise ModelError(f"{self._where()} cannot be reached: {self._why(cause)}") from None
             return Failed(error=self._why(cause))
@@ -219,7 +219,7 @@ class Connection:
         why = ""
         if isinstance(last, Exception):
             is_late = isinstance(last, openai.APITimeoutError)
-            why = f": {self._timed_out() if is_late else self._why(last.__cause__ or last)}"
+            why = f": {self._timed_out() if is_late else self._why(_cause_of(last))}"
         return UnavailableError(f"{self._where()} {error}{why}; allowed: another run when it answers again")
 
     def _timed_out(self) -> str:
@@ -236,6 +236,11 @@ class Connection:
         clean, held_key = redacted_reply(reply)
         self.repeats_key |= held_key
         return clean
+
+
+def _cause_of(error: Exception) -> Exception:
+    # The client's own errors of a connection say nothing more.
+    return error.__cause__ if isinstance(error.__cause__, Exception) else error
 
 
 def _is_paid(path: str) -> bool:

@@ -80,7 +80,11 @@ def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai
     ("fault", "args", "said"),
     [
         (Fault(status=500, message="out of memory"), "", "InternalServerError: .*out of memory"),
-        (Fault(delay=0.3), ",timeout=0.1", r"no complete reply within 0\.1 seconds; timeout=SECONDS allows more"),
+        (
+            Fault(delay=0.3),
+            ",timeout=0.1",
+            r"no complete reply within 0\.1 seconds; timeout=SECONDS allows more",
+        ),
     ],
 )
 def test_a_server_that_fails_every_request_ends_the_run_with_the_last_error(
@@ -88,7 +92,7 @@ def test_a_server_that_fails_every_request_ends_the_run_with_the_last_error(
 ):
     model = model_at(f"max_retries=0,max_concurrent=1{args}")
     openai_server.always = fault
-    with pytest.raises(UnavailableError, match=rf"has answered no request for 0 seconds: {said}; allowed: ano"):
+    with pytest.raises(UnavailableError, match=rf"has answered no request for [0-9]+ seconds: {said}; al"):
         model.generate([ask(number) for number in range(50)])
     assert MOST_REFUSED <= len(openai_server.calls) < 20
 

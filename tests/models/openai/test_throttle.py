@@ -239,7 +239,9 @@ def test_a_server_that_fails_whatever_it_is_asked_ends_the_run_after_ten_minutes
 @pytest.mark.parametrize("answer", [[], [refusal(status=400)]])
 def test_a_server_that_fails_at_most_requests_and_answers_some_is_asked_on(answer):
     server = Server(takes=100.0)
-    fails = {number: [failing(number % 2 * 500 or None)] if number % 6 else list(answer) for number in range(60)}
+    fails = {
+        number: [failing(number % 2 * 500 or None)] if number % 6 else list(answer) for number in range(60)
+    }
     results = simulated(asked(Throttle(1, 8), server, 60, 1, fails))
     assert len(results) == 60
 
