@@ -53,8 +53,8 @@ def test_the_share_of_a_fact_is_fixed_for_ever():
     assert Shard(index=1, count=4).part(f"f{n}" for n in range(8)) == FIRST
 
 
-def slurm(task, first, count):
-    named = {"ID": task, "MIN": first, "COUNT": count}
+def slurm(task, first, count, last=None):
+    named = {"ID": task, "MIN": first, "COUNT": count, "MAX": first + count - 1 if last is None else last}
     return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in named.items()}
 
 
@@ -63,6 +63,8 @@ def slurm(task, first, count):
     [
         ("2/8", {}, (2, 8)),
         ("auto", slurm(12, 10, 4), (3, 4)),
+        ("auto", slurm(1, 1, 1), (1, 1)),
+        ("auto/4", slurm(3, 0, 4), (4, 4)),
         ("auto", {"JOB_COMPLETION_INDEX": "0", "JOB_COMPLETIONS": "5"}, (1, 5)),
         ("auto/5", {"JOB_COMPLETION_INDEX": "4"}, (5, 5)),
         ("auto", {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "2"}, (2, 2)),
@@ -85,6 +87,12 @@ def test_what_is_typed_or_said_by_a_job_array(text, environment, expected):
         ("auto", {"JOB_COMPLETION_INDEX": "0", "CI_NODE_INDEX": "1"}, "INDEX and CI_NODE_INDEX are set"),
         ("auto/2", {"JOB_COMPLETION_INDEX": "2"}, "INDEX='2', counted from 0, of '2'; allowed"),
         ("auto/2", {"CI_NODE_INDEX": "x"}, "allowed: whole numbers"),
+        # sbatch --array=3 and --array=3,7, to run tasks again; --array=1-7:2.
+        ("auto", slurm(3, 3, 1), "one task, number 3; allowed: .* or I/N where a task runs again alone"),
+        ("auto/8", slurm(3, 3, 1), "an array of 1, not 8; allowed"),
+        ("auto", slurm(7, 3, 2, 7), "an array of 2 from 3 to 7, with gaps; allowed"),
+        ("auto", slurm(3, 1, 4, 7), "an array of 4 from 1 to 7, with gaps; allowed"),
+        ("auto", {**slurm(3, 1, 4), "SLURM_ARRAY_TASK_MAX": "x"}, "allowed: whole numbers"),
     ],
 )  # fmt: skip
 def test_what_is_no_shard_says_what_was_found(text, environment, words):

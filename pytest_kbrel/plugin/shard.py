@@ -9,6 +9,7 @@ from pytest_kbrel.bounds import SHARDS, shown
 from pytest_kbrel.records import Shard, ShardBy
 
 AUTO = "auto"
+_SLURM = "SLURM_ARRAY_TASK_ID"
 _STATED = re.compile(r"(\d+)/(\d+)")
 _ALLOWED = f"I/N with I from 1 to N, N {SHARDS}, or {AUTO}"
 
@@ -30,7 +31,7 @@ def read_shard(text: str, by: ShardBy, environment: Mapping[str, str]) -> Shard:
 def _of_environment(count: str, by: ShardBy, environment: Mapping[str, str]) -> Shard:
     """Return the share of this job: its number and their count, as the system that started it says."""
     ways = {
-        "SLURM_ARRAY_TASK_ID": ("SLURM_ARRAY_TASK_COUNT", environment.get("SLURM_ARRAY_TASK_MIN", "0")),
+        _SLURM: ("SLURM_ARRAY_TASK_COUNT", environment.get("SLURM_ARRAY_TASK_MIN", "0")),
         "JOB_COMPLETION_INDEX": ("JOB_COMPLETIONS", "0"),
         "CI_NODE_INDEX": ("CI_NODE_TOTAL", "1"),
     }
@@ -45,10 +46,33 @@ def _of_environment(count: str, by: ShardBy, environment: Mapping[str, str]) -> 
     index = environment[present[0]]
     stated = f"found {AUTO}, which is {present[0]}={shown(index)}, counted from {first}, of {shown(count)}"
     try:
+        fault = _fault_of_array(environment, count) if present[0] == _SLURM else ""
         index = str(int(index) - int(first) + 1)
     except ValueError:
         raise ValueError(f"{stated}; allowed: whole numbers") from None
+    if fault:
+        raise ValueError(
+            f"found {AUTO} in a SLURM job that is of {fault}; allowed: an array without gaps that has a task "
+            "for each part (--array=1-N), or I/N where a task runs again alone"
+        )
     return _shard(index, count, by, stated)
+
+
+def _fault_of_array(environment: Mapping[str, str], parts: str) -> str:
+    """Return in words which array of SLURM does not have one task for each part, empty for one that has.
+
+    Raises ``ValueError`` for what is no number.
+    """
+    values = [environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "COUNT")]
+    if not all(values):
+        return ""
+    first, last, tasks = map(int, values)
+    if tasks != int(parts):
+        return f"an array of {tasks}, not {int(parts)}"
+    if last - first + 1 != tasks:
+        return f"an array of {tasks} from {first} to {last}, with gaps"
+    # Someone has submitted a task of a larger array again.
+    return f"an array of one task, number {first}" if tasks == 1 and first > 1 else ""
 
 
 def _shard(index: str, count: str, by: ShardBy, stated: str) -> Shard:
