@@ -54,6 +54,7 @@ from pytest_kbrel.session.run_builder import (
     SessionResults,
     baseline_of_session,
     build_run,
+    changed_suites,
     decide_aggregates,
     finished,
     join_responses,
@@ -138,7 +139,7 @@ class Recorder:
         self._shard = sharded_run(self._settings, self._suites, self._config.rootpath)
         self._check_cases()
         self._unused = unused_flags(self._config, self._settings, self._suites, self._results.expected)
-        self._results.notes |= dict.fromkeys(self._unused)
+        self._results.notes |= dict.fromkeys((*self._unused, *changed_suites(self._settings, self._suites)))
         self._spool_directory.start()
 
     def dealing_of(self, nodeids: Sequence[str], workers: int, *, split: bool) -> Dealing:

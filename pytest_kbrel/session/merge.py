@@ -22,6 +22,7 @@ from pytest_kbrel.session.run_builder import (
     SessionResults,
     baseline_of_session,
     build_run,
+    changed_suites,
     decide_aggregates,
     finished,
     join_responses,
@@ -45,7 +46,7 @@ def merge(
     recorded = read_runs(folders)
     settings = _settings(recorded, folders, output, baseline, strict=strict)
     suites = _suites(recorded, root, settings)
-    results = SessionResults()
+    results = SessionResults(notes=dict.fromkeys(changed_suites(settings, suites)))
     with tempfile.TemporaryDirectory(prefix="kbrel-") as parts:
         spool = Path(parts) / "main.jsonl"
         asker = CaseAsker(settings, root=root, spool_path=spool, suites=lambda: suites)

@@ -38,12 +38,12 @@ from pytest_kbrel.records import (
     ShardedRun,
     Suite,
 )
-from pytest_kbrel.replay.joined import names_of
+from pytest_kbrel.replay.joined import names_of, read_runs
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.responses import join_spools
-from pytest_kbrel.serialization import dumps_compact
+from pytest_kbrel.serialization import encoder
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.worker_models import WorkerModels
 from pytest_kbrel.settings import Settings
@@ -337,12 +337,25 @@ def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> Shar
 
 def suite_digest(suite: Suite) -> str:
     """Return a sha256 of all that a suite asks, and how it decides."""
-    digest = hashlib.sha256()
+    # Not dumps_compact, which writes a value that equals its default and is another object.
+    digest, encode = hashlib.sha256(), encoder()
     cases: list[Case | AggregateCase] = [*suite.cases, *suite.aggregates]
     for case in cases:
         # Whether a waiver has expired may change at midnight.
-        digest.update(dumps_compact(replace(case, waivers=())).encode() + b"\n")
+        digest.update(encode(replace(case, waivers=())).encode() + b"\n")
     return digest.hexdigest()
+
+
+def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]:
+    """Yield which suites are not those of the shards that this run is joined from; none for another run."""
+    shards = [] if settings.from_run is None else read_runs(settings.recorded).parts
+    asked = dict(shards[0].shard.suites) if shards and shards[0].shard is not None else {}
+    for suite in suites:
+        if asked and suite_digest(suite) != asked.get(suite.path):
+            yield (
+                f"{suite.path} is not the one that the shards asked: its file or its facts have changed "
+                "since, and cases are decided by what it asks now"
+            )
 
 
 def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:

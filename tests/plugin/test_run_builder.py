@@ -354,6 +354,14 @@ def test_all_reports_are_written_and_their_parts_are_known_by_their_sum(tmp_path
     assert tables == {ONE: table}
 
 
+def test_a_suite_has_one_digest_wherever_its_values_come_from() -> None:
+    # The judge may be the default, or typed: another object of the same text.
+    judges = ("rules", "".join(["ru", "les"]))
+    digests = {run_builder.suite_digest(made_suite(replace(made_case(), judge=judge))) for judge in judges}
+    assert len(digests) == 1
+    assert run_builder.suite_digest(made_suite(replace(made_case(), judge="other"))) not in digests
+
+
 def test_a_run_names_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
         if name == "openai":
