@@ -223,7 +223,6 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
-        self._results.note(report)
         elsewhere.keep_responses(report, self._spool_directory.folder)
         text: str | None = getattr(report, "kbrel", None)
         if text is not None:
@@ -254,6 +253,7 @@ class Recorder:
             del report.kbrel
         elif (models := getattr(report, "kbrel_models", None)) is not None:
             self._note_models([(name, from_wire(Fingerprint, one)) for name, one in json.loads(models)])
+        self._results.note(report)
 
     def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""

@@ -99,6 +99,15 @@ def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -
     }
 
 
+def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(recorder: Recorder) -> None:
+    own = made_result("test_own.py::own", "fail")
+    failed = report(own, nodeid="test_own.py::test_x", outcome="failed")
+    failed.kbrel_uses_model = True
+    recorder.pytest_runtest_logreport(failed)
+    run, _ = finished(recorder)
+    assert [(case.id, case.verdict) for case in run.cases] == [("own", "fail")]
+
+
 @pytest.mark.parametrize(
     ("nodeid", "failed", "complete"),
     [("other.kb.yaml", True, False), ("other.kb.yaml", False, True), ("test_own.py", True, True)],
