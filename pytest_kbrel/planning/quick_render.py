@@ -16,30 +16,26 @@ from pytest_kbrel.planning.render import (
     range_text,
     seconds_text,
     slices_with_few_groups,
+    wrapped_line,
 )
 from pytest_kbrel.planning.requests import SAMPLED, Range
-from pytest_kbrel.printing import format_table, wrap
+from pytest_kbrel.printing import format_table
 from pytest_kbrel.reports.formatting import one_line
 
 _WIDTH = 80
 _DETAILS = "add -v for each slice, exact tokens, a timed batch and what each gate can find"
 
 
-def quick_plan_lines(plan: Plan) -> list[str]:
-    """Return the plan on one screen, line by line."""
+def quick_plan_lines(plan: Plan, width: int = _WIDTH) -> list[str]:
+    """Return the plan on one screen, line by line; no text is wider than 80 columns."""
+    width = min(width, _WIDTH)
     exact = all(who.exact for who in plan.participants)
     tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
     lines = [*_case_table(plan.cases), f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
     for participant in plan.participants:
         lines += _participant(participant)
     lines += ["", *_gates(plan.powers), _DETAILS]
-    return [short for line in lines for short in (_wrapped(line) if line else [""])]
-
-
-def _wrapped(line: str) -> list[str]:
-    if len(line) <= _WIDTH:
-        return [line]
-    return wrap(line.lstrip(), _WIDTH, line[: len(line) - len(line.lstrip())])
+    return [short for line in lines for short in wrapped_line(line, width)]
 
 
 def _case_table(cases: Sequence[PlannedCase]) -> list[str]:

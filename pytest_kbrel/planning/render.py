@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
@@ -20,10 +21,12 @@ from pytest_kbrel.gates.power import (
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
-from pytest_kbrel.printing import format_table
+from pytest_kbrel.printing import cells, format_table, wrap
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.stats import FAMILY_LEVEL, sidak
 
+# The width of a file.
+UNLIMITED = sys.maxsize
 # Of the gates that an unchanged model most often fails, so many are named.
 _SHOWN = 3
 _WAYS = {
@@ -33,17 +36,40 @@ _WAYS = {
 }
 
 
-def plan_lines(plan: Plan) -> list[str]:
-    """Return the whole plan, line by line."""
+def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
+    """Return the whole plan, line by line, each of at most ``width`` columns as far as that is possible."""
     lines: list[str] = []
     for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
-        lines += [suite, *_case_table(list(cases)), ""]
+        lines += [suite, *_case_table(list(cases), width), ""]
     for participant in plan.participants:
         lines += [*_participant(participant), ""]
     lines += _time(plan)
     lines += _cost(plan)
-    lines += ["", *_gates(plan)]
-    return lines
+    lines += ["", *_gates(plan, width)]
+    return [short for line in lines for short in wrapped_line(line, width)]
+
+
+def wrapped_line(line: str, width: int) -> list[str]:
+    """Return a line that is too long in several, which keep its indent."""
+    if cells(line) <= width:
+        return [line]
+    return wrap(line.lstrip(), width, line[: len(line) - len(line.lstrip())])
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a table; where it is too wide, the first cell of each row has a line of its own."""
+    lines = format_table(rows)
+    if max(map(cells, lines)) <= width:
+        return lines
+    rest = format_table([row[1:] for row in rows], left=())
+    return [line for row, numbers in zip(rows, rest, strict=True) for line in (row[0], f"    {numbers}")]
+
+
+def _about_text(value: Range) -> str:
+    """Return a range in words; where it is known about which number it is, that one alone."""
+    if value.about is None or value.low == value.high:
+        return range_text(value)
+    return f"about {number_text(value.about)}"
 
 
 def range_text(value: Range, digits: int = 0) -> str:
@@ -69,20 +95,26 @@ def seconds_text(value: Range) -> str:
     return f"{range_text(value, 1)} s"
 
 
-def _case_table(cases: Sequence[PlannedCase]) -> list[str]:
+def _case_table(cases: Sequence[PlannedCase], width: int) -> list[str]:
+    lines = _table(_case_rows(cases, range_text), UNLIMITED)
+    if max(map(cells, lines)) > width:
+        # The lines about the models have the ends of the ranges.
+        lines = _table(_case_rows(cases, _about_text), width)
+    return lines
+
+
+def _case_rows(cases: Sequence[PlannedCase], text: Callable[[Range], str]) -> list[list[str]]:
     rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
     for case in cases:
         of = case.counts
-        rows.append(
-            [one_line(case.id, 60), number_text(case.facts), *map(range_text, (of.calls, of.new, of.read))]
-        )
+        rows.append([one_line(case.id, 60), number_text(case.facts), *map(text, (of.calls, of.new, of.read))])
     if len(cases) > 1:
         totals = [
             reduce(Range.plus, [getattr(case.counts, name) for case in cases])
             for name in ("calls", "new", "read")
         ]
-        rows.append(["all", number_text(sum(case.facts for case in cases)), *map(range_text, totals)])
-    return format_table(rows)
+        rows.append(["all", number_text(sum(case.facts for case in cases)), *map(text, totals)])
+    return rows
 
 
 def _participant(who: Participant) -> Iterator[str]:
@@ -145,7 +177,7 @@ def _cost(plan: Plan) -> Iterator[str]:
             yield f"cost of {who.text}: unknown without --kb-prices=IN,OUT"
 
 
-def _gates(plan: Plan) -> Iterator[str]:
+def _gates(plan: Plan, width: int) -> Iterator[str]:
     relative = [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
     if relative:
         for suite, family in plan.families:
@@ -168,7 +200,7 @@ def _gates(plan: Plan) -> Iterator[str]:
             )
         rows = [["gate", "n", "allowed", "found from", *(f"{chance:.0%}" for chance in CHANCES)]]
         rows += _alike(relative)
-        yield from format_table(rows)
+        yield from _table(rows, width)
         yield from _false_reds(relative)
         yield from _few_groups(relative)
     never = [gate for gate in plan.powers if gate.never]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -171,12 +172,13 @@ class Planner(DryPlugin):
         """Print the plan."""
         if self._plan is None:
             return
-        if self._in_full:
-            from pytest_kbrel.planning.render import plan_lines as lines_of
-        else:
-            from pytest_kbrel.planning.quick_render import quick_plan_lines as lines_of
+        from pytest_kbrel.planning.quick_render import quick_plan_lines
+        from pytest_kbrel.planning.render import UNLIMITED, plan_lines
+
+        # A file may have lines of any width.
+        width = shutil.get_terminal_size().columns if terminalreporter.isatty else UNLIMITED
         terminalreporter.section("plan, nothing was run")
-        for line in lines_of(self._plan):
+        for line in (plan_lines if self._in_full else quick_plan_lines)(self._plan, width):
             terminalreporter.write_line(printable(line))
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
