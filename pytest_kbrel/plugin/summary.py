@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import changed_labels
+from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
 from pytest_kbrel.reports import PAGE, phrases, view
 from pytest_kbrel.reports.terminal import terminal_lines
@@ -42,7 +43,7 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
     """Return what can be done next, with the command for each: go on, rerun the failed, bless, see more."""
     if not run.cases:
         return []
-    words = list(config.invocation_params.args)
+    words = [*_variables(config), "pytest", *config.invocation_params.args]
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
     asks = repeats and settings.from_run is None and run.shard is None
@@ -51,7 +52,7 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
     # --lf would leave out what was not run.
     unread, interrupted = phrases.is_uncollected(run), run.exit_status == pytest.ExitCode.INTERRUPTED
     if interrupted and not unread:
-        steps.append(("run again" if settings.use_cache is None else "go on", shlex.join(["pytest", *words])))
+        steps.append(("run again" if settings.use_cache is None else "go on", _joined(words)))
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
     if asks and failed and not (interrupted or unread) and config.pluginmanager.hasplugin("lfplugin"):
         steps.append(("rerun the failed", _command(words, "--lf")))
@@ -66,10 +67,28 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
     return steps
 
 
+def _variables(config: pytest.Config) -> list[str]:
+    """Return the settings that the environment gave, as a command begins with them: ``KB_MODEL=a``.
+
+    Those of a single command are not there any more when the next one is typed.
+    """
+    names = [flag.environment for flag in FLAGS if not is_explicit(config, flag.name)]
+    return [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
+
+
 def _command(words: Sequence[str], more: str) -> str:
     # Behind -- there are no flags.
     at = words.index("--") if "--" in words else len(words)
-    return shlex.join(["pytest", *words[:at], *([more] if more not in words[:at] else []), *words[at:]])
+    return _joined([*words[:at], *([more] if more not in words[:at] else []), *words[at:]])
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Return a command as it is typed; the name of a variable that it sets is not quoted."""
+    at = words.index("pytest")
+    variables = [word.partition("=") for word in words[:at]]
+    return " ".join(
+        [*(f"{name}={shlex.quote(value)}" for name, _, value in variables), shlex.join(words[at:])]
+    )
 
 
 def _may_be_blessed(settings: Settings, run: Run) -> bool:

@@ -191,6 +191,14 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
     assert words[words.index("-k") + 1] == "P36 or unseen"
     again = pytester.runpytest(*(word for word in words[1:] if not word.startswith("--basetemp")))
     assert again.parseoutcomes() == {"failed": 1}
+    # A variable that was set for one command is not there for the next one.
+    with monkeypatch.context() as patch:
+        patch.setenv("KB_INCONCLUSIVE", "fail")
+        patch.setenv("KB_OUTPUT_PATH", "my report")
+        patch.setenv("KB_BASELINE", "other")
+        shown = pytester.runpytest(*ARGS).outlines
+    (typed,) = [line for line in shown if line.startswith("all tables")]
+    assert typed.split(None, 2)[2].startswith("KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest ")
     # Without the plugin of pytest that knows what failed, it cannot be rerun by a flag.
     bare = pytester.runpytest(*ARGS, "-p", "no:cacheprovider")
     typed = [line.partition(" pytest ")[0].strip() for line in bare.outlines if " pytest " in line]
