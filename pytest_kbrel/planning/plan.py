@@ -31,6 +31,7 @@ from pytest_kbrel.planning.requests import (
     dry_runs_of,
 )
 from pytest_kbrel.records import Case, ScoreRequest, record
+from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.settings import Settings
 
 CounterOf = Callable[[Any], TokenCounter]
@@ -78,10 +79,14 @@ class Participant:
 
 @record
 class PlannedCase:
-    """A slice, and the requests it puts to the model under test."""
+    """A slice, and the requests it puts to the model under test.
+
+    ``title`` is its id with the label of the relation that it is, where it is one.
+    """
 
     suite: str
     id: str
+    title: str
     facts: int
     counts: RequestCounts
 
@@ -133,6 +138,7 @@ def planned_cases(cases: Sequence[Case], model: PlannedModel, dry_runs: DryRuns)
         PlannedCase(
             suite=case.suite,
             id=case.id,
+            title=case_title(case),
             facts=len(case.facts),
             counts=model.counts(dry_runs, f"{case.suite}::{case.id}"),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 
@@ -38,6 +39,9 @@ _WAYS = {
 
 def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
     """Return the whole plan, line by line, each of at most ``width`` columns as far as that is possible."""
+    titles = {f"{case.suite}::{case.id}": f"{case.suite}::{case.title}" for case in plan.cases}
+    powers = (replace(gate, case=titles.get(gate.case, gate.case)) for gate in plan.powers)
+    plan = replace(plan, powers=tuple(powers))
     lines: list[str] = []
     for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
         lines += [suite, *_case_table(list(cases), width), ""]
@@ -107,7 +111,9 @@ def _case_rows(cases: Sequence[PlannedCase], text: Callable[[Range], str]) -> li
     rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
     for case in cases:
         of = case.counts
-        rows.append([one_line(case.id, 60), number_text(case.facts), *map(text, (of.calls, of.new, of.read))])
+        rows.append(
+            [one_line(case.title, 60), number_text(case.facts), *map(text, (of.calls, of.new, of.read))]
+        )
     if len(cases) > 1:
         totals = [
             reduce(Range.plus, [getattr(case.counts, name) for case in cases])

@@ -66,6 +66,7 @@ def test_in_a_narrow_terminal_a_row_that_is_too_wide_begins_with_a_line_of_its_o
     case = PlannedCase(
         suite="s.kb.yaml",
         id="reliability[unseen-zero-shot]",
+        title="reliability[unseen-zero-shot]",
         facts=200,
         counts=RequestCounts(
             calls=Range(low=5000, high=70000, about=31000.0),
@@ -88,3 +89,21 @@ def test_in_a_narrow_terminal_a_row_that_is_too_wide_begins_with_a_line_of_its_o
     at = printed.index("accuracy in head_to_tail[geography+culture-head]")
     assert printed[at + 1].split()[:3] == ["120", "max_drop", "0.08"]
     assert max(map(len, plan_lines(plan, 60))) <= 64
+
+
+def test_a_relation_has_its_label() -> None:
+    zero = Range(low=0, high=0)
+    counts = RequestCounts(calls=zero, new=zero, read=zero, written=zero, scored=zero)
+    case = PlannedCase(
+        suite="s.kb.yaml", id="head_to_tail[P36]", title="head_to_tail[P36 capital]", facts=9, counts=counts
+    )
+    plan = Plan(
+        cases=(case,),
+        participants=(),
+        powers=(power("P36"),),
+        families=(("s.kb.yaml", 1),),
+        probe_seconds=0.0,
+    )
+    printed = plan_lines(plan)
+    assert any(line.startswith("head_to_tail[P36 capital]  ") for line in printed)
+    assert any(line.startswith("accuracy in head_to_tail[P36 capital]  ") for line in printed)

@@ -19,7 +19,7 @@ __all__ = ["mini_suite", "plugin_args", "report"]
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = (MODEL, "suites", "--kb-plan", "-v")
 FIXED = "monitor or head_to_tail"
-ROW = re.compile(r"(\S+\[\S+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
+ROW = re.compile(r"(\S+\[[^]]+\]|all) +([\d,]+)  +(\S.*?)  +(\S.*?)  +(\S.*)$")
 TWICE = """\
 suite: twice
 facts: facts.jsonl
@@ -36,9 +36,10 @@ def numbers(text: str) -> list[int]:
 
 
 def rows_of(result: pytest.RunResult) -> Rows:
-    """Return calls, different calls and prompt tokens of each slice, as they are printed."""
+    """Return calls, different calls and prompt tokens of each slice, as they are printed, by its id."""
     matches = (ROW.match(line) for line in result.outlines)
-    return {row[1]: (row[3], row[4], row[5]) for row in matches if row}
+    # A relation stands there with its label.
+    return {re.sub(r" [^]]+", "", row[1]): (row[3], row[4], row[5]) for row in matches if row}
 
 
 @pytest.fixture
@@ -135,8 +136,8 @@ def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, monkeypatch
 @pytest.mark.parametrize(
     ("selection", "slices", "facts"),
     [
-        (("-k", "monitor"), ["monitor[P36]"], 12),
-        (("--kb-limit=3", "-k", "monitor"), ["monitor[P36]"], 3),
+        (("-k", "monitor"), ["monitor[P36 capital]"], 12),
+        (("--kb-limit=3", "-k", "monitor"), ["monitor[P36 capital]"], 3),
         (("--deselect=suites/mini.kb.yaml::monitor[P36]", "-k", "head"), None, 2),
     ],
 )
