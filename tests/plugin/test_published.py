@@ -133,13 +133,10 @@ def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline=published/monitor/strict")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert slices(report)["P37"]["verdict"] == "fail"
-    result.stdout.fnmatch_lines(
-        [
-            "*monitor max_drop 0: fail",
-            "*difference*unpaired, from a published figure*",
-            "*reason*ours, Table 11*",
-        ]
-    )
+    printed = " ".join(result.stdout.str().split())
+    assert "monitor max_drop 0: fail" in printed
+    assert "unpaired, from a published figure" in printed.partition("difference ")[2]
+    assert "ours, Table 11" in printed.partition("reason ")[2]
     result.assert_outcomes(failed=1)
 
 
