@@ -67,8 +67,8 @@ def case_reason(case: CaseResult) -> str:
         (gate for gate in case.gates if gate.verdict == case.verdict), key=lambda gate: -_excess(gate)
     )
     if not gates:
-        others = (*phrases.expired_waivers(case), *case.errors, "no gate was judged")
-        return phrases.unmeasured_note(case) or one_line(others[0], _LONGEST)
+        why = (*phrases.expired_waivers(case), *case.errors, "no gate was judged")
+        return phrases.unmeasured_note(case) or one_line(why[0], _LONGEST)
     one, several = _VERBS.get(case.verdict, (f"is {case.verdict}", f"are {case.verdict}"))
     others = len(gates) - 1
     more = f"; {count(others, 'more gate')} {one if others == 1 else several}" if others else ""
