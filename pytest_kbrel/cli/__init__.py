@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from pytest_kbrel import __version__, resources
 from pytest_kbrel.cli import (
@@ -33,12 +34,34 @@ from pytest_kbrel.printing import printable
 _BROKEN_PIPE = 128 + 13
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 with one line on standard error when the user must mend something.
+class _WrongCallError(Exception):
+    """What argparse found wrong with a call, and the parser of the subcommand that found it."""
 
-    With ``--json`` standard output is one JSON document then too: ``{"error": ...}``.
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
+        super().__init__(message)
+        self.parser = parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser, of a subcommand too, whose errors :func:`main` reports."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _WrongCallError(self, message)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 0, or 2 with a message on standard error when the user must mend something.
+
+    With ``--json`` standard output is one JSON document then too: ``{"error": ...}``. Raises ``SystemExit``
+    with status 2 for a call that argparse refuses.
     """
-    options = command_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = command_parser().parse_args(given)
+    except _WrongCallError as wrong:
+        if "--json" in given:
+            print_document({"error": str(wrong)})
+        argparse.ArgumentParser.error(wrong.parser, str(wrong))
     try:
         status = int(options.run(options))
         sys.stdout.flush()
@@ -56,9 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of the command with all its subcommands."""
-    parser = argparse.ArgumentParser(
-        prog="kbrel", description="Tools around suites that gate language-model checkpoints."
-    )
+    parser = _Parser(prog="kbrel", description="Tools around suites that gate language-model checkpoints.")
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     init.register(commands)

@@ -25,6 +25,8 @@ runner_key = pytest.StashKey["CaseRunner"]()
 # Of an item whose case is asked in parts: the part that is asked now, as its first fact and how many, or None
 # where all have been asked.
 part_key = pytest.StashKey["tuple[int, int] | None"]()
+# Of a process whose model cannot be used: the test whose report says why.
+_explained_key = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
@@ -170,9 +172,26 @@ def attach_failure(report: pytest.TestReport, item: pytest.Item) -> None:
     if (runner := item.config.stash.get(runner_key, None)) is None:
         return
     if runner.pool.unusable:
-        report.kbrel_unusable = replace_surrogates(runner.pool.unusable)  # type: ignore[attr-defined]
+        why = replace_surrogates(runner.pool.unusable)
+        report.kbrel_unusable = why  # type: ignore[attr-defined]
+        _explain_once(report, item.config, why)
     if not hasattr(report, "kbrel"):
         report.kbrel_models = dumps_compact(runner.pool.opened())  # type: ignore[attr-defined]
+
+
+def _explain_once(report: pytest.TestReport, config: pytest.Config, why: str) -> None:
+    """Replace why the model cannot be used by the name of the test that says so, in all but the first report.
+
+    pytest raises the one error of a session's fixture in each test that requests it.
+    """
+    from pytest_kbrel.printing import printable
+
+    if report.longreprtext.strip() != printable(why):
+        return
+    first = config.stash.setdefault(_explained_key, report.nodeid)
+    if first != report.nodeid:
+        report.kbrel_why = why  # type: ignore[attr-defined]
+        report.longrepr = printable(f"the model cannot be used: {first} says why")
 
 
 def uses_model(item: pytest.Item) -> bool:

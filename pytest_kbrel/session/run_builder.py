@@ -92,7 +92,8 @@ class SessionResults:
         if report.when in ("call", "???") or report.outcome != "passed":
             self.outcomes[report.nodeid] = "xfail" if hasattr(report, "wasxfail") else report.outcome
         if report.failed:
-            self.failures.setdefault(report.nodeid, report.longreprtext.strip())
+            why: str = getattr(report, "kbrel_why", report.longreprtext)
+            self.failures.setdefault(report.nodeid, why.strip())
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A Python test is not expected beforehand: that it uses a model is known once it does.

@@ -18,3 +18,29 @@ def test_without_a_command_it_says_what_there_is(capsys):
         main([])
     assert stop.value.code == 2
     assert "COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ([], "required: COMMAND"),
+        (["cache"], "required: ACTION"),
+        (["schema", "suits"], "invalid choice: 'suits'"),
+        (["init", "--forse"], "unrecognized arguments: --forse"),
+        (["cache", "prune", "--older-than", "3x"], "found '3x'; allowed: a number with h, d or w"),
+    ],
+)
+def test_a_wrong_call_is_one_json_document_too(call, found, capsys):
+    for arguments in (call, [*call, "--json"]):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2
+        out, err = capsys.readouterr()
+        assert found in err
+        assert err.startswith("usage: kbrel")
+        if arguments is call:
+            assert not out
+        else:
+            (only,) = json.loads(out).items()
+            assert only[0] == "error"
+            assert found in only[1]
