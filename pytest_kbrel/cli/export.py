@@ -56,12 +56,13 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
-    from pytest_kbrel.reports import REPORT
+    from pytest_kbrel.reports import REPORT, earlier_note
     from pytest_kbrel.reports.json_report import read_report
 
     path = options.report
     if not path.is_file() and not (path / REPORT).is_file():
-        raise KbrelError(f"{path}: found no {REPORT}; allowed: the report folder of a run")
+        earlier = earlier_note(path / REPORT)
+        raise KbrelError(f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}")
     if options.format == "parquet":
         _export_responses(path if path.is_dir() else path.parent, options.output, force=options.force)
         print_result(options, {"files": [options.output]}, [options.output])

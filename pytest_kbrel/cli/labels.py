@@ -47,10 +47,12 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.pairing import read_outcomes
-    from pytest_kbrel.reports import REPORT
+    from pytest_kbrel.reports import REPORT, earlier_note
 
-    if not (options.run_folder / REPORT).is_file():
-        raise KbrelError(f"{options.run_folder}: has no {REPORT}; allowed: the folder of a run's reports")
+    report = options.run_folder / REPORT
+    if not report.is_file():
+        allowed = f"the folder of a run's reports{earlier_note(report)}"
+        raise KbrelError(f"{options.run_folder}: has no {REPORT}; allowed: {allowed}")
     side = read_outcomes(str(options.run_folder), Path())
     if isinstance(side, str):
         raise KbrelError(f"{options.run_folder}: {side}; allowed: a report folder as a run wrote it")

@@ -44,3 +44,22 @@ def test_a_wrong_call_is_one_json_document_too(call, found, capsys):
             (only,) = json.loads(out).items()
             assert only[0] == "error"
             assert found in only[1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("comment", "run"),
+        ("compare", "run", "reference"),
+        ("export", "run", "--format=csv", "--output=out.csv"),
+        ("labels", "run", "--output=out.jsonl"),
+        ("merge", "run", "--output=out"),
+        ("report", "run"),
+    ],
+)
+def test_a_report_that_the_next_run_moved_is_found_by_its_error(call, tmp_path, monkeypatch, capsys):
+    (tmp_path / "run" / "previous").mkdir(parents=True)
+    (tmp_path / "run" / "previous" / "report.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert main(call) == 2
+    assert "the one before: run/previous/report.json" in capsys.readouterr().err

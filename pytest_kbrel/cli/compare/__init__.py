@@ -98,7 +98,7 @@ def register(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.foreign import ALLOWED, format_of
-    from pytest_kbrel.reports import REPORT
+    from pytest_kbrel.reports import REPORT, earlier_note
 
     for flag, output in (("--json", options.json), ("--html", options.html)):
         if output is not None and output.is_file() and (output.name == REPORT or format_of(output)):
@@ -117,7 +117,8 @@ def _run(options: argparse.Namespace) -> int:
     ]
     unknown = [source for source in options.model if source not in recorded and source not in foreign]
     if unknown and (foreign or not Path(unknown[0]).expanduser().is_file()):
-        raise KbrelError(f"{unknown[0]}: found no run in it; allowed: {ALLOWED}, or a report folder")
+        earlier = earlier_note(Path(unknown[0]).expanduser() / REPORT)
+        raise KbrelError(f"{unknown[0]}: found no run in it; allowed: {ALLOWED}, or a report folder{earlier}")
     if foreign and len(foreign) < len(options.model):
         other = next(source for source in options.model if source not in foreign)
         raise KbrelError(
