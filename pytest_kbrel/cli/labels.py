@@ -13,6 +13,7 @@ from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
     from pytest_kbrel.cli.arguments import Commands
@@ -61,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
         json.dumps([row[key] for key in ("question", "answers", "prediction")]): row for row in _rows(side)
     }
     if not answers:
-        allowed = "a run of Head-to-Tail or Reliable KB, and its suite files as they were"
+        allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"
         raise KbrelError(f"{options.run_folder}: no answer of it is for a judge; allowed: {allowed}")
     drawn = random.Random(0).sample(sorted(answers), min(options.number, len(answers)))
     with new_file(options.output, force=options.force) as stream:
@@ -86,7 +87,12 @@ def _rows(side: RecordedOutcomes) -> Iterator[dict[str, Any]]:
         seed = FLAG_SEED.integer(settings["seed"]) if settings.get("seed") else None
     except ValueError as error:
         raise KbrelError(f"{side.run.path}: the recorded settings: {error}") from None
-    judged = [case for case in side.cases if (probe := probe_named(case.probe)) and probe.judged]
+    # Of a case of a Python test no file states the accepted answers.
+    judged = [
+        case
+        for case in side.cases
+        if case.suite.endswith(SUITE_SUFFIX) and (probe := probe_named(case.probe)) and probe.judged
+    ]
     facts = {
         (suite, case.id, fact.id): fact
         for suite in sorted({case.suite for case in judged})

@@ -60,7 +60,7 @@ WORK = {
         lambda said: (said["forgotten"], said["answers"]) == (12, 0),
     ),
 }
-# What each command refuses; what argparse itself refuses has no document.
+# What each command refuses; tests/cli has what argparse refuses.
 REFUSED = {
     "init": ("init", "suites/facts.jsonl"),
     "import": ("import", "nosuch", "suites/facts.jsonl", "--output=x.jsonl"),

@@ -127,6 +127,27 @@ def test_answers_of_a_run_are_drawn_for_a_human_to_label(pytester, labels, capsy
     result.stderr.fnmatch_lines(["ERROR: *mine.jsonl:1: 'label' must be right, wrong, missing, found ''"])
 
 
+def test_answers_of_python_tests_are_passed_over(pytester, labels, capsys):
+    pytester.makepyfile(
+        test_own="""
+        import pathlib
+        from dataclasses import replace
+        from pytest_kbrel.suites import load_suite
+
+        def test_own(kb_check):
+            head, *_ = load_suite(pathlib.Path("suites/mini.kb.yaml"), nodeid_path="test_own.py").cases
+            kb_check(replace(head, gates=()))
+        """
+    )
+    pytester.runpytest(*GATE, "test_own.py")
+    pytester.runpytest(*GATE[:-1], "test_own.py", "--kb-output-path=own")
+    capsys.readouterr()
+    assert main(["labels", "kbrel-report", "--output", "mine.jsonl"]) == 0
+    assert capsys.readouterr().out.startswith("12 of 12 answers written to mine.jsonl: write ")
+    assert main(["labels", "own", "--output", "none.jsonl"]) == 2
+    assert "no answer of it is for a judge; allowed: a run of suites with" in capsys.readouterr().err
+
+
 def test_a_run_decided_again_may_have_other_labels(pytester, labels, report):
     assert pytester.runpytest(*LABELLED).ret == 0
     labels(right=30)
