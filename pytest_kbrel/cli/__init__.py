@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of the command with all its subcommands."""
-    parser = _Parser(prog="kbrel", description="Tools around suites that gate language-model checkpoints.")
+    parser: argparse.ArgumentParser = _Parser(
+        prog="kbrel", description="Tools around suites that gate language-model checkpoints."
+    )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     init.register(commands)
