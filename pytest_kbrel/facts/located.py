@@ -144,6 +144,7 @@ def unknown(kind: str, word: str, allowed: Iterable[str], *, where: str = "") ->
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 _DEEPEST = 50
+_TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
 _LARGEST = 16 * MIB
 _MOST_VALUES = 300_000
 _MOST_MERGED = 100_000
@@ -209,6 +210,9 @@ def read_document(path: Path) -> Node:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        if "nesting depth" in problem:
+            # The parser's own limit, in newer versions, is met before ours by what it reads ahead.
+            raise SuiteError(_TOO_DEEP, path, line) from None
         context = getattr(error, "context", None)
         fault = f"{context}: {problem}" if context else problem
         if _INDENTED_BY_TAB.match(text.split("\n")[min(line - 1, text.count("\n"))]):
@@ -227,7 +231,7 @@ def _check_shape(events: Iterable[Any], path: Path) -> None:
         if values > _MOST_VALUES:
             fault = f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,}"
         elif depth > _DEEPEST:
-            fault = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
+            fault = _TOO_DEEP
         if fault:
             raise SuiteError(fault, path, event.start_mark.line + 1)
 
