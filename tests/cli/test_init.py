@@ -195,6 +195,7 @@ def test_the_suites_name_a_schema_that_is_there(pytester, init):
         assert schema.read_text("utf-8") == resources.schema("suite")
 
 
+@pytest.mark.slow
 def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(pytester, init):
     init()
     text = (pytester.path / "suites/world.kb.yaml").read_text("utf-8")

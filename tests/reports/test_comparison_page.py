@@ -129,6 +129,7 @@ def test_names_of_models_and_all_else_are_text() -> None:
 
 
 @pytest.mark.parametrize(("cases", "models"), [(500, 5), (40, 150)])
+@pytest.mark.slow
 def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
     run = runs.many(cases)
     candidates = {
