@@ -12,7 +12,7 @@ from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, JudgeError, Request, Response
 from pytest_kbrel.replay.joined import names_of, read_runs
-from pytest_kbrel.replay.recorded_run import RecordedResponses
+from pytest_kbrel.replay.recorded_responses import RecordedResponses
 from pytest_kbrel.settings import Settings
 
 

@@ -27,7 +27,7 @@ from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.reports.responses import read_responses
 from pytest_kbrel.untrusted import LINE, MIB
-from tests.replay.test_recorded_run import ASKED, exchange, generated, record
+from tests.replay.test_recorded_responses import ASKED, exchange, generated, record
 
 DEEP = "[" * 100_000 + "]" * 100_000
 LEVELS = "nested more than 100 levels deep; allowed: at most 100"

@@ -207,7 +207,7 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monke
 def test_a_request_is_known_by_each_of_its_parts(
     tmp_path: Path, to: str, request_: Any, result: bool
 ) -> None:
-    from pytest_kbrel.replay.recorded_run import RecordedResponses
+    from pytest_kbrel.replay.recorded_responses import RecordedResponses
 
     record = RecordedResponses(read_run(recorded(tmp_path)))
     for case in (CASE, "another"):
