@@ -25,7 +25,7 @@ from pytest_kbrel.models.base import responses_of
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.probes import chunks_of, open_case, run_case
 from pytest_kbrel.records import Case, Generated, GenerateRequest, Request, Response, Table, TopTokens
-from pytest_kbrel.reports.responses import append_exchanges
+from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.suites import load_suite
 
 SUITE, BLESSED = Path("suites/world.kb.yaml"), Path("baselines/reference")

@@ -7,14 +7,14 @@ temporary SQLite file, so that its memory does not grow with the run.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
@@ -26,6 +26,20 @@ from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
 _KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+# Of equal requests the line with the highest rank answers: the last usable response, else the first failure.
+_TABLES = (
+    "CREATE TABLE lines "
+    "(key BLOB, case_number INTEGER, rank INTEGER, file INTEGER, line INTEGER, at INTEGER)",
+    "CREATE TABLE starts (file INTEGER, case_number INTEGER, at INTEGER, PRIMARY KEY (file, case_number)) "
+    "WITHOUT ROWID",
+)
+_INSERT = "INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?)"
+# Made when all lines are there: to sort them once takes less time than to find each one's place.
+_INDEX = "CREATE INDEX by_request ON lines (key, case_number, rank)"
+_OF_CASE = "SELECT file, line, at FROM lines WHERE key = ? AND case_number = ? ORDER BY rank DESC LIMIT 1"
+_OF_ANY = "SELECT file, line, at FROM lines WHERE key = ? ORDER BY rank DESC LIMIT 1"
+_encoded = json.JSONEncoder(default=str).encode
 
 
 class RecordedResponses:
@@ -34,6 +48,7 @@ class RecordedResponses:
     def __init__(self, run: RecordedRun) -> None:
         self._paths = [source.folder / RESPONSES for source in run.sources]
         self._index: sqlite3.Connection | None = None
+        self._case_numbers: dict[str, int] = {}
         self._broken = False
 
     def find(self, case: str, to: str, requests: Sequence[Request]) -> list[Response | None]:
@@ -60,25 +75,29 @@ class RecordedResponses:
 
     def source_of(self, case: str, request: Request) -> int:
         """Return the number of the shard in which a case asked this request first; 0 where none did."""
-        index = self._opened()
         for file, path in enumerate(self._paths):
-            row = index.execute("SELECT at FROM places WHERE key = ?", (_start(file, case),)).fetchone()
-            if row is None:
+            start = self._start(file, case)
+            if start is None:
                 continue
             with path.open("rb") as stream:
-                stream.seek(row[0])
+                stream.seek(start)
                 if from_line(short(stream.readline(LINE + 1))).ask.request == request:
                     return file
         return 0
 
+    def _start(self, file: int, case: str) -> int | None:
+        """Return where the lines of a case begin in a file, ``None`` where it has none there."""
+        select = "SELECT at FROM starts WHERE file = ? AND case_number = ?"
+        row = self._opened().execute(select, (file, self._case_numbers.get(case))).fetchone()
+        return None if row is None else row[0]
+
     def _requests_in(self, file: int, path: Path, case: str, role: str) -> dict[str, Request]:
-        index = self._opened()
-        row = index.execute("SELECT at FROM places WHERE key = ?", (_start(file, case),)).fetchone()
+        start = self._start(file, case)
         requests: dict[str, Request] = {}
-        if row is None:
+        if start is None:
             return requests
         with path.open("rb") as stream:
-            stream.seek(row[0])
+            stream.seek(start)
             # A case's lines stand together, and all were parsed for the index.
             for data in map(parse_line, stream):
                 if data["case"] != case:
@@ -103,17 +122,18 @@ class RecordedResponses:
         if self._index is None:
             # No name: a temporary file that SQLite removes itself.
             index = sqlite3.connect("", isolation_level=None)
-            index.execute(
-                "CREATE TABLE places (key BLOB PRIMARY KEY, file INTEGER, line INTEGER, at INTEGER) "
-                "WITHOUT ROWID"
-            )
+            for table in _TABLES:
+                index.execute(table)
             try:
                 index.execute("BEGIN")
                 for file, path in enumerate(self._paths):
-                    # One statement takes all rows up to those with the other word.
-                    for word, rows in itertools.groupby(_index_rows(file, path), key=lambda row: row[0]):
-                        insert = f"INSERT OR {word} INTO places VALUES (?, ?, ?, ?)"
-                        index.executemany(insert, (row for _, row in rows))
+                    starts: dict[int, int] = {}
+                    index.executemany(_INSERT, _rows(file, path, self._case_numbers, starts))
+                    index.executemany(
+                        "INSERT INTO starts VALUES (?, ?, ?)",
+                        ((file, number, at) for number, at in starts.items()),
+                    )
+                index.execute(_INDEX)
                 index.execute("COMMIT")
             except BaseException:
                 self._broken = True
@@ -131,10 +151,10 @@ class RecordedResponses:
         to: str,
         request: Request,
     ) -> Response | None:
-        kind = next(name for name, of in _KINDS.items() if isinstance(request, of))
-        select = "SELECT file, line, at FROM places WHERE key = ?"
-        rows = (index.execute(select, (key,)).fetchone() for key in _keys(case, to, kind, values_of(request)))
-        if (row := next(filter(None, rows), None)) is None:
+        key = _key(to, _NAMES[type(request)], values_of(request))
+        row = index.execute(_OF_CASE, (key, self._case_numbers.get(case))).fetchone()
+        row = row or index.execute(_OF_ANY, (key,)).fetchone()
+        if row is None:
             return None
         file, line, at = row
         path = self._paths[file]
@@ -150,45 +170,44 @@ class RecordedResponses:
             raise ResponseError(_broken(path, line, error)) from None
 
 
-def _index_rows(file: int, path: Path) -> Iterator[tuple[str, tuple[bytes, int, int, int]]]:
-    """Yield rows of the index with REPLACE or IGNORE: of equal keys a usable response precedes a failure."""
+def _rows(
+    file: int, path: Path, case_numbers: dict[str, int], starts: dict[int, int]
+) -> Iterator[tuple[bytes, int, int, int, int, int]]:
+    """Yield a row of the index for each line; where the lines of a case begin goes to ``starts``."""
     try:
         with path.open("rb") as stream:
-            at, last = 0, None
+            at = 0
             for number, line in numbered(stream, path):
                 try:
                     data = parse_line(line)
                 except ValueError as error:
                     raise ResponseError(_broken(path, number, error)) from None
-                request = data["request"]
-                # A field that a later version brings is absent in older records, which had its default.
-                fields = dataclasses.fields(_KINDS[request["kind"]])
-                values = [request.get(field.name, field.default) for field in fields]
-                keys = _keys(data["case"], data.get("to", ""), request["kind"], values)
-                if data["case"] != last:
-                    last = data["case"]
-                    yield "IGNORE", (_start(file, last), file, number, at)
-                word = "REPLACE" if data["response"]["kind"] != "failed" else "IGNORE"
-                for key in keys:
-                    yield word, (key, file, number, at)
+                case = case_numbers.setdefault(data["case"], len(case_numbers))
+                starts.setdefault(case, at)
+                usable = data["response"]["kind"] != "failed"
+                # Later files have the higher numbers.
+                rank = (file << 40) + number
+                yield _key_of_line(data), case, rank if usable else -rank, file, number, at
                 at += len(line)
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _keys(case: str, to: str, kind: str, values: Iterable[object]) -> tuple[bytes, bytes]:
-    """Return the keys of a request of this case, and of the same request of any case."""
-    request = json.dumps([to, kind, *values], default=str).encode("ascii")
-    return _key(case.encode("utf-8", "surrogatepass") + b"\0" + request), _key(request)
+def _key_of_line(data: Mapping[str, Any]) -> bytes:
+    request = data["request"]
+    # A field that a later version brings is absent in older records, which had its default.
+    values = [request.get(name, default) for name, default in _defaults(request["kind"])]
+    return _key(data.get("to", ""), request["kind"], values)
 
 
-def _start(file: int, case: str) -> bytes:
-    """Return the key of a case's first line in a file."""
-    return _key(b"case\0%d\0" % file + case.encode("utf-8", "surrogatepass"))
+@functools.cache
+def _defaults(kind: str) -> list[tuple[str, Any]]:
+    return [(field.name, field.default) for field in dataclasses.fields(_KINDS[kind])]
 
 
-def _key(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
+def _key(to: str, kind: str, values: Iterable[object]) -> bytes:
+    """Return the key of a request: equal requests to one model have one key, whichever case asks."""
+    return hashlib.blake2b(_encoded([to, kind, *values]).encode("ascii"), digest_size=16).digest()
 
 
 def _broken(path: Path, number: int, error: Exception) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
-import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +24,6 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.reports import replacing
 from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
 
@@ -34,6 +32,11 @@ _RESPONSES: dict[str, type[Response]] = {"scored": Scored, "generated": Generate
 # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
 _written = encoder()
 _KINDS = {kind: tag for tag, kind in (*_REQUESTS.items(), *_RESPONSES.items())}
+# In a line as it is written here, a quotation mark without a backslash ends or begins a string: none of these
+# stands in a text.
+_ANSWER = b', "response": {'
+_TO_BASELINE = f', "to": {json.dumps(BASELINE)}, "request": {{'.encode()
+_CASE = re.compile(rb'\{"case": ("(?:[^"\\]++|\\.)*+"), "fact": "')
 
 
 def to_line(exchange: Exchange) -> bytes:
@@ -63,10 +66,39 @@ def from_line(line: bytes) -> Exchange:
 
 
 def response_in(line: bytes) -> Response:
-    """Return the response of the exchange a line holds; raises ``ValueError`` as :func:`from_line` does."""
-    data = _parse(line)
+    """Return the response of the exchange a line holds; raises ``ValueError`` where it is none.
+
+    Of a line as :func:`to_line` writes it, nothing else is read.
+    """
+    _, _, answer = line.partition(_ANSWER)
+    data: Any = None
+    if answer.endswith(b"}}\n"):
+        with contextlib.suppress(ValueError):
+            data = {"response": parse(b"{" + answer[:-2])}
+    if data is None:
+        data = _parse(line)
     response: Response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
     return response
+
+
+def asked_in(line: bytes) -> tuple[str, bytes, bool]:
+    """Return the case of the exchange that a line holds, a key, and whether the baseline model was asked.
+
+    Exchanges of one case with equal keys are the same one, recorded again. The line is as :func:`to_line`
+    wrote it; its end is not read. Raises ``ValueError`` for another line.
+    """
+    asked, mark, _ = line.partition(_ANSWER)
+    if not mark or (case := _CASE.match(asked)) is None or not line.endswith(b"}}\n"):
+        from_line(line)
+        raise ValueError("it is not written as this version writes it")
+    key = hashlib.blake2b(asked[case.end() :], digest_size=16).digest()
+    return _name(case[1]), key, _TO_BASELINE in asked
+
+
+@functools.lru_cache(maxsize=256)
+def _name(quoted: bytes) -> str:
+    name: str = parse(quoted)
+    return name
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -127,103 +159,3 @@ def numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
     except ValueError as error:
         raise ResponseError(f"{path}:{number + 1}: is no recorded response: {error}") from None
-
-
-def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
-    """Append exchanges, in order, to a worker's own spool file, which begins in an empty folder.
-
-    The file is closed between calls: no killed worker holds any back.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as stream:
-        stream.writelines(map(to_line, exchanges))
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Result of a join: ``torn`` are the spools whose last line a killed worker left unfinished.
-
-    ``counts`` is how many lines there were of each case by name, repeated ones too; those that say what the
-    model it is compared with answered do not count.
-    """
-
-    exchanges: int
-    torn: tuple[Path, ...]
-    counts: tuple[tuple[str, int], ...] = ()
-
-
-def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> Joined:
-    """Merge workers' spools into one file: cases as in ``order``, each case's exchanges as they were made.
-
-    Cases that ``order`` lacks follow by name. An exchange recorded twice, because its case ran again, is kept
-    once, with the later response. A missing spool is that of a worker that had nothing to do. A torn last
-    line is left out and reported; a line broken elsewhere is a ``ResponseError``. Where which line stands
-    is written down in a temporary file: memory does not grow with the spools.
-    """
-    present = [spool for spool in spools if spool.exists()]
-    torn: list[Path] = []
-    counts: Counter[str] = Counter()
-    # No name: a temporary file that SQLite removes itself.
-    with closing(sqlite3.connect("", isolation_level=None)) as index, ExitStack() as stack:
-        try:
-            cases = _indexed(index, present, torn, counts)
-            streams = [stack.enter_context(spool.open("rb")) for spool in present]
-            rank = {case: at for at, case in enumerate(order)}
-            written = 0
-            with replacing(output) as stream:
-                for case in sorted(cases, key=lambda name: (rank.get(name, len(rank)), name)):
-                    for spool, at in index.execute(
-                        "SELECT spool, at FROM places WHERE number = ? ORDER BY made", (cases[case],)
-                    ):
-                        streams[spool].seek(at)
-                        stream.write(streams[spool].readline())
-                        written += 1
-        except sqlite3.Error as error:
-            raise ResponseError(f"{output}: the spools cannot be joined: {error}") from None
-    return Joined(exchanges=written, torn=tuple(torn), counts=tuple(counts.items()))
-
-
-def _indexed(
-    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], counts: Counter[str]
-) -> dict[str, int]:
-    """Index the last line of each exchange in SQLite; return the number of each case.
-
-    Torn spools go to ``torn``, how many lines there are of each case to ``counts``.
-    """
-    cases: dict[str, int] = {}
-
-    def places() -> Iterator[tuple[int, bytes, int, int]]:
-        for number, spool in enumerate(spools):
-            for at, data in _whole_lines(spool, torn):
-                counts[data["case"]] += data.get("to") != BASELINE
-                place = json.dumps([data["fact"], data["role"], data.get("to"), data.get("request")])
-                key = hashlib.blake2b(place.encode("ascii"), digest_size=16).digest()
-                yield cases.setdefault(data["case"], len(cases)), key, number, at
-
-    index.execute(
-        "CREATE TABLE places (made INTEGER PRIMARY KEY, number INTEGER, key BLOB, spool INTEGER, at INTEGER, "
-        "UNIQUE (number, key))"
-    )
-    index.execute("BEGIN")
-    index.executemany(
-        "INSERT INTO places (number, key, spool, at) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (number, key) DO UPDATE SET spool = excluded.spool, at = excluded.at",
-        places(),
-    )
-    index.execute("COMMIT")
-    return cases
-
-
-def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield where each line begins, and what it holds; a line without its end adds ``spool`` to ``torn``."""
-    with spool.open("rb") as stream:
-        at = 0
-        for line_number, line in numbered(stream, spool):
-            if not line.endswith(b"\n"):
-                torn.append(spool)
-                return
-            try:
-                yield at, _parse(line)
-            except ValueError as error:
-                raise ResponseError(f"{spool}:{line_number}: is no recorded response: {error}") from None
-            at += len(line)

@@ -31,7 +31,7 @@ from pytest_kbrel.records import (
     facts_asked,
 )
 from pytest_kbrel.replay.replay_pool import ReplayPool
-from pytest_kbrel.reports.responses import append_exchanges
+from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import Exchange, Fingerprint, record
-from pytest_kbrel.reports.responses import append_exchanges
+from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.serialization import dumps_compact, from_wire
 
 _RESULT = ".result"

@@ -42,7 +42,7 @@ from pytest_kbrel.replay.joined import names_of, read_runs
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.responses import join_spools
+from pytest_kbrel.reports.spools import join_spools
 from pytest_kbrel.serialization import encoder
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.worker_models import WorkerModels

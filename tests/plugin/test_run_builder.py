@@ -29,7 +29,8 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.responses import append_exchanges, to_line
+from pytest_kbrel.reports.responses import to_line
+from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.session import run_builder
 from pytest_kbrel.session.run_builder import SessionResults, build_run, join_responses, write_reports
 from pytest_kbrel.settings import ParsedSpec, Settings

@@ -1,0 +1,116 @@
+"""Spools: the responses that each worker keeps while a session runs, and their joining into one file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.records import Exchange
+from pytest_kbrel.reports import replacing
+from pytest_kbrel.reports.responses import asked_in, numbered, to_line
+
+
+def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
+    """Append exchanges, in order, to a worker's own spool file, which begins in an empty folder.
+
+    The file is closed between calls: no killed worker holds any back.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as stream:
+        stream.writelines(map(to_line, exchanges))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Result of a join: ``torn`` are the spools whose last line a killed worker left unfinished.
+
+    ``counts`` is how many lines there were of each case by name, repeated ones too; those that say what the
+    model it is compared with answered do not count.
+    """
+
+    exchanges: int
+    torn: tuple[Path, ...]
+    counts: tuple[tuple[str, int], ...] = ()
+
+
+def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> Joined:
+    """Merge workers' spools into one file: cases as in ``order``, each case's exchanges as they were made.
+
+    Cases that ``order`` lacks follow by name. An exchange recorded twice, because its case ran again, is kept
+    once, with the later response. A missing spool is that of a worker that had nothing to do. A torn last
+    line is left out and reported; a line broken elsewhere is a ``ResponseError``. Where which line stands
+    is written down in a temporary file: memory does not grow with the spools.
+    """
+    present = [spool for spool in spools if spool.exists()]
+    torn: list[Path] = []
+    counts: Counter[str] = Counter()
+    # No name: a temporary file that SQLite removes itself.
+    with closing(sqlite3.connect("", isolation_level=None)) as index, ExitStack() as stack:
+        try:
+            cases = _indexed(index, present, torn, counts)
+            streams = [stack.enter_context(spool.open("rb")) for spool in present]
+            rank = {case: at for at, case in enumerate(order)}
+            written = 0
+            with replacing(output) as stream:
+                for case in sorted(cases, key=lambda name: (rank.get(name, len(rank)), name)):
+                    for spool, at in index.execute(
+                        "SELECT spool, at FROM places WHERE number = ? ORDER BY made", (cases[case],)
+                    ):
+                        streams[spool].seek(at)
+                        stream.write(streams[spool].readline())
+                        written += 1
+        except sqlite3.Error as error:
+            raise ResponseError(f"{output}: the spools cannot be joined: {error}") from None
+    return Joined(exchanges=written, torn=tuple(torn), counts=tuple(counts.items()))
+
+
+def _indexed(
+    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], counts: Counter[str]
+) -> dict[str, int]:
+    """Index the last line of each exchange in SQLite; return the number of each case.
+
+    Torn spools go to ``torn``, how many lines there are of each case to ``counts``.
+    """
+    cases: dict[str, int] = {}
+
+    def places() -> Iterator[tuple[int, bytes, int, int]]:
+        for number, spool in enumerate(spools):
+            for at, (case, key, of_baseline) in _whole_lines(spool, torn):
+                counts[case] += not of_baseline
+                yield cases.setdefault(case, len(cases)), key, number, at
+
+    index.execute(
+        "CREATE TABLE places (made INTEGER PRIMARY KEY, number INTEGER, key BLOB, spool INTEGER, at INTEGER, "
+        "UNIQUE (number, key))"
+    )
+    index.execute("BEGIN")
+    index.executemany(
+        "INSERT INTO places (number, key, spool, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (number, key) DO UPDATE SET spool = excluded.spool, at = excluded.at",
+        places(),
+    )
+    index.execute("COMMIT")
+    return cases
+
+
+def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, tuple[str, bytes, bool]]]:
+    """Yield where each line begins, and what :func:`asked_in` says of it.
+
+    A line without its end adds ``spool`` to ``torn``.
+    """
+    with spool.open("rb") as stream:
+        at = 0
+        for line_number, line in numbered(stream, spool):
+            if not line.endswith(b"\n"):
+                torn.append(spool)
+                return
+            try:
+                yield at, asked_in(line)
+            except ValueError as error:
+                raise ResponseError(f"{spool}:{line_number}: is no recorded response: {error}") from None
+            at += len(line)
