@@ -95,7 +95,7 @@ def uninformative_kind(
             return kind
     # A model may be asked in one language and decline in another, of which there are signs then.
     for other, sign in rules["signs"].items():
-        if other != code and re.search(sign, answer, re.IGNORECASE):
+        if other != code and sign.search(answer):
             abstention = _read(answer, other, denials)
             if abstention.abstains and not abstention.besides:
                 return "unsure"
@@ -163,7 +163,7 @@ def _repeats_question(words: Sequence[str], question: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=1)
 def _rules() -> Any:
-    """Return ``uninformative.yaml`` with its lists of patterns compiled."""
+    """Return ``uninformative.yaml`` with its lists of patterns and its signs compiled."""
     import yaml
 
     text = resources.files("pytest_kbrel.judges").joinpath("uninformative.yaml").read_text(encoding="utf-8")
@@ -172,6 +172,7 @@ def _rules() -> Any:
         for key, patterns in rules[kind].items():
             if isinstance(patterns, list):
                 rules[kind][key] = tuple(map(re.compile, patterns))
+    rules["signs"] = {language: re.compile(sign, re.IGNORECASE) for language, sign in rules["signs"].items()}
     return rules
 
 

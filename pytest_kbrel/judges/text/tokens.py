@@ -166,7 +166,8 @@ def read_words(text: str) -> Words:
     index = 0
     while index < len(pieces):
         word, case, before = pieces[index]
-        gap = max(gap, before, key=_BREAKS.index)
+        if before:
+            gap = max(gap, before, key=_BREAKS.index)
         if word in ("a", "an", "the") and case not in (CAPITAL, UPPER):
             index += 1
             continue
@@ -267,17 +268,17 @@ def _word(word: str, gap: str) -> list[_Piece]:
 def _one_spelling(pieces: list[_Piece], index: int, before: list[_Piece]) -> tuple[int, str]:
     """Return how many pieces make up the next word and how it is written."""
     word, _, gap = pieces[index]
-    following = [piece[0] for piece in pieces[index : index + 12]]
     last = before[-1][0] if before else ""
     if "\0" in word:
         letters, _, numeral = word.partition("\0")
         # "Charles I", not "Paris, I think".
         return 1, numeral if last.isalpha() and not gap else letters
     if word[0].isdigit() or word in NUMBER_WORDS:
-        used, number = read_number(following)
+        used, number = read_number(_following(pieces, index))
         if used:
             return used, number
     if last.replace(".", "").isdigit():
+        following = _following(pieces, index)
         if word in UNITS:
             return (2 if UNITS[word] == "pound" and following[1:2] == ["sterling"] else 1), UNITS[word]
         if following[:2] == ["per", "cent"]:
@@ -290,10 +291,15 @@ def _one_spelling(pieces: list[_Piece], index: int, before: list[_Piece]) -> tup
         return 1, ORDINALS[word]
     if word in ("united", "u"):
         for length in (4, 3, 2):
-            phrase = tuple(following[:length])
+            phrase = tuple(_following(pieces, index)[:length])
             if phrase in PHRASES:
                 return length, PHRASES[phrase]
     return 1, SPELLINGS.get(word, word)
+
+
+def _following(pieces: list[_Piece], index: int) -> list[str]:
+    """Return the words from ``index`` on, as many as a number or a phrase may have."""
+    return [piece[0] for piece in pieces[index : index + 12]]
 
 
 _SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
