@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.baselines import BaselineCase, PublishedCase
 from pytest_kbrel.gates.cases import split
-from pytest_kbrel.records import CaseResult, MovedFact, Place, Table
+from pytest_kbrel.records import CaseResult, MovedCells, MovedFact, Place, Table
 
 # The figures that come from probabilities. The column in which a fact of MONITOR is seen depends on the fact.
 _COLUMNS = {"monitor": "", "pfd": "pfd", "ird": "ird", "anchor_prob": "anchor"}
@@ -16,24 +16,27 @@ Values = Mapping[str, float]
 
 
 def with_moved_facts(
-    result: CaseResult, places: Sequence[Place], baseline: BaselineCase | PublishedCase | None
+    result: CaseResult,
+    cells: Sequence[MovedCells],
+    baseline: BaselineCase | PublishedCase | None,
+    prompt: Callable[[str, str], str],
 ) -> CaseResult:
     """Return a decided case of MONITOR with the fact that moved each of its figures most.
+
+    ``prompt(fact_id, cell)`` is what a fact was asked with in a cell.
 
     Against a blessed run it is the fact that made the figure worse most; without one, the fact that is worst.
     Facts that were not compared are left out.
     """
     run, _ = split(baseline)
-    by_fact: dict[str, list[Place]] = {}
-    for place in places:
-        by_fact.setdefault(place.fact_id, []).append(place)
+    by_fact = {of.fact_id: of for of in cells}
     now, old = _values(result.table), {} if run is None else _values(run.table)
     alone = {*result.unmatched.added, *result.unmatched.waived, *result.unmatched.unanswered}
     facts = [fact for fact in now if fact in by_fact and fact not in alone and (not old or fact in old)]
     if not facts:
         return result
     expected = {row.fact_id: row.expected for row in result.table.rows}
-    moved = tuple(_moved(facts, now, old, by_fact, expected))
+    moved = tuple(_moved(facts, now, old, by_fact, expected, prompt))
     return dataclasses.replace(result, moved=moved)
 
 
@@ -47,8 +50,9 @@ def _moved(
     facts: Sequence[str],
     now: Mapping[str, Values],
     old: Mapping[str, Values],
-    places: Mapping[str, Sequence[Place]],
+    cells: Mapping[str, MovedCells],
     expected: Mapping[str, str],
+    prompt: Callable[[str, str], str],
 ) -> Iterator[MovedFact]:
     of = old or now
     terms, anchors = (sum(of[fact][column] for fact in facts) for column in ("term", "anchor"))
@@ -66,13 +70,20 @@ def _moved(
     for metric, name in _COLUMNS.items():
         fact = max(facts, key=lambda one: (harm(one, metric), one))
         column = name or max(("pfd", "ird"), key=lambda one: change(fact, one))
-        anchor, frame, context = places[fact]
+        seen = cells[fact]
+        at = ("anchor", "pfd", "ird").index(column)
         yield MovedFact(
             metric=metric,
-            place={"pfd": frame, "ird": context, "anchor": anchor}[column],
+            place=Place(
+                fact_id=fact,
+                cell=seen.cells[at],
+                prompt=prompt(fact, seen.cells[at]),
+                answer=seen.answers[at],
+                probability=seen.probabilities[at],
+            ),
             expected=expected[fact],
             column=column,
             now=now[fact][column],
             before=old[fact][column] if old else None,
-            anchor=anchor.probability,
+            anchor=seen.probabilities[0],
         )

@@ -9,7 +9,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording, without_missing
-from pytest_kbrel.probes.monitor.cells import with_equal_negatives, worst_first
+from pytest_kbrel.probes.monitor.cells import with_equal_negatives
 from pytest_kbrel.probes.wordings import count_of, run_wordings
 from pytest_kbrel.records import (
     Ask,
@@ -116,12 +116,10 @@ def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> 
         positions = {fact.id: position for position, fact in enumerate(order)}
         rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
     table = without_missing(Table(columns=columns, rows=rows))
-    explain = {pair[0].fact_id: pair for result in results for pair in result.explain}
     return ProbeResult(
         table=table,
         errors=tuple(error for result in results for error in result.errors),
-        explain=tuple(explain[fact] for fact in worst_first(table) if fact in explain) if explain else (),
-        places=tuple(place for result in results for place in result.places),
+        moved=tuple(moved for result in results for moved in result.moved),
     )
 
 

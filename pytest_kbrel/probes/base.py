@@ -25,8 +25,8 @@ from pytest_kbrel.records import (
     Failed,
     Generated,
     GenerateRequest,
+    MovedCells,
     Outcome,
-    Place,
     ProbeSettings,
     Relation,
     ReliabilitySettings,
@@ -49,15 +49,12 @@ _WITH_BOS = 17
 class ProbeResult:
     """Result of a probe: a table with a row for each fact it could measure, and what went wrong.
 
-    ``explain`` are pairs of asks for attribution, the worst fact first: the same continuation after two
-    prompts. ``places`` are MONITOR's: for each fact the primary anchor, and the frame and the wrong context
-    that moved its probability most.
+    ``moved`` are MONITOR's: for each fact that counts, the cells in which its probability moved most.
     """
 
     table: Table
     errors: tuple[str, ...] = ()
-    explain: tuple[tuple[Ask, Ask], ...] = ()
-    places: tuple[Place, ...] = ()
+    moved: tuple[MovedCells, ...] = ()
 
 
 ProbeRun = Generator[tuple[Ask, ...], tuple[Response, ...], ProbeResult]

@@ -4,7 +4,7 @@ In order: ``Fact -> Ask -> Response -> Outcome -> MetricValue -> GateResult -> R
 records and never fills in another layer's fields.
 """
 
-from pytest_kbrel.records.changes import NOT_KNOWN, Change, Churn, Divergence, MovedFact, Place
+from pytest_kbrel.records.changes import NOT_KNOWN, Change, Churn, Divergence, MovedCells, MovedFact, Place
 from pytest_kbrel.records.exchange import (
     BASELINE,
     Ask,
@@ -89,13 +89,14 @@ from pytest_kbrel.records.suite import (
 __all__ = [
     "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "CLUSTERS", "DEFAULT_LANGUAGE", "JUDGEMENTS",
     "LANGUAGES", "LANGUAGE_TAG", "NOT_KNOWN", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE",
-    "UNMEASURED", "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket", "Case",
-    "CaseKind", "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest", "Divergence",
-    "ExampleWording", "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult", "GenerateRequest",
-    "Generated", "HeadToTailSettings", "Integrity", "JudgeError", "Judgement", "Label", "Looks",
-    "MetricValue", "MonitorSettings", "MovedFact", "Outcome", "Place", "ProbeName", "ProbeSettings",
-    "Relation", "ReliabilitySettings", "Reply", "Request", "Response", "Rule", "Run", "ScoreRequest",
-    "Scored", "Shard", "ShardBy", "ShardedRun", "Share", "Shot", "Step", "Suite", "Table", "TopTokens",
-    "Unmatched", "Waiver", "base_language", "changed_digest", "facts_asked", "is_published", "read_digest",
-    "record", "settings_of", "short_digest", "sparse", "template_error", "unsupported_languages",
+    "UNMEASURED", "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket",
+    "Case", "CaseKind", "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest",
+    "Divergence", "ExampleWording", "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult",
+    "GenerateRequest", "Generated", "HeadToTailSettings", "Integrity", "JudgeError", "Judgement",
+    "Label", "Looks", "MetricValue", "MonitorSettings", "MovedCells", "MovedFact", "Outcome", "Place",
+    "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response",
+    "Rule", "Run", "ScoreRequest", "Scored", "Shard", "ShardBy", "ShardedRun", "Share", "Shot", "Step",
+    "Suite", "Table", "TopTokens", "Unmatched", "Waiver", "base_language", "changed_digest",
+    "facts_asked", "is_published", "read_digest", "record", "settings_of", "short_digest", "sparse",
+    "template_error", "unsupported_languages",
 ]  # fmt: skip

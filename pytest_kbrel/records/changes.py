@@ -45,6 +45,21 @@ class Place:
 
 
 @record
+class MovedCells:
+    """The cells of one fact in which MONITOR saw the probability of its right answer move most.
+
+    ``cells`` are the names of the primary anchor, and of the frame and the wrong context that moved it most.
+    ``answers`` are what the model said there, ``probabilities`` the mean probabilities of the right answer's
+    tokens.
+    """
+
+    fact_id: str
+    cells: tuple[str, str, str]
+    answers: tuple[str, str, str]
+    probabilities: tuple[float, float, float]
+
+
+@record
 class MovedFact:
     """The fact that moved a figure of MONITOR most, in the place where its probability moved most.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
-    Ask,
     Attribution,
     Case,
     CaseResult,
@@ -119,6 +118,7 @@ class CaseAsker:
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
         results = [part.own for part in in_parts]
+        prompts = functools.partial(_prompt, {fact.id: fact for fact in case.facts}, case)
         bases = [part.base for part in in_parts if part.base is not None]
         for look, asked, part in zip(looks, prefixes, parts_of(case, _news(prefixes)), strict=True):
             if not in_parts:
@@ -156,7 +156,7 @@ class CaseAsker:
             )
             missing = self.pool.missing_responses(nodeid)
             decided = dataclasses.replace(
-                with_moved_facts(with_looks_told(decided), result.places, before),
+                with_moved_facts(with_looks_told(decided), result.moved, before, prompts),
                 base=base,
                 prompt=prompt,
                 errors=(*decided.errors, *filter(None, [missing])),
@@ -171,7 +171,7 @@ class CaseAsker:
             return decided
         if self.settings.noise_floor:
             decided = measure_noise(case, decided, self.pool)
-        return dataclasses.replace(decided, attributions=self._explained(result.explain))
+        return dataclasses.replace(decided, attributions=self._explained(case, result))
 
     def ask_part(self, case: Case, first: int, size: int) -> None:
         """Ask so many facts of a case, from one on, and keep their outcomes and responses in files.
@@ -214,7 +214,7 @@ class CaseAsker:
                     PartResult(
                         first=first,
                         size=end - first,
-                        own=own if self.settings.attribute else dataclasses.replace(own, explain=()),
+                        own=own,
                         base=base,
                         prompt=prompt,
                         requests=count,
@@ -282,10 +282,14 @@ class CaseAsker:
             self._last_prepared = case, prepared
         return prepared
 
-    def _explained(self, pairs: Sequence[tuple[Ask, Ask]]) -> tuple[Attribution, ...]:
+    def _explained(self, case: Case, result: ProbeResult) -> tuple[Attribution, ...]:
+        if not self.settings.attribute:
+            return ()
         from pytest_kbrel.models.attribution import attribute
+        from pytest_kbrel.probes.monitor.moved_cells import to_explain
 
-        asks = [ask for pair in pairs[: self.settings.attribute] for ask in pair]
+        pairs = to_explain(case, result.table, result.moved, self.settings.attribute)
+        asks = [ask for pair in pairs for ask in pair]
         return tuple(attribute(self.pool.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
@@ -364,6 +368,13 @@ def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
     ends = [0, *(part.first + part.size for part in parts)]
     starts = [*(part.first for part in parts), count]
     return [(end, start) for end, start in zip(ends, starts, strict=True) if end != start]
+
+
+def _prompt(facts: Mapping[str, Fact], case: Case, fact_id: str, cell: str) -> str:
+    """Return what a fact of MONITOR is asked with in a cell."""
+    from pytest_kbrel.probes.monitor.moved_cells import prompt_in
+
+    return prompt_in(case, facts[fact_id], cell)
 
 
 def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:

@@ -8,13 +8,18 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import with_moved_facts
-from pytest_kbrel.records import MovedFact, Place, Table, Unmatched
+from pytest_kbrel.records import MovedCells, MovedFact, Place, Table, Unmatched
 from tests.gates.tables import MONITOR, outcome
 from tests.made_cases import made_result
 
 
-def place(fact: str, cell: str) -> Place:
-    return Place(fact_id=fact, cell=cell, prompt=f"{cell} of {fact}?", answer="x", probability=0.5)
+def moved_cells(fact: str) -> MovedCells:
+    return MovedCells(
+        fact_id=fact,
+        cells=("positive:0", "none:2", "negative1:0"),
+        answers=("x", "y", "z"),
+        probabilities=(0.9, 0.4, 0.1),
+    )
 
 
 def table(**facts: tuple[float, float, float, float]) -> Table:
@@ -23,18 +28,20 @@ def table(**facts: tuple[float, float, float, float]) -> Table:
     return Table(columns=MONITOR, rows=tuple(rows))
 
 
-PLACES = tuple(
-    place(fact, cell) for fact in ("A", "B", "C", "D") for cell in ("positive:0", "none:2", "negative1:0")
-)
+CELLS = tuple(map(moved_cells, "ABCD"))
 # B was bad before; A has become worse in its frames, D by its contexts, and C is less sure of its answer.
 BEFORE = table(A=(0.1, 0.1, 0.1, 0.9), B=(0.9, 0.9, 0.9, 0.9), C=(0.1, 0.1, 0.1, 0.9), D=(0.1, 0.1, 0.1, 0.9))
 NOW = table(A=(0.5, 0.1, 0.3, 0.9), B=(0.9, 0.9, 0.9, 0.9), C=(0.1, 0.1, 0.1, 0.2), D=(0.1, 0.8, 0.5, 0.9))
 
 
+def prompt(fact: str, cell: str) -> str:
+    return f"{cell} of {fact}?"
+
+
 def moved(before: Table | None, now: Table = NOW, **more: object) -> dict[str, MovedFact]:
     baseline = None if before is None else BaselineCase(key="k", table=before, metrics=())
     case = made_result("mini.kb.yaml::monitor[P1]", table=now, **more)
-    return {one.metric: one for one in with_moved_facts(case, PLACES, baseline).moved}
+    return {one.metric: one for one in with_moved_facts(case, CELLS, baseline, prompt).moved}
 
 
 def test_each_figure_has_the_fact_that_made_it_worse_in_the_place_where_that_is_seen() -> None:
@@ -48,6 +55,17 @@ def test_each_figure_has_the_fact_that_made_it_worse_in_the_place_where_that_is_
         "ird": ("D", "negative1:0", "ird", 0.1, 0.8),
         "anchor_prob": ("C", "positive:0", "anchor", 0.9, 0.2),
     }
+
+
+def test_the_place_has_the_prompt_and_the_answer_of_its_cell() -> None:
+    found = moved(BEFORE)
+    assert found["ird"].place == Place(
+        fact_id="D", cell="negative1:0", prompt="negative1:0 of D?", answer="z", probability=0.1
+    )
+    assert found["pfd"].place == Place(
+        fact_id="A", cell="none:2", prompt="none:2 of A?", answer="y", probability=0.4
+    )
+    assert {one.anchor for one in found.values()} == {0.9}
 
 
 def test_a_lost_anchor_makes_monitor_worse_too() -> None:

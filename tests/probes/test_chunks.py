@@ -84,7 +84,7 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
     assert len(whole.table.rows) == 6
     assert len(whole.errors) == 1
     if isinstance(settings, MonitorSettings):
-        assert len(whole.explain) > 1
+        assert len(whole.moved) > 1
 
 
 def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):

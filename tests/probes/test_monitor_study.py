@@ -10,6 +10,7 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import degree
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.monitor.cells import grid_of
+from pytest_kbrel.probes.monitor.moved_cells import to_explain
 from pytest_kbrel.records import (
     Case,
     Generated,
@@ -226,8 +227,10 @@ def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(var
 
     oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
     settings = MonitorSettings(negatives=2, variant=variant)
-    result = run_case(make_case(settings, FRANCE, NORWAY), oracle, oracle.keep)
-    pairs = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in result.explain]
+    case = make_case(settings, FRANCE, NORWAY)
+    result = run_case(case, oracle, oracle.keep)
+    explain = to_explain(case, result.table, result.moved, 5)
+    pairs = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in explain]
     assert pairs == [
         [
             ("P36-NO", "negative2:0", "Paris. What is the capital of Norway?"),
@@ -238,13 +241,16 @@ def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(var
             ("P36-FR", "none:0", "What is the capital of France?"),
         ],
     ]
-    assert result.explain[0][0].request.continuation == " Oslo"
+    assert explain[0][0].request.continuation == " Oslo"
+    assert to_explain(case, result.table, result.moved, 1) == explain[:1]
 
 
 def test_a_dropped_fact_is_not_explained():
     oracle = Oracle(say=lambda request: generated("paris", ("p", 0.9, None)))
     settings = MonitorSettings(negatives=2, variant="published")
-    assert run_case(make_case(settings, FRANCE), oracle, oracle.keep).explain == ()
+    case = make_case(settings, FRANCE)
+    result = run_case(case, oracle, oracle.keep)
+    assert (result.moved, to_explain(case, result.table, result.moved, 5)) == ((), ())
 
 
 def test_what_is_asked_by_default_keeps_its_digest_and_more_makes_another():

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
+from pytest_kbrel.probes.monitor.moved_cells import to_explain
 from pytest_kbrel.probes.prompts import template
 from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.records import (
@@ -132,7 +133,8 @@ def test_monitor_scores_behind_the_prompt_that_is_answered(variant):
         negatives=2, variant=variant, prompt_text="Short! {question}", answer_cue="A:", system="s"
     )
     oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)), believe=lambda _: (0.5,))
-    result = run_case(make_case(settings, FACT), oracle, oracle.keep)
+    case = make_case(settings, FACT)
+    result = run_case(case, oracle, oracle.keep)
     requests_made = [request for requests in oracle.rounds for request in requests]
     prompts = [request.prompt for request in requests_made if isinstance(request, GenerateRequest)]
     assert prompts[:2] == [f"Short! Paris. {QUESTION}\nA:", f"Short! {QUESTION}\nA:"]
@@ -141,7 +143,7 @@ def test_monitor_scores_behind_the_prompt_that_is_answered(variant):
     scored = [request for request in requests_made if isinstance(request, ScoreRequest)]
     assert [request.prompt for request in scored] == (prompts if variant == "definition" else [])
     # So is what attribution explains.
-    ((with_context, without),) = result.explain
+    ((with_context, without),) = to_explain(case, result.table, result.moved, 5)
     assert without.request == ScoreRequest(prompt=prompts[1], continuation=" Paris", system="s")
     assert with_context.request.prompt in prompts
 

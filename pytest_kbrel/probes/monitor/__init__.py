@@ -36,12 +36,10 @@ from pytest_kbrel.probes.monitor.cells import (
     format_asks,
     format_values,
     grid_of,
-    places_of,
     prompt_of,
     row_values,
-    to_explain,
-    worst_first,
 )
+from pytest_kbrel.probes.monitor.moved_cells import moved_cells
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -49,8 +47,8 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     MonitorSettings,
+    MovedCells,
     Outcome,
-    Place,
     Scored,
     Table,
 )
@@ -97,8 +95,7 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
     return ProbeResult(
         table=table,
         errors=errors,
-        explain=tuple(facts[fact_id].to_explain() for fact_id in worst_first(table)),
-        places=tuple(place for row in rows for place in facts[row.fact_id].places()),
+        moved=tuple(facts[row.fact_id].moved() for row in rows),
     )
 
 
@@ -143,18 +140,13 @@ class _FactResult:
             top=generated[BASE].top,
         )
 
-    def to_explain(self) -> tuple[Ask, Ask]:
-        """Return the asks for attribution about the fact, once it has its outcome."""
-        anchor = self._probabilities(ANCHOR)
-        return to_explain(self._case, self._fact, self._grid, anchor, self._probabilities)
-
-    def places(self) -> Iterator[Place]:
-        """Yield where the fact's probability moved most, once it has its outcome."""
+    def moved(self) -> MovedCells:
+        """Return where the fact's probability moved most, once it has its outcome."""
 
         def answer(cell: Cell) -> str:
             return self._answers.generated(self._fact.id, f"{cell.name}/answer").text
 
-        return places_of(self._case, self._fact, self._grid, self._probabilities, answer)
+        return moved_cells(self._fact, self._grid, self._probabilities, answer)
 
     def _is_written(self, answer: Generated) -> bool:
         """Return True if an answer of the base frame begins with the token that is scored there."""

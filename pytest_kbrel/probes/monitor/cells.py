@@ -17,7 +17,7 @@ from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.judges.text.tokens import is_unspaced
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.metrics.monitor import ABLATED
-from pytest_kbrel.probes.base import Answers, question_of, relation_of, score_request, template_of
+from pytest_kbrel.probes.base import Answers, question_of, relation_of, template_of
 from pytest_kbrel.probes.prompts import check, fill, with_context
 from pytest_kbrel.records import (
     Ask,
@@ -26,7 +26,6 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     MonitorSettings,
-    Place,
     Scored,
     Table,
     record,
@@ -206,7 +205,8 @@ def row_values(
         formulas.degree(ablated, ird),
         *_cost(asked),
         *(_cost(study) if grid.full else ()),
-        *(float(right(cell)) for cell in grid.cells),
+        # Not float(): this way all rows share two numbers.
+        *(1.0 if right(cell) else 0.0 for cell in grid.cells),
         *formats,
     )
 
@@ -215,48 +215,6 @@ def _cost(responses: Iterable[Scored | Generated]) -> tuple[float, float]:
     """Return the number of responses, and of their tokens: prompt with scored or generated continuation."""
     counts = [one.prompt_tokens + len(one.token_ids) for one in responses]
     return float(len(counts)), float(sum(counts))
-
-
-def to_explain(
-    case: Case, fact: Fact, grid: Grid, anchor: Sequence[float], foreign: Probabilities
-) -> tuple[Ask, Ask]:
-    """Return two asks for attribution: with the wrong context that moved the answer most, and with none.
-
-    Both ask for the gold object's probability behind the base frame.
-    """
-    worst = max(grid.negatives, key=lambda cell: formulas.ird(anchor, [foreign(cell)]))
-    first, second = (
-        Ask(
-            fact_id=fact.id,
-            role=cell.name,
-            request=score_request(case.settings, prompt_of(case, fact, cell), answer_text(fact)),
-        )
-        for cell in (worst, BASE)
-    )
-    return first, second
-
-
-def places_of(
-    case: Case, fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable[[Cell], str]
-) -> Iterator[Place]:
-    """Yield the primary anchor, and the frame and the wrong context that moved its probability most.
-
-    ``foreign`` are the token probabilities of a cell, ``answer`` is what the model answered there.
-    """
-    anchor = foreign(ANCHOR)
-    moved = (
-        max(cells, key=lambda cell: formulas.pfd(anchor, [foreign(cell)]))
-        for cells in (grid.frames, grid.negatives)
-    )
-    for cell in (ANCHOR, *moved):
-        tokens = foreign(cell)
-        yield Place(
-            fact_id=fact.id,
-            cell=cell.name,
-            prompt=prompt_of(case, fact, cell),
-            answer=answer(cell),
-            probability=sum(tokens) / len(tokens),
-        )
 
 
 def worst_first(table: Table) -> list[str]:

@@ -33,20 +33,19 @@ from pytest_kbrel.probes.monitor.cells import (
     format_prompts,
     format_values,
     grid_of,
-    places_of,
     prompt_of,
     row_values,
-    to_explain,
     worst_first,
 )
+from pytest_kbrel.probes.monitor.moved_cells import moved_cells
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
     GenerateRequest,
     MonitorSettings,
+    MovedCells,
     Outcome,
-    Place,
     Step,
     Table,
 )
@@ -84,10 +83,7 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     return ProbeResult(
         table=table,
         errors=errors,
-        explain=tuple(_to_explain(case, facts[fact_id], grid, answers) for fact_id in worst_first(table)),
-        places=tuple(
-            place for fact_id in worst_first(table) for place in _places(case, facts[fact_id], grid, answers)
-        ),
+        moved=tuple(_moved(facts[fact_id], grid, answers) for fact_id in worst_first(table)),
     )
 
 
@@ -202,15 +198,9 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: b
     )
 
 
-def _to_explain(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[Ask, Ask]:
+def _moved(fact: Fact, grid: Grid, answers: Answers) -> MovedCells:
     anchor = _anchor(answers, fact)
-    return to_explain(case, fact, grid, anchor, lambda cell: _foreign(answers, fact, cell, len(anchor)))
-
-
-def _places(case: Case, fact: Fact, grid: Grid, answers: Answers) -> Iterator[Place]:
-    anchor = _anchor(answers, fact)
-    yield from places_of(
-        case,
+    return moved_cells(
         fact,
         grid,
         lambda cell: anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor)),

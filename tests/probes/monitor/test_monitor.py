@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.monitor.moved_cells import prompt_in
 from pytest_kbrel.records import Failed, Generated, MonitorSettings, ScoreRequest, Step
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 
@@ -68,15 +69,18 @@ def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     }
 
 
-def test_the_places_are_the_anchor_and_what_moved_its_probability_most():
+def test_the_cells_are_kept_in_which_the_probability_moved_most():
     oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
-    places = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).places
-    assert [(place.fact_id, place.cell, place.prompt, place.answer) for place in places] == [
-        (FRANCE.id, "positive:0", "Paris. What is the capital of France?", "Paris"),
-        (FRANCE.id, "none:1", "Which city governs France?", "Paris"),
-        (FRANCE.id, "negative1:0", "Rome. What is the capital of France?", "Rome"),
+    case = make_case(DEFINITION, FRANCE)
+    (moved,) = run_case(case, oracle, oracle.keep).moved
+    assert (moved.fact_id, moved.cells) == (FRANCE.id, ("positive:0", "none:1", "negative1:0"))
+    assert moved.answers == ("Paris", "Paris", "Rome")
+    assert moved.probabilities == pytest.approx([0.85, 0.55, 0.45])
+    assert [prompt_in(case, FRANCE, cell) for cell in moved.cells] == [
+        "Paris. What is the capital of France?",
+        "Which city governs France?",
+        "Rome. What is the capital of France?",
     ]
-    assert [place.probability for place in places] == pytest.approx([0.85, 0.55, 0.45])
 
 
 def test_every_fact_counts_in_the_definition_even_when_the_positive_context_fails(columns_of):
