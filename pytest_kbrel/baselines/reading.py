@@ -105,10 +105,12 @@ def _path(text: str) -> Path:
         raise BaselineError(f"{text}: {error}; allowed: {ALLOWED}") from None
 
 
-def find_baseline(name_or_path: str, rootdir: Path, *, allowed: str = ALLOWED) -> Path:
+def find_baseline(
+    name_or_path: str, rootdir: Path, *, allowed: str = ALLOWED, others: Sequence[str] = ()
+) -> Path:
     """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none.
 
-    ``allowed`` says what else than a baseline a path may be.
+    ``allowed`` says what else than a baseline a path may be, ``others`` are names of such.
     """
     if not _is_name(name_or_path):
         path = _path(name_or_path)
@@ -125,7 +127,11 @@ def find_baseline(name_or_path: str, rootdir: Path, *, allowed: str = ALLOWED) -
     names = sorted({path.parent.name for folder in folders for path in folder.glob(f"*/{META}")})
     # A paper's model may be asked for by its own name.
     papers = [name for name in published_names(folders) if name_or_path.lower() in name.split("/")[2:]]
-    hint = f"; did you mean {' or '.join(map(repr, papers[:3]))}?" if papers else nearest(name_or_path, names)
+    hint = (
+        f"; did you mean {' or '.join(map(repr, papers[:3]))}?"
+        if papers
+        else nearest(name_or_path, [*names, *others])
+    )
     if Path(name_or_path, META).is_file():
         hint = f"; as a path it is written ./{name_or_path}"
     raise BaselineError(

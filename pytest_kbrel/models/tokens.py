@@ -104,7 +104,8 @@ class PromptEncoder:
         notes = []
         if getattr(self.tokenizer, "chat_template", None):
             notes.append(
-                "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it"
+                "the tokenizer has a chat template, and prompts are raw; "
+                "--kb-apply-chat-template uses it (a judge's: apply_chat_template=True in --kb-judge-args)"
             )
         if given := ", ".join(self._chat.variables):
             notes.append(f"{given} of a chat template has no effect: prompts are raw")

@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Shard,
     ShardedRun,
 )
-from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note
+from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note, runs_beside
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED
 from pytest_kbrel.serialization import from_wire
 
@@ -81,22 +81,13 @@ def read_run(folder: Path) -> RecordedRun:
     return _read_run(folder, stamp)
 
 
-def _run_named_like(folder: Path) -> str:
-    """Return ``"; did you mean 'x'?"`` for a run beside ``folder`` with a similar name, or ``""``."""
-    try:
-        beside = sorted(path.parent.name for path in folder.parent.glob(f"*/{REPORT}"))
-    except OSError:
-        return ""
-    return nearest(folder.name, beside)
-
-
 @functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
 
     if not folder.is_dir():
         fault = "is a file" if folder.exists() else "is not there"
-        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}{_run_named_like(folder)}")
+        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}{nearest(folder.name, runs_beside(folder))}")
     if not (folder / REPORT).is_file():
         raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
     report = read_report(folder)

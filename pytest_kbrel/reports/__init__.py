@@ -35,6 +35,14 @@ def earlier_note(report: Path) -> str:
     )
 
 
+def runs_beside(folder: Path) -> list[str]:
+    """Return the names of the report folders beside ``folder``, whether it is there or not."""
+    try:
+        return sorted(path.parent.name for path in folder.parent.glob(f"*/{REPORT}"))
+    except OSError:
+        return []
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of ``path`` when the block ends well, and vanishes otherwise."""

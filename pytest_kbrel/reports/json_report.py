@@ -11,9 +11,9 @@ from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.records import CaseKind, CaseResult, JudgeError, Run
-from pytest_kbrel.reports import REPORT, earlier_note, phrases, sha256_of, view, write_text
+from pytest_kbrel.reports import REPORT, earlier_note, phrases, runs_beside, sha256_of, view, write_text
 from pytest_kbrel.reports.changes import ChangedFacts, Part, changed_facts, changes_headline
 from pytest_kbrel.serialization import from_wire, to_wire
 from pytest_kbrel.untrusted import read_json
@@ -167,7 +167,9 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         report = read_json(path)
     except FileNotFoundError:
-        raise KbrelError(f"{path}: there is no such report{earlier_note(path)}") from None
+        folder = path.parent if path.name == REPORT else path
+        hint = "" if folder.is_dir() else nearest(folder.name, runs_beside(folder))
+        raise KbrelError(f"{path}: there is no such report{earlier_note(path)}{hint}") from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -169,6 +169,18 @@ def test_a_folder_without_a_report_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "there is no such report" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("named", ["kbrel-reprot", "kbrel-reprot/report.json"])
+def test_a_mistyped_folder_is_told_which_run_is_meant(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kbrel-report").mkdir()
+    (tmp_path / "kbrel-report" / "report.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    for command in (["report", named], ["compare", "kbrel-reprot", "other"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err.endswith("; did you mean 'kbrel-report'?\n")
+
+
 def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> None:
     (folder / "responses.jsonl").unlink()
     (folder / "outcomes.jsonl.xz").unlink()

@@ -150,6 +150,12 @@ def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
     assert "Today: 1 May 2024" in given.prompt(ASKED)
 
 
+RAW = (
+    "the tokenizer has a chat template, and prompts are raw; --kb-apply-chat-template uses it "
+    "(a judge's: apply_chat_template=True in --kb-judge-args)"
+)
+
+
 @pytest.mark.parametrize(
     ("shape", "wrapped", "chat", "notes"),
     [
@@ -160,14 +166,14 @@ def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
             "qwen3",
             False,
             NOTHING,
-            ("the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it",),
+            (RAW,),
         ),
         (
             "qwen3",
             False,
             OFF,
             (
-                "the tokenizer has a chat template, and prompts are raw: apply_chat_template=True uses it",
+                RAW,
                 "enable_thinking of a chat template has no effect: prompts are raw",
             ),
         ),

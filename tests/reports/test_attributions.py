@@ -101,3 +101,41 @@ def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
     page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=many),)))
     assert len(page.encode()) < 1_000_000
     assert re.search(r"<p>\d+ more facts in report\.json\.</p>", page)
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        (" Paris ", "Paris"),
+        (" ", "␣"),
+        ("  ", "␣"),
+        ("\n", "↵"),
+        ("\n ", "↵"),
+        ("", "∅"),
+        ("\t", "␣"),
+        ("\x1b", r"\x1b"),
+        ("x" * 61, "x" * 59 + "…"),
+    ],
+)
+def test_a_token_can_be_seen(token: str, shown: str, small_run: Run) -> None:
+    one = attribution(tokens=(token,), scores=(0.0,), role="none:0")
+    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
+    assert line == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
+
+
+def test_the_strongest_token_is_darkest_whichever_way_it_moves(small_run: Run) -> None:
+    one = attribution(tokens=tuple("abc"), scores=(-3.0, 1.0, 0.0))
+    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=(one,)),)))
+    assert re.findall('class="tok (.*?)" style="--w:(.*?)"><bdi>', page) == [
+        ("down", "0.45"), ("up", "0.15"), ("up", "0.00"),
+    ]  # fmt: skip
+
+
+def test_the_three_tokens_that_moved_most_are_told(small_run: Run) -> None:
+    one = attribution(tokens=tuple("abcde"), scores=(0.1, -3.0, 0.2, 2.0, -0.3), role="negative:1")
+    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
+    assert line.startswith("Paris (after a wrong context, ")
+    assert line.endswith("): b -3.000, d +2.000, e -0.300")
+    still = attribution(tokens=("a",), scores=(0.0,))
+    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=(still,)),)))
+    assert '<span class="tok up" style="--w:0.00"><bdi>a</bdi><small>0.00</small></span>' in page

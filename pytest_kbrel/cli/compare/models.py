@@ -14,7 +14,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Correlation, ProbeName, is_published, record
-from pytest_kbrel.reports import REPORT
+from pytest_kbrel.reports import REPORT, runs_beside
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
@@ -108,7 +108,8 @@ def _read(source: str, rootdir: Path) -> list[ComparedModel]:
     from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
     from pytest_kbrel.baselines.format import META, read_meta
 
-    folder = find_baseline(source, rootdir, allowed=f"a report folder, or {WRITTEN}")
+    allowed = f"a report folder, or {WRITTEN}"
+    folder = find_baseline(source, rootdir, allowed=allowed, others=runs_beside(path))
     return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
