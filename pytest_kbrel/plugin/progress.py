@@ -11,6 +11,8 @@ from pytest_kbrel.reports.formatting import one_line
 
 # The rate is that of so many seconds.
 _WINDOW = 60.0
+# Seconds without an answer from which on they are told: a server may refuse whatever it is asked.
+_SILENCE = 30.0
 _NAME = 40
 
 
@@ -25,6 +27,8 @@ class Progress:
         self._titles: Mapping[str, str] = {}
         self._ended: set[str] = set()
         self._rates: deque[tuple[float, int]] = deque()
+        # What was counted at the latest change, and when that was.
+        self._latest: tuple[object, float] = ((), 0.0)
 
     def expect(self, requests: Mapping[str, int], titles: Mapping[str, str] = MappingProxyType({})) -> None:
         """Expect so many requests of each case, at most; ``titles`` are what the cases are called."""
@@ -50,6 +54,10 @@ class Progress:
         answered = sum(one.answered[case] for one in counts for case in cases)
         total = sum(self._expected.get(case, 0) for case in cases)
         parts = [f"{name} {_of(answered, total)}"]
+        silence = self._silence((cases, [(one.asked, one.answered.total()) for one in counts]), now)
+        if silence >= _SILENCE:
+            rate = 0.0
+            parts.append(f"no answer for {duration(silence)}")
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 1 else f"{60 * rate:,.0f}/min")
         if self._expected:
@@ -58,6 +66,12 @@ class Progress:
         if rate and (left := self._remaining(counts)) > 0:
             parts.append(f"about {duration(left / rate)} left")
         return "  ".join(parts)
+
+    def _silence(self, counted: object, now: float) -> float:
+        """Return the seconds since what was counted was something else, 0 at the first look."""
+        if counted != self._latest[0]:
+            self._latest = counted, now
+        return now - self._latest[1]
 
     def _remaining(self, counts: Sequence[AnswerCounts]) -> float:
         """Return how many requests are still to come, as far as cases of the same probe tell."""

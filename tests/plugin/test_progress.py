@@ -62,6 +62,25 @@ def test_the_rate_is_that_of_the_last_minute() -> None:
     assert text == "a 6,139 answers  1/s"
 
 
+def test_it_is_told_how_long_nothing_was_answered() -> None:
+    progress = Progress()
+    progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 100})
+    of = counts("a", 0)
+    assert progress.text([of], 0.0) == "a 0/100  case 1 of 2"
+    assert progress.text([of], 29.0) == "a 0/100  case 1 of 2"
+    assert progress.text([of], 40.0) == "a 0/100  no answer for 40 s  case 1 of 2"
+    of.add(50, True)
+    assert progress.text([of], 50.0) == "a 50/100  1/s  case 1 of 2  about 2 min left"
+    # The rate of the last minute says nothing of how long it will take now.
+    assert progress.text([of], 90.0) == "a 50/100  no answer for 40 s  case 1 of 2"
+    # Nor does an answer of the cache count as silence, or another case.
+    of.add(1, False)
+    assert "no answer" not in progress.text([of], 130.0)
+    progress.end("s.kb.yaml::a")
+    of.begin("s.kb.yaml::b")
+    assert "no answer" not in progress.text([of], 180.0)
+
+
 def test_the_rest_of_a_probe_is_expected_to_ask_as_much_as_its_ended_cases() -> None:
     progress = Progress()
     progress.expect({f"s.kb.yaml::reliability[{name}]": 1000 for name in "ab"})
