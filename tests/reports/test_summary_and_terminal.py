@@ -323,8 +323,9 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
         r"model    reference:overconfident (c\nu, raw prompts)",
         "changes  1 fact lost, 0 gained; it is head; worst P30",
         "decided again over runs/x, the model was not asked",
-        "problem: a",
+        # In the order in which they arose: what follows from another one comes after it.
         "problem: b",
+        "problem: a",
         f"reports written to {'x' * 120}",
     ]
     marks = dict(lines)

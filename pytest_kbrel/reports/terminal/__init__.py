@@ -82,7 +82,7 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
         why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
         why = "nothing to compare with yet" if is_first else why
         yield f"{why}: {count(gates, 'gate')} not judged", PLAIN
-    for problem in sorted(run.problems):
+    for problem in run.problems:
         yield from wrapped(f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup)
     if note := phrases.partial_note(run):
         yield from wrapped(note, width, "", VERDICTS["inconclusive"].markup)
