@@ -26,6 +26,8 @@ SCREENS = {
     60: """
   1  runs/prod     baseline
   2  runs/monday   1 fail, 1 inconclusive; 7 lost, 1 gained
+     monitor[P30]: accuracy: significantly worse than
+       reference and by more than the tolerance
   3  runs/tuesday  4 pass; 0 lost, 1 gained
 
 MONITOR, all slices  n      monitor↓  verdict
@@ -44,12 +46,13 @@ Reliable KB, seen    n        cr        wr  verdict
 3 seen-zero-shot   120  .61 +.01  .31 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
-3 unseen-zero-shot   120  0.710  0.910
--v has all and correlations, --html FILE a page
+and 1 more line; -v has all, --html FILE a page
 """,
     80: """
   1  runs/prod     baseline
   2  runs/monday   gates: 1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
+     monitor[P30]: accuracy: significantly worse than reference and by more than
+       the tolerance
   3  runs/tuesday  gates: 4 pass; 0 lost, 1 gained
 
 MONITOR, all slices  n      monitor↓  verdict
@@ -68,12 +71,12 @@ Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
 3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
-3 unseen-zero-shot   120  0.710  0.910
--v has all and correlations, --html FILE a page
+and 1 more line; -v has all and correlations, --html FILE a page
 """,
     120: """
   1  runs/prod (base)                       baseline
   2  runs/monday (reference:overconfident)  gates: 1 fail, 1 inconclusive, 2 pass; 7 lost, 1 gained
+     monitor[P30]: accuracy: significantly worse than reference and by more than the tolerance
   3  runs/tuesday (reference:int4)          gates: 4 pass; 0 lost, 1 gained
 
 MONITOR, all slices  n      monitor↓  verdict
@@ -247,7 +250,7 @@ def test_a_case_that_a_model_was_not_asked_is_counted() -> None:
     run = runs.small()
     comparison = comparison_of({"a": run, "b": replace(run, cases=run.cases[1:])})
     lines = brief_lines(comparison, 100, 50)
-    assert lines[2].endswith("; 1 not asked")
+    assert lines[3].endswith("; 1 not asked")
     assert not any(line.startswith("3 P30") for line in lines)
 
 
@@ -304,3 +307,17 @@ def test_size_and_family_by_a_models_name(name: str, size: int, family: str) -> 
 
 def test_a_family_without_a_size_in_its_name_is_the_architecture() -> None:
     assert family_of("./checkpoint-1000", "LlamaForCausalLM") == "LlamaForCausalLM"
+
+
+def test_the_worst_failure_of_at_most_three_candidates_is_told() -> None:
+    first, *others = runs.small().cases
+
+    def failing(at: int) -> Run:
+        # Models with the same figures would share one line.
+        figures = tuple(replace(value, value=0.1 + at / 10) for value in first.metrics)
+        return replace(runs.small(), cases=(replace(first, metrics=figures), *others))
+
+    candidates = {f"m{at}": failing(at) for at in range(5)}
+    lines = brief_lines(comparison_of(candidates, labels={"monitor[P30]": "continent"}), 100, 60)
+    told = [line for line in lines if line.startswith("     monitor[P30 continent]: accuracy")]
+    assert len(told) == 3

@@ -20,8 +20,8 @@ from pytest_kbrel.reports.view import Group
 LEAST_LINES = 24
 # So many models are listed, and so many correlations. Of fewer models no order is significant.
 _MOST_MODELS, _MOST_CORRELATIONS, _FEWEST_CORRELATED = 8, 3, 5
-# Notes on models have so many lines.
-_MOST_NOTES = 6
+# Notes on models have so many lines, and so many models the reason of their worst failure.
+_MOST_NOTES, _MOST_REASONS, _LONGEST_REASON = 6, 3, 150
 # What a model's number and name take at least.
 _LEAST_NAME = 16
 Line = tuple[Group, str, Side]
@@ -64,6 +64,7 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
         names = [one_line(side.name) for side in shown]
     wide = min(left, max(map(cells, names)))
     notes: set[str] = set()
+    reasons_left = _MOST_REASONS
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
         new = [line for line in _notes(side.run, width) if line not in notes] if side.run is not None else []
@@ -71,6 +72,9 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
         if len(notes) + len(new) <= _MOST_NOTES:
             notes.update(new)
             yield from new
+        if reasons_left and (reason := _worst_failure(comparison, side)):
+            reasons_left -= 1
+            yield from wrap(reason, width, "     ")
     if more := len(own) - len(shown):
         gates = ", none with a worse gate" if comparison.is_paired else ""
         yield f"     and {count(more, 'more model')}{gates}"
@@ -86,6 +90,17 @@ def _notes(run: Run, width: int) -> Iterator[str]:
         yield f"     differs: {'; '.join(differences)}"
     if note := phrases.judge_note(run):
         yield from wrap(note, width, "     ")
+
+
+def _worst_failure(comparison: Comparison, side: Side) -> str:
+    """Return why the worst failed case of a candidate failed; empty where none did."""
+    worst = next(iter(reasons.deciding(side.run)), None) if side.run is not None else None
+    if worst is None or worst.verdict != "fail":
+        return ""
+    nodeid = next((nodeid for nodeid, case in side.results.items() if case is worst), "")
+    label = comparison.labels.get(nodeid, "")
+    name = f"{worst.id.removesuffix(']')} {label}]" if label else worst.id
+    return one_line(f"{name}: {reasons.case_reason(worst)}", _LONGEST_REASON)
 
 
 def _listed(comparison: Comparison) -> list[Side]:
