@@ -23,10 +23,8 @@ def with_moved_facts(
 ) -> CaseResult:
     """Return a decided case of MONITOR with the fact that moved each of its figures most.
 
-    ``prompt(fact_id, cell)`` is what a fact was asked with in a cell.
-
     Against a blessed run it is the fact that made the figure worse most; without one, the fact that is worst.
-    Facts that were not compared are left out.
+    Facts that were not compared are left out. ``prompt(fact_id, cell)`` is what a fact was asked in a cell.
     """
     run, _ = split(baseline)
     by_fact = {of.fact_id: of for of in cells}
@@ -71,19 +69,19 @@ def _moved(
         fact = max(facts, key=lambda one: (harm(one, metric), one))
         column = name or max(("pfd", "ird"), key=lambda one: change(fact, one))
         seen = cells[fact]
-        at = ("anchor", "pfd", "ird").index(column)
+        cell = {"pfd": seen.frame, "ird": seen.context, "anchor": seen.anchor}[column]
         yield MovedFact(
             metric=metric,
             place=Place(
                 fact_id=fact,
-                cell=seen.cells[at],
-                prompt=prompt(fact, seen.cells[at]),
-                answer=seen.answers[at],
-                probability=seen.probabilities[at],
+                cell=cell.cell,
+                prompt=prompt(fact, cell.cell),
+                answer=cell.answer,
+                probability=cell.probability,
             ),
             expected=expected[fact],
             column=column,
             now=now[fact][column],
             before=old[fact][column] if old else None,
-            anchor=seen.probabilities[0],
+            anchor=seen.anchor.probability,
         )

@@ -4,7 +4,16 @@ In order: ``Fact -> Ask -> Response -> Outcome -> MetricValue -> GateResult -> R
 records and never fills in another layer's fields.
 """
 
-from pytest_kbrel.records.changes import NOT_KNOWN, Change, Churn, Divergence, MovedCells, MovedFact, Place
+from pytest_kbrel.records.changes import (
+    NOT_KNOWN,
+    Change,
+    Churn,
+    Divergence,
+    MovedCell,
+    MovedCells,
+    MovedFact,
+    Place,
+)
 from pytest_kbrel.records.exchange import (
     BASELINE,
     Ask,
@@ -93,8 +102,8 @@ __all__ = [
     "Case", "CaseKind", "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest",
     "Divergence", "ExampleWording", "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult",
     "GenerateRequest", "Generated", "HeadToTailSettings", "Integrity", "JudgeError", "Judgement",
-    "Label", "Looks", "MetricValue", "MonitorSettings", "MovedCells", "MovedFact", "Outcome", "Place",
-    "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response",
+    "Label", "Looks", "MetricValue", "MonitorSettings", "MovedCell", "MovedCells", "MovedFact", "Outcome",
+    "Place", "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response",
     "Rule", "Run", "ScoreRequest", "Scored", "Shard", "ShardBy", "ShardedRun", "Share", "Shot", "Step",
     "Suite", "Table", "TopTokens", "Unmatched", "Waiver", "base_language", "changed_digest",
     "facts_asked", "is_published", "read_digest", "record", "settings_of", "short_digest", "sparse",

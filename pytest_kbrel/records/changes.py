@@ -45,18 +45,22 @@ class Place:
 
 
 @record
-class MovedCells:
-    """The cells of one fact in which MONITOR saw the probability of its right answer move most.
+class MovedCell:
+    """One of a fact's cells: :class:`Place` without the prompt, since one is kept for each fact of a run."""
 
-    ``cells`` are the names of the primary anchor, and of the frame and the wrong context that moved it most.
-    ``answers`` are what the model said there, ``probabilities`` the mean probabilities of the right answer's
-    tokens.
-    """
+    cell: str
+    answer: str
+    probability: float
+
+
+@record
+class MovedCells:
+    """The primary anchor of one fact of MONITOR, and the frame and the wrong context that moved it most."""
 
     fact_id: str
-    cells: tuple[str, str, str]
-    answers: tuple[str, str, str]
-    probabilities: tuple[float, float, float]
+    anchor: MovedCell
+    frame: MovedCell
+    context: MovedCell
 
 
 @record

@@ -18,15 +18,14 @@ from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
-from pytest_kbrel.records import GenerateRequest, Request, Response, ScoreRequest
+from pytest_kbrel.records import Request, Response
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import RESPONSES
-from pytest_kbrel.reports.responses import from_line, numbered, parse_line, response_in
+from pytest_kbrel.reports.responses import REQUESTS, from_line, numbered, parse_line, response_in
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
-_KINDS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_KINDS = {kind: name for name, kind in REQUESTS.items()}
 # Of equal requests the line with the highest rank answers: the last usable response, else the first failure.
 _TABLES = (
     "CREATE TABLE lines "
@@ -105,7 +104,7 @@ class RecordedResponses:
                 if data["role"] == role and not data.get("to"):
                     request = data["request"]
                     try:
-                        requests[data["fact"]] = from_wire(_KINDS[request["kind"]], request)
+                        requests[data["fact"]] = from_wire(REQUESTS[request["kind"]], request)
                     except ValueError as error:
                         raise ResponseError(f"{path}: a request is broken: {error}") from None
         return requests
@@ -151,7 +150,7 @@ class RecordedResponses:
         to: str,
         request: Request,
     ) -> Response | None:
-        key = _key(to, _NAMES[type(request)], values_of(request))
+        key = _key(to, _KINDS[type(request)], values_of(request))
         row = index.execute(_OF_CASE, (key, self._case_numbers.get(case))).fetchone()
         row = row or index.execute(_OF_ANY, (key,)).fetchone()
         if row is None:
@@ -202,7 +201,7 @@ def _key_of_line(data: Mapping[str, Any]) -> bytes:
 
 @functools.cache
 def _defaults(kind: str) -> list[tuple[str, Any]]:
-    return [(field.name, field.default) for field in dataclasses.fields(_KINDS[kind])]
+    return [(field.name, field.default) for field in dataclasses.fields(REQUESTS[kind])]
 
 
 def _key(to: str, kind: str, values: Iterable[object]) -> bytes:

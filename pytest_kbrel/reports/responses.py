@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,11 +27,11 @@ from pytest_kbrel.records import (
 from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
 
-_REQUESTS: dict[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
+REQUESTS: Mapping[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
 _RESPONSES: dict[str, type[Response]] = {"scored": Scored, "generated": Generated, "failed": Failed}
 # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
 _written = encoder()
-_KINDS = {kind: tag for tag, kind in (*_REQUESTS.items(), *_RESPONSES.items())}
+_KINDS = {kind: tag for tag, kind in (*REQUESTS.items(), *_RESPONSES.items())}
 # In a line as it is written here, a quotation mark without a backslash ends or begins a string: none of these
 # stands in a text.
 _ANSWER = b', "response": {'
@@ -56,7 +56,7 @@ def to_line(exchange: Exchange) -> bytes:
 def from_line(line: bytes) -> Exchange:
     """Return the exchange a line holds; raises ``ValueError`` saying what is wrong with it."""
     data = _parse(line)
-    request = from_wire(_kind(data, "request", _REQUESTS), data["request"])
+    request = from_wire(_kind(data, "request", REQUESTS), data["request"])
     response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
     return Exchange(
         case=data["case"],
@@ -107,7 +107,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
     Raises ``ValueError``; what request and response hold is not looked at.
     """
     data = _parse(line)
-    _kind(data, "request", _REQUESTS)
+    _kind(data, "request", REQUESTS)
     _kind(data, "response", _RESPONSES)
     return data
 
@@ -124,7 +124,7 @@ def _parse(line: bytes) -> dict[str, Any]:
     return data
 
 
-def _kind(data: dict[str, Any], key: str, kinds: dict[str, Any]) -> Any:
+def _kind(data: dict[str, Any], key: str, kinds: Mapping[str, Any]) -> Any:
     part = data.get(key)
     tag = part.get("kind") if isinstance(part, dict) else None
     if not isinstance(tag, str) or tag not in kinds:

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import with_moved_facts
-from pytest_kbrel.records import MovedCells, MovedFact, Place, Table, Unmatched
+from pytest_kbrel.records import MovedCell, MovedCells, MovedFact, Place, Table, Unmatched
 from tests.gates.tables import MONITOR, outcome
 from tests.made_cases import made_result
 
@@ -16,9 +16,9 @@ from tests.made_cases import made_result
 def moved_cells(fact: str) -> MovedCells:
     return MovedCells(
         fact_id=fact,
-        cells=("positive:0", "none:2", "negative1:0"),
-        answers=("x", "y", "z"),
-        probabilities=(0.9, 0.4, 0.1),
+        anchor=MovedCell(cell="positive:0", answer="x", probability=0.9),
+        frame=MovedCell(cell="none:2", answer="y", probability=0.4),
+        context=MovedCell(cell="negative1:0", answer="z", probability=0.1),
     )
 
 

@@ -99,7 +99,7 @@ def _worst_failure(comparison: Comparison, side: Side) -> str:
         return ""
     nodeid = next((nodeid for nodeid, case in side.results.items() if case is worst), "")
     label = comparison.labels.get(nodeid, "")
-    name = f"{worst.id.removesuffix(']')} {label}]" if label else worst.id
+    name = view.case_title(dataclasses.replace(worst, label=label))
     return one_line(f"{name}: {reasons.case_reason(worst)}", _LONGEST_REASON)
 
 

@@ -17,7 +17,7 @@ from pytest_kbrel.probes.monitor.cells import (
     prompt_of,
     worst_first,
 )
-from pytest_kbrel.records import Ask, Case, Fact, MovedCells, Table
+from pytest_kbrel.records import Ask, Case, Fact, MovedCell, MovedCells, Table
 
 
 def moved_cells(fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable[[Cell], str]) -> MovedCells:
@@ -30,17 +30,15 @@ def moved_cells(fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable
         max(cells, key=lambda cell: formulas.pfd(anchor, [foreign(cell)]))
         for cells in (grid.frames, grid.negatives)
     )
-    # One is kept for each fact of a run: names of cells are shared, and prompts are made of them when needed.
-    return MovedCells(
-        fact_id=fact.id,
-        cells=(sys.intern(ANCHOR.name), sys.intern(frame.name), sys.intern(context.name)),
-        answers=(answer(ANCHOR), answer(frame), answer(context)),
-        probabilities=(_mean(anchor), _mean(foreign(frame)), _mean(foreign(context))),
-    )
 
+    def moved(cell: Cell) -> MovedCell:
+        tokens = foreign(cell)
+        # Interned: all facts of a run have the same few names.
+        return MovedCell(
+            cell=sys.intern(cell.name), answer=answer(cell), probability=sum(tokens) / len(tokens)
+        )
 
-def _mean(probabilities: Sequence[float]) -> float:
-    return sum(probabilities) / len(probabilities)
+    return MovedCells(fact_id=fact.id, anchor=moved(ANCHOR), frame=moved(frame), context=moved(context))
 
 
 def prompt_in(case: Case, fact: Fact, cell: str) -> str:
@@ -62,7 +60,7 @@ def to_explain(
     and without one.
     """
     facts = {fact.id: fact for fact in case.facts}
-    contexts = {of.fact_id: of.cells[2] for of in moved}
+    contexts = {of.fact_id: of.context.cell for of in moved}
     worst = [fact_id for fact_id in worst_first(table) if fact_id in contexts] if contexts else []
 
     def ask(fact: Fact, cell: Cell) -> Ask:

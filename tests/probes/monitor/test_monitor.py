@@ -73,10 +73,12 @@ def test_the_cells_are_kept_in_which_the_probability_moved_most():
     oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
     case = make_case(DEFINITION, FRANCE)
     (moved,) = run_case(case, oracle, oracle.keep).moved
-    assert (moved.fact_id, moved.cells) == (FRANCE.id, ("positive:0", "none:1", "negative1:0"))
-    assert moved.answers == ("Paris", "Paris", "Rome")
-    assert moved.probabilities == pytest.approx([0.85, 0.55, 0.45])
-    assert [prompt_in(case, FRANCE, cell) for cell in moved.cells] == [
+    cells = (moved.anchor, moved.frame, moved.context)
+    assert moved.fact_id == FRANCE.id
+    assert [of.cell for of in cells] == ["positive:0", "none:1", "negative1:0"]
+    assert [of.answer for of in cells] == ["Paris", "Paris", "Rome"]
+    assert [of.probability for of in cells] == pytest.approx([0.85, 0.55, 0.45])
+    assert [prompt_in(case, FRANCE, of.cell) for of in cells] == [
         "Paris. What is the capital of France?",
         "Which city governs France?",
         "Rome. What is the capital of France?",
