@@ -71,6 +71,23 @@ def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path: P
     result.close()
 
 
+@pytest.mark.parametrize("asking", ["a", "new"])
+def test_of_several_responses_the_last_usable_one_counts_else_the_first_failure(
+    asking: str, tmp_path: Path
+) -> None:
+    other = GenerateRequest(prompt="Which?", max_new_tokens=4)
+    result = record(
+        tmp_path,
+        exchange("a", Failed(error="first")),
+        exchange("a", generated("first")),
+        exchange("a", generated("last")),
+        exchange("a", Failed(error="last")),
+        exchange("a", Failed(error="first"), request=other),
+        exchange("a", Failed(error="last"), request=other),
+    )
+    assert result.find(asking, "", [ASKED, other]) == [generated("last"), Failed(error="first")]
+
+
 def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
     answer = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
