@@ -45,10 +45,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(
+    markdown: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
     """Turn the links to files of the repository to those of the site."""
     own = page.file.src_uri
-    folder = posixpath.dirname(own.removeprefix(REPOSITORY) if own.startswith(REPOSITORY) else DOCS + own)
+    folder = posixpath.dirname(
+        own.removeprefix(REPOSITORY) if own.startswith(REPOSITORY) else DOCS + own
+    )
 
     def link(match: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, match[1]))
@@ -66,4 +70,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     """Warn of a list without a blank line before it, which GitHub shows as a list and this site as text."""
     for text in re.findall(r"<p>(.*?)</p>", html, re.DOTALL):
         if (item := re.search(r"^ *(?:[-*]|\d+\.) .*", text, re.MULTILINE)) is not None:
-            _log.warning("%s: a list needs a blank line before it: %s", page.file.src_uri, item[0].strip())
+            _log.warning(
+                "%s: a list needs a blank line before it: %s",
+                page.file.src_uri,
+                item[0].strip(),
+            )

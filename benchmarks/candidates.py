@@ -45,14 +45,24 @@ Report = Mapping[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, or put it into a page between its markers; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("reference", type=Path, help="report of the baseline's model against itself")
-    parser.add_argument("candidates", type=Path, nargs="+", help="reports of the candidates")
-    parser.add_argument("--into", type=Path, help="a page with the markers of the table")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "reference", type=Path, help="report of the baseline's model against itself"
+    )
+    parser.add_argument(
+        "candidates", type=Path, nargs="+", help="reports of the candidates"
+    )
+    parser.add_argument(
+        "--into", type=Path, help="a page with the markers of the table"
+    )
     given = parser.parse_args(arguments)
     try:
         paths = dict.fromkeys(
-            path for path in given.candidates if path.resolve() != given.reference.resolve()
+            path
+            for path in given.candidates
+            if path.resolve() != given.reference.resolve()
         )
         reports = [read_report(path) for path in (given.reference, *paths)]
         text = "\n".join(table(reports))
@@ -69,17 +79,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def table(reports: Sequence[Report]) -> list[str]:
     """Return the lines of table and list, in Markdown; the first report is the baseline's model."""
     base = reports[0]
-    kinds = [kind for kind in PROBES if any(of_kind(report, kind) for report in reports)]
-    heads = ["candidate", "what its recipe changed", "the gate", *(PROBES[kind] for kind in kinds)]
-    heads += ["facts lost", "gained", *(f"{PROBES[name]} accuracy alone" for name in ACCURACY)]
+    kinds = [
+        kind for kind in PROBES if any(of_kind(report, kind) for report in reports)
+    ]
+    heads = [
+        "candidate",
+        "what its recipe changed",
+        "the gate",
+        *(PROBES[kind] for kind in kinds),
+    ]
+    heads += [
+        "facts lost",
+        "gained",
+        *(f"{PROBES[name]} accuracy alone" for name in ACCURACY),
+    ]
     heads += ["accuracy alone, slice by slice"]
     lines = [row(heads), "|" + "---|" * len(heads)]
     for report in reports:
         summary = report["summary"]
-        cells = [f"`{spec(report)}`", CHANGED.get(spec(report), DASH), f"**{summary['verdict']}**"]
+        cells = [
+            f"`{spec(report)}`",
+            CHANGED.get(spec(report), DASH),
+            f"**{summary['verdict']}**",
+        ]
         cells += [verdicts(of_kind(report, kind)) for kind in kinds]
-        cells += [str(summary.get("facts_lost", DASH)), str(summary.get("facts_gained", DASH))]
-        cells += [threshold(accuracy(base, name), accuracy(report, name)) for name in ACCURACY]
+        cells += [
+            str(summary.get("facts_lost", DASH)),
+            str(summary.get("facts_gained", DASH)),
+        ]
+        cells += [
+            threshold(accuracy(base, name), accuracy(report, name)) for name in ACCURACY
+        ]
         lines.append(row([*cells, by_slice(base, report)]))
     lines += ["", *(line for report in reports for line in told(report))]
     return lines
@@ -103,7 +133,10 @@ def of_kind(report: Report, kind: str) -> list[Report]:
 def verdicts(cases: Sequence[Report]) -> str:
     """Return how many cases have each verdict, worst first."""
     words = [case["verdict"] for case in cases]
-    return ", ".join(f"{words.count(word)} {word}" for word in WORST if word in words) or DASH
+    return (
+        ", ".join(f"{words.count(word)} {word}" for word in WORST if word in words)
+        or DASH
+    )
 
 
 def accuracy(report: Report, probe: str) -> float | None:
@@ -148,11 +181,17 @@ def slices(report: Report) -> dict[str, float]:
 
 def told(report: Report) -> list[str]:
     """Return, for a candidate of which facts changed or cases failed, which they were."""
-    failed = [case["id"].rpartition("::")[2] for case in report["cases"] if case["verdict"] == "fail"]
+    failed = [
+        case["id"].rpartition("::")[2]
+        for case in report["cases"]
+        if case["verdict"] == "fail"
+    ]
     lost = report["summary"].get("headline", "")
     parts = [lost] if lost else []
     if failed:
-        parts.append(f"{count(len(failed), 'case')} failed: {', '.join(f'`{name}`' for name in failed)}")
+        parts.append(
+            f"{count(len(failed), 'case')} failed: {', '.join(f'`{name}`' for name in failed)}"
+        )
     return [f"- `{spec(report)}`: {'. '.join(parts)}."] if parts else []
 
 
@@ -165,7 +204,9 @@ def put(text: str, page: Path) -> None:
     before, start, rest = old.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise KbrelError(f"{page}: needs the markers {START!r} and {END!r}, one after the other")
+        raise KbrelError(
+            f"{page}: needs the markers {START!r} and {END!r}, one after the other"
+        )
     page.write_text(f"{before}{START}\n\n{text}\n\n{END}{after}", encoding="utf-8")
 
 

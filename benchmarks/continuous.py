@@ -23,24 +23,36 @@ _PAGE = 64
 
 
 def continuous(
-    model: Any, tokenizer: Any, prompts: Sequence[str | Sequence[int]], max_new_tokens: int
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[str | Sequence[int]],
+    max_new_tokens: int,
 ) -> list[str]:
     """Return the line that follows each prompt, greedily; a prompt is a text or token ids."""
-    ids = [tokenizer(p)["input_ids"] if isinstance(p, str) else list(p) for p in prompts]
+    ids = [
+        tokenizer(p)["input_ids"] if isinstance(p, str) else list(p) for p in prompts
+    ]
     settings = copy.deepcopy(model.generation_config)
     settings.max_new_tokens, settings.do_sample = max_new_tokens, False
     results = model.generate_batch(
-        inputs=ids, generation_config=settings, continuous_batching_config=_sizes(model, ids, max_new_tokens)
+        inputs=ids,
+        generation_config=settings,
+        continuous_batching_config=_sizes(model, ids, max_new_tokens),
     )
     if len(results) != len(ids):
         raise RuntimeError(f"{len(results)} of {len(ids)} prompts were answered")
     # Names end with the prompt's number.
     ordered = sorted(results.items(), key=lambda item: int(item[0].rpartition("_")[2]))
-    texts = (tokenizer.decode(answer.generated_tokens, skip_special_tokens=True) for _, answer in ordered)
+    texts = (
+        tokenizer.decode(answer.generated_tokens, skip_special_tokens=True)
+        for _, answer in ordered
+    )
     return [str(text).partition("\n")[0].strip() for text in texts]
 
 
-def _sizes(model: Any, ids: Sequence[Sequence[int]], max_new_tokens: int) -> ContinuousBatchingConfig:
+def _sizes(
+    model: Any, ids: Sequence[Sequence[int]], max_new_tokens: int
+) -> ContinuousBatchingConfig:
     if model.device.type != "cpu":
         return ContinuousBatchingConfig()
     pages = sum(-(-(len(one) + max_new_tokens) // _PAGE) for one in ids)
@@ -58,7 +70,9 @@ def main() -> None:
 
     from pytest_kbrel.records import GenerateRequest
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--model", default="llama-35m")
     parser.add_argument("--facts", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
@@ -66,11 +80,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = made(given.model, Path(folder), "float32", "cpu")
         (task,) = (task for task in tasks(given.facts) if task.name == "answers-prefix")
-        requests = [GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts]
+        requests = [
+            GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts
+        ]
         prompts = [list(model.parts.encoder.prompt(prompt)) for prompt in task.prompts]
         ways = {
             "kbrel": lambda: [answer.text for answer in model.generate(requests)],  # type: ignore[union-attr]
-            "continuous": lambda: continuous(model.parts.model, model.parts.tokenizer, prompts, 12),
+            "continuous": lambda: continuous(
+                model.parts.model, model.parts.tokenizer, prompts, 12
+            ),
         }
         first = {way: run() for way, run in ways.items()}
         equal = sum(one == other for one, other in zip(*first.values(), strict=True))

@@ -27,7 +27,9 @@ _COUNT, _QUESTIONS, _SHOWN = 20, 20, 3
 
 def main() -> None:
     """Print a line for each draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("format")
     parser.add_argument("path", type=Path)
     parser.add_argument("--seed", type=int, default=0)
@@ -35,7 +37,9 @@ def main() -> None:
     given = parser.parse_args()
     relations = Relations()
     rows = read(format_of(given.format), [given.path], relations)
-    facts = [row.fact for row in rows if row.fact is not None and row.fact.object is not None]
+    facts = [
+        row.fact for row in rows if row.fact is not None and row.fact.object is not None
+    ]
     started = time.perf_counter()
     by_lot = with_negatives(facts, facts, _COUNT, given.seed, at_least=0)
     between = time.perf_counter()
@@ -46,8 +50,12 @@ def main() -> None:
     kinds: dict[str, set[Kind]] = {}
     for fact in facts:
         kinds.setdefault(str(fact.object).casefold(), set()).add(kind(fact))
-    print(f"{len(facts)} facts, {len(drawn.alike)} of them in a relation of answers of any kind")
-    for name, distracted, took in zip(("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True):
+    print(
+        f"{len(facts)} facts, {len(drawn.alike)} of them in a relation of answers of any kind"
+    )
+    for name, distracted, took in zip(
+        ("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True
+    ):
         shares = [shares_of(fact, kinds) for fact in distracted if fact.negatives]
         alike, same_noun = (fmean(part) for part in zip(*shares, strict=True))
         ratio = fmean(map(length_ratio, distracted))
@@ -57,10 +65,16 @@ def main() -> None:
         )
     few = sum(part < 1 for _, part in drawn.alike)
     print(f"facts with too few of their kind: {few}")
-    shown = random.Random(given.seed).sample(range(len(facts)), min(given.show, len(facts)))
+    shown = random.Random(given.seed).sample(
+        range(len(facts)), min(given.show, len(facts))
+    )
     for index in shown:
-        print(f"\n{facts[index].question} = {facts[index].object} [{kind(facts[index]).sort}]")
-        print(f"  by lot:  {first(by_lot[index])}\n  by kind: {first(drawn.facts[index])}")
+        print(
+            f"\n{facts[index].question} = {facts[index].object} [{kind(facts[index]).sort}]"
+        )
+        print(
+            f"  by lot:  {first(by_lot[index])}\n  by kind: {first(drawn.facts[index])}"
+        )
 
 
 def kind(fact: Fact) -> Kind:
@@ -72,9 +86,17 @@ def shares_of(fact: Fact, kinds: dict[str, set[Kind]]) -> tuple[float, float]:
     """Return which share of a fact's distractors is of its kind, and which is asked for by its noun too."""
     own = kind(fact)
     others = [kinds[wrong.casefold()] for wrong in fact.negatives]
-    same_noun = [any(own.closest == other.closest for other in others_of_fact) for others_of_fact in others]
-    same = [any(own.sort == other.sort for other in others_of_fact) for others_of_fact in others]
-    return fmean(one or other for one, other in zip(same, same_noun, strict=True)), fmean(same_noun)
+    same_noun = [
+        any(own.closest == other.closest for other in others_of_fact)
+        for others_of_fact in others
+    ]
+    same = [
+        any(own.sort == other.sort for other in others_of_fact)
+        for others_of_fact in others
+    ]
+    return fmean(
+        one or other for one, other in zip(same, same_noun, strict=True)
+    ), fmean(same_noun)
 
 
 def first(fact: Fact) -> str:

@@ -49,17 +49,39 @@ COLUMNS = ("correct", "missing", "f1", "rouge_l")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("baseline", type=Path, help="report of the baseline's model against itself")
-    parser.add_argument("candidates", type=Path, nargs="+", help="reports of the candidates")
-    parser.add_argument("--sessions", type=int, default=100, help="null sessions of each candidate")
-    parser.add_argument("--drawn", type=int, default=20, help="sessions of slices drawn at random")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "baseline", type=Path, help="report of the baseline's model against itself"
+    )
+    parser.add_argument(
+        "candidates", type=Path, nargs="+", help="reports of the candidates"
+    )
+    parser.add_argument(
+        "--sessions", type=int, default=100, help="null sessions of each candidate"
+    )
+    parser.add_argument(
+        "--drawn", type=int, default=20, help="sessions of slices drawn at random"
+    )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     base = outcomes_of(given.baseline)
-    recorded = [["candidate", "facts asked", "same verdict", "first failure in turn", "one by one"]]
+    recorded = [
+        [
+            "candidate",
+            "facts asked",
+            "same verdict",
+            "first failure in turn",
+            "one by one",
+        ]
+    ]
     nulls = [
-        ["null sessions of", "facts asked", *(f"{name}{how}" for how in ("", ", all asked") for name in RED)]
+        [
+            "null sessions of",
+            "facts asked",
+            *(f"{name}{how}" for how in ("", ", all asked") for name in RED),
+        ]
     ]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
@@ -72,7 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     drawn = [["400 facts, T .08, S .02", "facts asked", "passed", "red of 20 slices"]]
     for flips in (0.02, 0.05) if given.drawn else ():
         rng = np.random.default_rng(given.seed)
-        drawn.append([f"flips {flips:.0%}", *drawn_at_random(run.slices[0][1], rng, flips, given.drawn)])
+        drawn.append(
+            [
+                f"flips {flips:.0%}",
+                *drawn_at_random(run.slices[0][1], rng, flips, given.drawn),
+            ]
+        )
     for rows in (recorded, nulls, drawn):
         print("\n".join(format_table(rows)) + "\n")
     return 0
@@ -86,23 +113,37 @@ class LookedAt:
         slices = [case for case in recorded.cases if not case.result.aggregate]
         paths = {case.result.suite for case in slices}
         suites = {path: load_suite(ROOT / path, nodeid_path=path) for path in paths}
-        asked = {(path, case.id): case for path, suite in suites.items() for case in suite.cases}
+        asked = {
+            (path, case.id): case
+            for path, suite in suites.items()
+            for case in suite.cases
+        }
         # A slice that compares nothing is asked at once, and counts as that.
         self.uncompared = sum(
             len(case.facts)
             for case in asked.values()
             if not any(GATE_RULES[gate.rule].relative for gate in case.gates)
         )
-        self.slices = [(case, asked[case.result.suite, case.result.id]) for case in slices]
+        self.slices = [
+            (case, asked[case.result.suite, case.result.id]) for case in slices
+        ]
         self.facts = sum(len(of.facts) for _, of in self.slices) + self.uncompared
 
-    def looks(self, case: Case, of: SuiteCase, tails: Sequence[bool]) -> Iterator[Asked]:
+    def looks(
+        self, case: Case, of: SuiteCase, tails: Sequence[bool]
+    ) -> Iterator[Asked]:
         """Yield the looks at a slice, each with its gates, up to the one at which all are decided."""
         (pairs,) = case.members
         pairing = pairs.tossed(tails)
         family = self.recorded.family
         for look in planned_looks(of, len(of.facts)):
-            gates = judged(case.gates, case.figures, part_of(pairing, facts_at(of, look.asked)), look, family)
+            gates = judged(
+                case.gates,
+                case.figures,
+                part_of(pairing, facts_at(of, look.asked)),
+                look,
+                family,
+            )
             yield look, gates
             if all_decided(gates):
                 return
@@ -137,24 +178,43 @@ class LookedAt:
             taken = [list(self.looks(case, of, tails))[-1] for case, of in self.slices]
             asked += sum(look.asked for look, _ in taken) + self.uncompared
             in_full = [
-                judged(case.gates, case.figures, case.members[0].tossed(tails), None, family)
+                judged(
+                    case.gates,
+                    case.figures,
+                    case.members[0].tossed(tails),
+                    None,
+                    family,
+                )
                 for case, _ in self.slices
             ]
-            for how, slices in (("", [gates for _, gates in taken]), (", all asked", in_full)):
-                failing = [gate for gates in slices for gate in gates if gate.verdict == "fail"]
+            for how, slices in (
+                ("", [gates for _, gates in taken]),
+                (", all asked", in_full),
+            ):
+                failing = [
+                    gate for gates in slices for gate in gates if gate.verdict == "fail"
+                ]
                 never = ["red by never" in gate.reason for gate in failing]
                 reds[f"red{how}"] += bool(failing)
                 reds[f"but for never{how}"] += not all(never)
-        shares = [reds[f"{name}{how}"] / sessions for how in ("", ", all asked") for name in RED]
+        shares = [
+            reds[f"{name}{how}"] / sessions
+            for how in ("", ", all asked")
+            for name in RED
+        ]
         return [f"{share:.1%}" for share in (asked / self.facts / sessions, *shares)]
 
 
 def in_turn(taken: Sequence[Sequence[Asked]]) -> int | None:
     """Return how many facts are asked until a gate fails, where the slices take turns."""
-    turns = [(number, look, gates) for number, of in enumerate(taken) for look, gates in of]
+    turns = [
+        (number, look, gates) for number, of in enumerate(taken) for look, gates in of
+    ]
     asked = dict.fromkeys(range(len(taken)), 0)
     # Sorting is stable: at one share the slices keep their order.
-    for number, look, gates in sorted(turns, key=lambda turn: turn[1].taken / turn[1].of):
+    for number, look, gates in sorted(
+        turns, key=lambda turn: turn[1].taken / turn[1].of
+    ):
         asked[number] = look.asked
         if failed(gates):
             return sum(asked.values())
@@ -185,20 +245,31 @@ def failed(gates: Sequence[GateResult]) -> bool:
 @functools.cache
 def facts_at(of: SuiteCase, asked: int) -> frozenset[str]:
     """Return the ids of the facts that a case asks first."""
-    return frozenset(fact.id for fact in first_drawn(of.facts, asked, of.seed, of.cluster))
+    return frozenset(
+        fact.id for fact in first_drawn(of.facts, asked, of.seed, of.cluster)
+    )
 
 
 def part_of(pairing: Pairing, facts: frozenset[str]) -> Pairing:
     """Return the pairing of these facts."""
 
     def part(table: Table) -> Table:
-        return Table(columns=table.columns, rows=tuple(row for row in table.rows if row.fact_id in facts))
+        return Table(
+            columns=table.columns,
+            rows=tuple(row for row in table.rows if row.fact_id in facts),
+        )
 
-    return dataclasses.replace(pairing, candidate=part(pairing.candidate), baseline=part(pairing.baseline))
+    return dataclasses.replace(
+        pairing, candidate=part(pairing.candidate), baseline=part(pairing.baseline)
+    )
 
 
 def judged(
-    gates: Sequence[Gate], figures: Sequence[Figure], pairing: Pairing, look: Looks | None, family: int
+    gates: Sequence[Gate],
+    figures: Sequence[Figure],
+    pairing: Pairing,
+    look: Looks | None,
+    family: int,
 ) -> tuple[GateResult, ...]:
     """Judge gates that compare, at a look or at once."""
     names = {gate.metric for gate in gates}
@@ -209,7 +280,9 @@ def judged(
     return decide(gates, measurement, comparisons=family, explain=False)
 
 
-def drawn_at_random(of: SuiteCase, rng: np.random.Generator, flips: float, sessions: int) -> list[str]:
+def drawn_at_random(
+    of: SuiteCase, rng: np.random.Generator, flips: float, sessions: int
+) -> list[str]:
     """Return what is asked of slices of which nothing is lost, how many pass, and how many sessions are red.
 
     As many facts change either way: ``flips`` of them together.
@@ -222,10 +295,15 @@ def drawn_at_random(of: SuiteCase, rng: np.random.Generator, flips: float, sessi
         gates: list[GateResult] = []
         for _ in range(SLICES):
             draws = rng.random(FACTS)
-            before, after = table_of(draws >= flips / 2), table_of(draws < 1 - flips / 2)
+            before, after = (
+                table_of(draws >= flips / 2),
+                table_of(draws < 1 - flips / 2),
+            )
             for look in looks:
                 ids = frozenset(map(str, range(look.asked)))
-                (gate,) = judged([DRAWN], figures, part_of(pair(after, before), ids), look, SLICES)
+                (gate,) = judged(
+                    [DRAWN], figures, part_of(pair(after, before), ids), look, SLICES
+                )
                 if all_decided([gate]):
                     break
             asked += look.asked
@@ -233,7 +311,11 @@ def drawn_at_random(of: SuiteCase, rng: np.random.Generator, flips: float, sessi
             gates.append(gate)
         red += failed(gates)
     slices = sessions * SLICES
-    return [f"{asked / slices / FACTS:.0%}", f"{passed / slices:.1%}", f"{red / sessions:.0%}"]
+    return [
+        f"{asked / slices / FACTS:.0%}",
+        f"{passed / slices:.1%}",
+        f"{red / sessions:.0%}",
+    ]
 
 
 def table_of(right: np.ndarray) -> Table:

@@ -18,7 +18,15 @@ from pathlib import Path
 
 import numpy as np
 from gate_power_coverage import SLICES, coverage, percent, table
-from gate_power_draws import CHECKED, JITTER, World, in_clusters, losses, null_sessions, skewed
+from gate_power_draws import (
+    CHECKED,
+    JITTER,
+    World,
+    in_clusters,
+    losses,
+    null_sessions,
+    skewed,
+)
 from gate_power_plot import plot
 from gate_power_recorded import recorded
 from scipy.stats import binom
@@ -34,7 +42,15 @@ FEW_GAINED = (0.001, 0.003, 0.0075)
 TOLERANCES = ((0.02, 0.01), (0.05, 0.025), (0.08, 0.02), (0.1, 0.05))
 # As in the world suite: within, beyond and never of its slices with one question a fact.
 WORLD = {"within": 0.08, "beyond": 0.02, "never": 0.15}
-OPERATING = ((100, 0.02), (100, 0.05), (100, 0.1), (120, 0.05), (200, 0.05), (400, 0.05), (1000, 0.1))
+OPERATING = (
+    (100, 0.02),
+    (100, 0.05),
+    (100, 0.1),
+    (120, 0.05),
+    (200, 0.05),
+    (400, 0.05),
+    (1000, 0.1),
+)
 DROPS = (0.0, 0.02, 0.05, 0.08, 0.1, 0.15)
 CHURN = (0.015, 0.05)
 BELOW = {False: f"at least {FEW_CLUSTERS}", True: f"fewer than {FEW_CLUSTERS}"}
@@ -52,15 +68,23 @@ def at_tolerances() -> Iterator[tuple[int, float, float, float, float, float]]:
     for n in SIZES:
         for within, beyond in TOLERANCES:
             failed, passes, by_interval = (
-                max(shares) for shares in zip(*_at_tolerance(n, within, beyond), strict=True)
+                max(shares)
+                for shares in zip(*_at_tolerance(n, within, beyond), strict=True)
             )
             yield n, within, beyond, of_session(failed), passes, by_interval
 
 
-def _at_tolerance(n: int, within: float, beyond: float) -> Iterator[tuple[float, float, float]]:
+def _at_tolerance(
+    n: int, within: float, beyond: float
+) -> Iterator[tuple[float, float, float]]:
     at = {"within": within, "beyond": beyond, "alpha": LEVEL}
-    for flips, gain in [*((flips, 0.0) for flips in FLIPS), *((0.0, gain) for gain in FEW_GAINED)]:
-        at_beyond, at_within = (max(flips, drop + 2 * gain) for drop in (beyond, within))
+    for flips, gain in [
+        *((flips, 0.0) for flips in FLIPS),
+        *((0.0, gain) for gain in FEW_GAINED),
+    ]:
+        at_beyond, at_within = (
+            max(flips, drop + 2 * gain) for drop in (beyond, within)
+        )
         yield (
             stats.rate_verdicts(n, at_beyond, beyond, **at).failed,
             stats.rate_verdicts(n, at_within, within, **at).passed,
@@ -78,12 +102,16 @@ def old_rule(n: int, flips: float, drop: float, within: float) -> float:
     return float((binom.pmf(gained, n, gain) * lost).sum())
 
 
-def more_facts(within: float = 0.02, flips: float = 0.05) -> list[tuple[int, float, float]]:
+def more_facts(
+    within: float = 0.02, flips: float = 0.05
+) -> list[tuple[int, float, float]]:
     """Sessions that are red though every slice truly drops by half of what is allowed: old rule and new."""
     drop = within / 2
     rows = []
     for n in (120, 300, 1000, 3000):
-        new = stats.rate_verdicts(n, flips, drop, within=within, beyond=drop, alpha=LEVEL).failed
+        new = stats.rate_verdicts(
+            n, flips, drop, within=within, beyond=drop, alpha=LEVEL
+        ).failed
         rows.append((n, of_session(old_rule(n, flips, drop, within)), of_session(new)))
     return rows
 
@@ -92,7 +120,9 @@ def operating() -> Iterator[list[object]]:
     """Red and passed slices by true drop, in %, with the tolerances of the world suite."""
     alpha = stats.sidak(World().family)
     for n, flips in OPERATING:
-        verdicts = [stats.rate_verdicts(n, flips, drop, alpha=alpha, **WORLD) for drop in DROPS]
+        verdicts = [
+            stats.rate_verdicts(n, flips, drop, alpha=alpha, **WORLD) for drop in DROPS
+        ]
         cells = [f"{percent(of.red)} / {percent(of.passed)}" for of in verdicts]
         sessions = [percent(of_session(of.red)) for of in verdicts[:2]]
         yield [n, f"{flips:.2f}", *cells, *sessions]
@@ -113,7 +143,12 @@ def curves() -> list[tuple[int, float, float, float]]:
 def goal(what: str, most: float, figure: float, *, least: bool = False) -> Goal:
     """A goal, a share in %, beside its figure, and whether the figure meets it as printed."""
     met = round(100 * figure, 2) >= most if least else round(100 * figure, 2) <= most
-    return what, f"{'at least' if least else 'at most'} {most:g} %", f"{100 * figure:.2f} %", met
+    return (
+        what,
+        f"{'at least' if least else 'at most'} {most:g} %",
+        f"{100 * figure:.2f} %",
+        met,
+    )
 
 
 def rule_tables(goals: list[Goal]) -> Iterator[str]:
@@ -123,7 +158,11 @@ def rule_tables(goals: list[Goal]) -> Iterator[str]:
     for within, beyond in TOLERANCES:
         failed = max(row[3] for row in rows if row[1] == within)
         goals.append(
-            goal(f"all slices at S {beyond} (T {within}), n 50 to 3,000: sessions that fail", 5, failed)
+            goal(
+                f"all slices at S {beyond} (T {within}), n 50 to 3,000: sessions that fail",
+                5,
+                failed,
+            )
         )
     goals += [
         goal("a drop of T: slices that pass, where the interval decides", 2.5, max(row[5] for row in rows)),
@@ -138,16 +177,27 @@ def rule_tables(goals: list[Goal]) -> Iterator[str]:
     by_size = []
     for n in SIZES:
         of_size = [row for row in rows if row[0] == n]
-        cells = [f"{percent(row[3])}; {percent(row[4])} ({percent(row[5])})" for row in of_size]
+        cells = [
+            f"{percent(row[3])}; {percent(row[4])} ({percent(row[5])})"
+            for row in of_size
+        ]
         by_size.append([n, *cells])
-    yield from table(["facts", *(f"T {within}, S {beyond}" for within, beyond in TOLERANCES)], by_size, 0)
+    yield from table(
+        ["facts", *(f"T {within}, S {beyond}" for within, beyond in TOLERANCES)],
+        by_size,
+        0,
+    )
 
 
 def power_tables(goals: list[Goal]) -> Iterator[str]:
     """Power, and what more facts do."""
     more = more_facts()
     goals.append(
-        goal("more facts, all slices at T/2 (T 0.02): sessions that fail", 5, max(r[2] for r in more))
+        goal(
+            "more facts, all slices at T/2 (T 0.02): sessions that fail",
+            5,
+            max(r[2] for r in more),
+        )
     )
     yield "## More facts never make it worse\n"
     yield f"Sessions of {SLICES} slices that each truly drop by 0.01, half of what `max_drop: 0.02` allows; 5"
@@ -159,7 +209,13 @@ def power_tables(goals: list[Goal]) -> Iterator[str]:
     yield f"Red / passed slices by true drop, in %: within {WORLD['within']}, beyond {WORLD['beyond']}, never"
     yield f"{WORLD['never']}, at the level of the world suite's cases; then sessions of {SLICES} such slices"
     yield "that are red.\n"
-    head = ["facts", "flips", *(f"drop {drop}" for drop in DROPS), "sessions, drop 0", "sessions, drop 0.02"]
+    head = [
+        "facts",
+        "flips",
+        *(f"drop {drop}" for drop in DROPS),
+        "sessions, drop 0",
+        "sessions, drop 0.02",
+    ]
     yield from table(head, list(operating()), 0)
 
 
@@ -168,7 +224,9 @@ def cluster_tables(draws: int, goals: list[Goal]) -> Iterator[str]:
     rows: list[list[object]] = []
     worst: dict[tuple[bool, bool], float] = {}
     for alike, icc, few, shares in in_clusters(draws, LEVEL):
-        rows.append([alike, BELOW[few], icc, *(f"{100 * share:.2f}" for share in shares)])
+        rows.append(
+            [alike, BELOW[few], icc, *(f"{100 * share:.2f}" for share in shares)]
+        )
         worst[few, icc > 0.1] = max(worst.get((few, icc > 0.1), 0.0), shares[1])
     for (few, strong), share in sorted(worst.items()):
         what = f"clusters, icc {0.5 if strong else 'up to 0.1'}, {BELOW[few]} effective objects: rejections"
@@ -181,11 +239,21 @@ def cluster_tables(draws: int, goals: list[Goal]) -> Iterator[str]:
     yield "of: the six of P30 all get worse by chance in 1 of 64 draws if each goes one way. Nominal are"
     yield f"{100 * LEVEL:.3f} (twice) and 2.5 (twice). The gates' own functions judged {CHECKED} draws of"
     yield "each cell too, and agree.\n"
-    head = ["alike", "effective objects", "icc", "facts only", "larger p", "larger p, 2.5 %", "pass at T"]
+    head = [
+        "alike",
+        "effective objects",
+        "icc",
+        "facts only",
+        "larger p",
+        "larger p, 2.5 %",
+        "pass at T",
+    ]
     yield from table(head, rows, 2)
 
 
-def recorded_tables(paths: Sequence[Path], draws: int, goals: list[Goal]) -> Iterator[str]:
+def recorded_tables(
+    paths: Sequence[Path], draws: int, goals: list[Goal]
+) -> Iterator[str]:
     """False alarms of figures with the shapes of change of recorded candidates."""
     rows = list(recorded(paths[0], paths[1:], draws))
     ways = list(dict.fromkeys(way for _, _, way, _ in rows))
@@ -203,7 +271,9 @@ def recorded_tables(paths: Sequence[Path], draws: int, goals: list[Goal]) -> Ite
     cells = []
     for name, figure in dict.fromkeys(row[:2] for row in rows):
         shares = [share for *of, share in rows if of[:2] == [name, figure]]
-        cells.append([name, figure, *(f"{percent(t)} / {percent(gates)}" for t, gates in shares)])
+        cells.append(
+            [name, figure, *(f"{percent(t)} / {percent(gates)}" for t, gates in shares)]
+        )
     yield from table(["candidate", "figure", *ways], cells, 2)
 
 
@@ -215,7 +285,10 @@ def skewed_tables(draws: int) -> Iterator[str]:
     yield "than was recorded: to any test a sample without the few looks like a loss that is sure. How many"
     yield f"sessions of {SLICES} such slices the t test alone would fail with no drop allowed, and how many"
     yield "the gates do, in %.\n"
-    cells = [[name, n, *(percent(of_session(share)) for share in shares)] for name, n, shares in rows]
+    cells = [
+        [name, n, *(percent(of_session(share)) for share in shares)]
+        for name, n, shares in rows
+    ]
     yield from table(["facts", "n", "t test", "gates"], cells)
 
 
@@ -233,13 +306,23 @@ def world_tables(sessions: int, draws: int, goals: list[Goal]) -> Iterator[str]:
                 limit,
                 shares["inconclusive"],
             ),
-            goal(f"world suite, nothing lost, flips {flips}: sessions red", 5, shares["session"]),
+            goal(
+                f"world suite, nothing lost, flips {flips}: sessions red",
+                5,
+                shares["session"],
+            ),
         ]
     yield f"## The world suite, {sessions} sessions\n"
     yield "The shipped suite with its baseline. Facts are answered anew as another fact of the same slice"
     yield "was, so many that the given share changes its verdict. MONITOR's probabilities and degrees of all"
     yield f"facts move by {JITTER} (standard deviation), as when the demo's model was rounded to 4 bits.\n"
-    head = ["flips", "slices inconclusive", "slices red", "cases over slices inconclusive", "sessions red"]
+    head = [
+        "flips",
+        "slices inconclusive",
+        "slices red",
+        "cases over slices inconclusive",
+        "sessions red",
+    ]
     yield from table([*head, "sessions red by a slice"], rows, 0)
     rows = []
     for loss, least in ((0.1, 60), (0.15, 95)):
@@ -270,7 +353,11 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=100)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument(
-        "--recorded", type=Path, nargs="+", default=[], help="reports of baseline, candidates"
+        "--recorded",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="reports of baseline, candidates",
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     given = parser.parse_args()
@@ -279,7 +366,9 @@ def main() -> None:
     def took(name: str, lines: Iterator[str]) -> list[str]:
         started = time.monotonic()
         made = list(lines)
-        print(*made, f"{name}: {time.monotonic() - started:.0f} s", sep="\n", flush=True)
+        print(
+            *made, f"{name}: {time.monotonic() - started:.0f} s", sep="\n", flush=True
+        )
         return made
 
     goals: list[Goal] = []
@@ -287,12 +376,20 @@ def main() -> None:
         *took("rule", rule_tables(goals)),
         *took("power", power_tables(goals)),
         *took("clusters", cluster_tables(10 * given.draws, goals)),
-        *(took("recorded", recorded_tables(given.recorded, given.draws, goals)) if given.recorded else ()),
+        *(
+            took("recorded", recorded_tables(given.recorded, given.draws, goals))
+            if given.recorded
+            else ()
+        ),
         *took("skewed", skewed_tables(2 * given.draws)),
     ]
     covered = took("coverage", coverage(given.draws))
-    sections += took("world", world_tables(given.sessions, max(given.sessions // 5, 2), goals))
-    cells = sum(line.startswith("| ") and "facts" not in line.split("|")[1] for line in covered)
+    sections += took(
+        "world", world_tables(given.sessions, max(given.sessions // 5, 2), goals)
+    )
+    cells = sum(
+        line.startswith("| ") and "facts" not in line.split("|")[1] for line in covered
+    )
     outside = sum("**" in line for line in covered)
     lines = [
         "# What a gate finds, and what it makes up\n",
@@ -303,7 +400,10 @@ def main() -> None:
         "## Goals\n",
         *table(
             ["what", "goal", "figure", ""],
-            [[what, limit, figure, "" if met else "**missed**"] for what, limit, figure, met in goals],
+            [
+                [what, limit, figure, "" if met else "**missed**"]
+                for what, limit, figure, met in goals
+            ],
             4,
         ),
         *sections,
@@ -312,8 +412,12 @@ def main() -> None:
         "misses, ideally 2.5 % each.\n",
         *covered,
     ]
-    (given.out / "gate_power.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    (given.out / "gate_power.svg").write_text(plot(curves(), more_facts()), encoding="utf-8")
+    (given.out / "gate_power.md").write_text(
+        "\n".join(lines).rstrip() + "\n", encoding="utf-8"
+    )
+    (given.out / "gate_power.svg").write_text(
+        plot(curves(), more_facts()), encoding="utf-8"
+    )
     print(f"{time.monotonic() - begun:.0f} s")
 
 

@@ -33,11 +33,16 @@ def average(parts: Any) -> Array:
 def of(*cases: Array) -> Sample:
     """Rows (above, below) of one case or more, all of different facts."""
     return Sample(
-        values=cases, facts=tuple(tuple(f"{j}/{i}" for i in range(len(c))) for j, c in enumerate(cases))
+        values=cases,
+        facts=tuple(
+            tuple(f"{j}/{i}" for i in range(len(c))) for j, c in enumerate(cases)
+        ),
     )
 
 
-def several_questions(rng: Rng, n: int, drop: float, touched: float | None = None) -> tuple[Array, Array]:
+def several_questions(
+    rng: Rng, n: int, drop: float, touched: float | None = None
+) -> tuple[Array, Array]:
     """One to seven questions a fact; a touched fact is answered anew, and a lost one wrongly throughout."""
     questions = rng.integers(1, 8, n)
     knows = rng.beta(2, 1, (2, n))
@@ -45,7 +50,9 @@ def several_questions(rng: Rng, n: int, drop: float, touched: float | None = Non
     before = rng.binomial(questions, knows[0])
     after = np.where(anew, rng.binomial(questions, knows[1]), before)
     after = np.where(rng.random(n) < drop / (2 / 3), 0, after)
-    return np.stack([after, questions], 1).astype(float), np.stack([before, questions], 1).astype(float)
+    return np.stack([after, questions], 1).astype(float), np.stack(
+        [before, questions], 1
+    ).astype(float)
 
 
 def monitors(rng: Rng, n: int, rise: float) -> tuple[Array, Array]:
@@ -57,26 +64,38 @@ def monitors(rng: Rng, n: int, rise: float) -> tuple[Array, Array]:
     z, w = rng.normal(size=(2, n))
     anchors = [beta.ppf(ndtr(v), 2, 1) for v in (again(z), z)]
     degrees = [beta.ppf(ndtr(again(w)), 2, 3) + rise, beta.ppf(ndtr(w), 2, 3)]
-    after, before = (np.stack([a * d, a], 1) for a, d in zip(anchors, degrees, strict=True))
+    after, before = (
+        np.stack([a * d, a], 1) for a, d in zip(anchors, degrees, strict=True)
+    )
     return after, before
 
 
-def compared(pair: tuple[Array, Array], better: Any, bounds: tuple[float, float]) -> Difference:
+def compared(
+    pair: tuple[Array, Array], better: Any, bounds: tuple[float, float]
+) -> Difference:
     """The difference of two ratios, as the gates have it."""
     after, before = pair
-    return stats.paired_difference(of(after), of(before), ratio, better=better, bounds=bounds)
+    return stats.paired_difference(
+        of(after), of(before), ratio, better=better, bounds=bounds
+    )
 
 
 def exact_coverage(n: int, down: float, up: float) -> list[float]:
     """Coverage of Tango's interval, and how often its lower and its upper end miss, over all outcomes."""
     most = [int(binom.ppf(1 - 1e-9, n, share)) + 1 for share in (down, up)]
-    counts = [(d, u) for d in range(most[0] + 1) for u in range(most[1] + 1) if d + u <= n]
-    weights = multinomial.pmf([(d, u, n - d - u) for d, u in counts], n, [down, up, 1 - down - up])
+    counts = [
+        (d, u) for d in range(most[0] + 1) for u in range(most[1] + 1) if d + u <= n
+    ]
+    weights = multinomial.pmf(
+        [(d, u, n - d - u) for d, u in counts], n, [down, up, 1 - down - up]
+    )
     missed = np.zeros(2)
     for (d, u), weight in zip(counts, weights, strict=True):
         if weight > 1e-9:
             low, high = stats.tango(n, d, u)
-            missed += weight * np.array([low > up - down + 1e-12, high < up - down - 1e-12])
+            missed += weight * np.array(
+                [low > up - down + 1e-12, high < up - down - 1e-12]
+            )
     return [1 - missed.sum(), *missed]
 
 
@@ -118,7 +137,9 @@ def singles() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]:
     def of_wrong(rng: Rng, n: int) -> Estimate:
         wrong = right(rng, n, 0.3)
         values = wrong * rng.binomial(7, 0.4, n) / 7
-        return stats.estimate(of(np.stack([values, wrong], 1)), ratio, bounds=UNIT, facts=int(wrong.sum()))
+        return stats.estimate(
+            of(np.stack([values, wrong], 1)), ratio, bounds=UNIT, facts=int(wrong.sum())
+        )
 
     def several(rng: Rng, n: int) -> Estimate:
         return stats.estimate(of(several_questions(rng, n, 0.0)[1]), ratio, bounds=UNIT)
@@ -136,7 +157,9 @@ def singles() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]:
     yield (
         "MONITOR-like ratio",
         0.4,
-        lambda rng, n: stats.estimate(of(monitors(rng, n, 0)[1]), ratio, bounds=POSITIVE),
+        lambda rng, n: stats.estimate(
+            of(monitors(rng, n, 0)[1]), ratio, bounds=POSITIVE
+        ),
     )
 
 
@@ -149,14 +172,18 @@ def differences() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]
             f"1 to 7 questions a fact, {touched:.0%} touched, drop {drop:.2f}",
             truth,
             lambda rng, n, touched=touched, drop=drop: (
-                compared(several_questions(rng, n, drop, touched), "higher", UNIT).estimate
+                compared(
+                    several_questions(rng, n, drop, touched), "higher", UNIT
+                ).estimate
             ),
         )
     for rise in (0.0, 0.02):
         yield (
             f"MONITOR-like ratio, rise {rise:.2f}",
             rise,
-            lambda rng, n, rise=rise: compared(monitors(rng, n, rise), "lower", POSITIVE).estimate,
+            lambda rng, n, rise=rise: (
+                compared(monitors(rng, n, rise), "lower", POSITIVE).estimate
+            ),
         )
 
     def macro(rng: Rng, n: int) -> Estimate:
@@ -166,13 +193,21 @@ def differences() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]
             after, before, average, better="higher", bounds=UNIT, facts=n * SLICES
         ).estimate
 
-    yield f"the same questions, mean of {SLICES} slices, 5% touched, drop 0.02", -0.02, macro
+    yield (
+        f"the same questions, mean of {SLICES} slices, 5% touched, drop 0.02",
+        -0.02,
+        macro,
+    )
 
 
 def against_bootstrap(draws: int) -> Iterator[tuple[str, int, float]]:
     """How far the ends of an interval are from the bootstrap's, in widths of it, on average."""
     makers: tuple[tuple[str, Callable[[Rng, int], Array], tuple[float, float]], ...] = (
-        ("accuracy over 1 to 7 questions a fact", lambda rng, n: several_questions(rng, n, 0.0)[1], UNIT),
+        (
+            "accuracy over 1 to 7 questions a fact",
+            lambda rng, n: several_questions(rng, n, 0.0)[1],
+            UNIT,
+        ),
         ("MONITOR-like ratio", lambda rng, n: monitors(rng, n, 0)[1], POSITIVE),
     )
     for name, make, bounds in makers:
@@ -183,7 +218,9 @@ def against_bootstrap(draws: int) -> Iterator[tuple[str, int, float]]:
                 rows = of(make(rng, n))
                 ours = stats.estimate(rows, ratio, bounds=bounds)
                 low, high = stats.bootstrap([(1.0, rows)], ratio, seed=number)
-                apart.append((abs(ours.low - low) + abs(ours.high - high)) / 2 / (high - low))
+                apart.append(
+                    (abs(ours.low - low) + abs(ours.high - high)) / 2 / (high - low)
+                )
             yield name, n, float(np.mean(apart))
 
 
@@ -192,16 +229,24 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1) -> list[str]:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[object]], words: int = 1
+) -> list[str]:
     """Return a table in Markdown; the first ``words`` columns are words."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * words + "--:|" * (len(head) - words)]
+    lines = [
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * words + "--:|" * (len(head) - words),
+    ]
     return [*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
 
 
 def flagged(coverage: Sequence[float]) -> list[str]:
     """Coverage and misses; in bold where it is not within 93 to 97 %."""
     first = percent(coverage[0])
-    return [first if 0.93 <= coverage[0] <= 0.97 else f"**{first}**", *map(percent, coverage[1:])]
+    return [
+        first if 0.93 <= coverage[0] <= 0.97 else f"**{first}**",
+        *map(percent, coverage[1:]),
+    ]
 
 
 def coverage(draws: int) -> Iterator[str]:
@@ -215,7 +260,15 @@ def coverage(draws: int) -> Iterator[str]:
     ]
     yield from table(["facts", "true rate", *misses], rows, 0)
     yield "### Paired differences of rates (Tango), computed\n"
-    shares = ((0.005, 0.005), (0.02, 0.0), (0.02, 0.02), (0.05, 0.0), (0.05, 0.03), (0.1, 0.1), (0.12, 0.02))
+    shares = (
+        (0.005, 0.005),
+        (0.02, 0.0),
+        (0.02, 0.02),
+        (0.05, 0.0),
+        (0.05, 0.03),
+        (0.1, 0.1),
+        (0.12, 0.02),
+    )
     rows = [
         [n, percent(down), percent(up), *flagged(exact_coverage(n, down, up))]
         for n in (30, 100, 300, 1000)
@@ -232,7 +285,12 @@ def coverage(draws: int) -> Iterator[str]:
                 name,
                 n,
                 *flagged(
-                    drawn_coverage(draws, [3, index, n], truth, lambda rng, n=n, draw=draw: draw(rng, n))
+                    drawn_coverage(
+                        draws,
+                        [3, index, n],
+                        truth,
+                        lambda rng, n=n, draw=draw: draw(rng, n),
+                    )
                 ),
             ]
             for index, (name, truth, draw) in enumerate(figures)

@@ -18,7 +18,13 @@ from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, read_baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.gates.cases import verdict_of
-from pytest_kbrel.gates.figures import Figure, as_expected, figures_of, figures_over, pooled_figures
+from pytest_kbrel.gates.figures import (
+    Figure,
+    as_expected,
+    figures_of,
+    figures_over,
+    pooled_figures,
+)
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
@@ -38,14 +44,25 @@ MOVING = ("pfd", "ird", "term", "anchor")
 
 # What is alike: the direction of the facts that change, of all of them in some objects or of some of them in
 # all, or the changes themselves.
-SOME, ALL, WHOLE = ALIKE = ("direction, in some objects", "direction, in all objects", "change")
+SOME, ALL, WHOLE = ALIKE = (
+    "direction, in some objects",
+    "direction, in all objects",
+    "change",
+)
 
 
 def shapes() -> dict[str, list[int]]:
     """Facts by object: equal sizes, Zipf's, and those of three relations of the world suite."""
-    facts = [json.loads(line) for line in (ROOT / "suites/world/facts.jsonl").read_text().splitlines()]
+    facts = [
+        json.loads(line)
+        for line in (ROOT / "suites/world/facts.jsonl").read_text().splitlines()
+    ]
     relations = {
-        name: list(Counter(fact["object"] for fact in facts if fact.get("relation") == name).values())
+        name: list(
+            Counter(
+                fact["object"] for fact in facts if fact.get("relation") == name
+            ).values()
+        )
         for name in ("P30", "P101", "P282")
     }
     zipf = [math.ceil(40 / rank) for rank in range(1, 31)]
@@ -53,7 +70,13 @@ def shapes() -> dict[str, list[int]]:
 
 
 def changes(
-    rng: Rng, draws: int, sizes: Sequence[int], flips: float, drop: float, icc: float, alike: str
+    rng: Rng,
+    draws: int,
+    sizes: Sequence[int],
+    flips: float,
+    drop: float,
+    icc: float,
+    alike: str,
 ) -> Array:
     """How much worse each fact became (1, 0 or -1), shape (draws, facts).
 
@@ -66,18 +89,26 @@ def changes(
         own = rng.random(shape, dtype=np.float32)
         of_object = rng.random((draws, len(sizes)), dtype=np.float32)[:, objects]
         if alike == SOME:
-            return np.where((rng.random((draws, len(sizes))) < icc)[:, objects], of_object, own)
-        return np.where(rng.random(shape, dtype=np.float32) < math.sqrt(icc), of_object, own)
+            return np.where(
+                (rng.random((draws, len(sizes))) < icc)[:, objects], of_object, own
+            )
+        return np.where(
+            rng.random(shape, dtype=np.float32) < math.sqrt(icc), of_object, own
+        )
 
     lost = (1 + drop / flips) / 2
     if alike == WHOLE:
         u = shared()
-        return (u < flips * lost).astype(np.float32) - ((u >= flips * lost) & (u < flips))
+        return (u < flips * lost).astype(np.float32) - (
+            (u >= flips * lost) & (u < flips)
+        )
     changed = rng.random(shape, dtype=np.float32) < flips
     return changed * np.where(shared() < lost, np.float32(1), np.float32(-1))
 
 
-def judged(x: Array, sizes: Sequence[int], allowed: float, level: float) -> tuple[Array, Array]:
+def judged(
+    x: Array, sizes: Sequence[int], allowed: float, level: float
+) -> tuple[Array, Array]:
     """Whether the test by facts rejects a drop of at most ``allowed`` at ``level``, and the larger p."""
     lost, gained = (x > 0).sum(1), (x < 0).sum(1)
     fewest = stats.fewest_lost(x.shape[1], int(gained.max()), level, allowed)
@@ -105,10 +136,14 @@ def clustered(x: Array, sizes: Sequence[int]) -> tuple[Array, Array, float]:
     return mean, error, df
 
 
-def check(x: Array, sizes: Sequence[int], allowed: float, level: float, rejected: Array) -> None:
+def check(
+    x: Array, sizes: Sequence[int], allowed: float, level: float, rejected: Array
+) -> None:
     """Raise where the gates' own comparison of a few draws says something else."""
     objects = np.repeat(np.arange(len(sizes)), sizes)
-    clusters = stats.Clusters(of_fact={f"0/{i}": f"object {g}" for i, g in enumerate(objects)})
+    clusters = stats.Clusters(
+        of_fact={f"0/{i}": f"object {g}" for i, g in enumerate(objects)}
+    )
     for row, ours in zip(x[:CHECKED], rejected[:CHECKED], strict=True):
         before, ones = (row >= 0).astype(float), np.ones(len(row))
         after = before - row
@@ -125,7 +160,9 @@ def check(x: Array, sizes: Sequence[int], allowed: float, level: float, rejected
         assert (p is not None and p < level) == ours, (sizes, allowed, p)
 
 
-def in_clusters(draws: int, level: float) -> Iterator[tuple[str, float, bool, list[float]]]:
+def in_clusters(
+    draws: int, level: float
+) -> Iterator[tuple[str, float, bool, list[float]]]:
     """The largest shares, over shapes and flips, of rejections of a true drop, and of its passes.
 
     What is alike, its correlation, and whether the objects are few; then by facts alone at ``level``, the
@@ -138,8 +175,23 @@ def in_clusters(draws: int, level: float) -> Iterator[tuple[str, float, bool, li
                 few = sum(sizes) ** 2 / sum(size**2 for size in sizes) < FEW_CLUSTERS
                 for flips in (0.05, 0.2):
                     for drop in (0.0, 0.03):
-                        seed = [7, number, int(100 * icc), int(100 * flips), int(100 * drop), kind]
-                        x = changes(np.random.default_rng(seed), draws, sizes, flips, drop, icc, alike)
+                        seed = [
+                            7,
+                            number,
+                            int(100 * icc),
+                            int(100 * flips),
+                            int(100 * drop),
+                            kind,
+                        ]
+                        x = changes(
+                            np.random.default_rng(seed),
+                            draws,
+                            sizes,
+                            flips,
+                            drop,
+                            icc,
+                            alike,
+                        )
                         facts, larger = judged(x, sizes, drop, level)
                         check(x, sizes, drop, level, larger)
                         wide = judged(x, sizes, drop, 0.025)[1]
@@ -164,7 +216,9 @@ def skewed(draws: int, level: float) -> Iterator[tuple[str, int, list[float]]]:
             total = np.zeros(2)
             for _ in range(draws):
                 little = rng.exponential(share * better / (1 - share), n)
-                moves = np.where(rng.random(n) < share, better * rng.uniform(0.5, 1.5, n), -little)
+                moves = np.where(
+                    rng.random(n) < share, better * rng.uniform(0.5, 1.5, n), -little
+                )
                 total += alarms(-moves, np.arange(n), level)
             name = f"{share:.0%} better by {better}, the others worse by {share * better / (1 - share):.3f}"
             yield name, n, (total / draws).tolist()
@@ -187,7 +241,9 @@ def alarms(worse: Array, clusters: Array, level: float) -> Array:
         ratio,
         better="higher",
         bounds=UNIT,
-        clusters=stats.Clusters(of_fact={f"0/{i}": str(cluster) for i, cluster in enumerate(clusters)}),
+        clusters=stats.Clusters(
+            of_fact={f"0/{i}": str(cluster) for i, cluster in enumerate(clusters)}
+        ),
     )
     p = difference.p
     return np.array([1, p is not None and p < level], dtype=float)
@@ -197,10 +253,15 @@ def alarms(worse: Array, clusters: Array, level: float) -> Array:
 
 
 def measured_for(
-    gates: Sequence[Gate], figures: Sequence[Figure], pairings: Sequence[Pairing], family: int
+    gates: Sequence[Gate],
+    figures: Sequence[Figure],
+    pairings: Sequence[Pairing],
+    family: int,
 ) -> Measurement:
     """Measure of ``figures`` those that ``gates`` are about, with one pairing a member."""
-    gated = [figure for figure in figures if figure.name in {gate.metric for gate in gates}]
+    gated = [
+        figure for figure in figures if figure.name in {gate.metric for gate in gates}
+    ]
     tables = [pairing.candidate for pairing in pairings]
     return measure_figures(gated, tables, pairings, alpha=stats.sidak(family))
 
@@ -228,10 +289,14 @@ class World:
         )
         return Table(columns=blessed.table.columns, rows=rows)
 
-    def case(self, case: Case, rng: Rng, flips: float, loss: float = 0.0) -> tuple[Judgement, Table]:
+    def case(
+        self, case: Case, rng: Rng, flips: float, loss: float = 0.0
+    ) -> tuple[Judgement, Table]:
         """Judge a case after ``flips`` of its verdicts changed, and ``loss`` of its facts were lost."""
         before = self.tables[case.id]
-        table = changed(before, rng, flips, loss, unseen=case.slice.startswith("unseen"))
+        table = changed(
+            before, rng, flips, loss, unseen=case.slice.startswith("unseen")
+        )
         figures = figures_of(metrics_for(case.probe, case.slice, table.columns))
         return self.verdict(case.gates, figures, [table], [before]), table
 
@@ -248,17 +313,26 @@ class World:
         gates = decide(gates, measurement, comparisons=self.family, explain=False)
         return verdict_of(gates, baseline_asked=True)
 
-    def session(self, rng: Rng, flips: float) -> tuple[list[Judgement], list[Judgement]]:
+    def session(
+        self, rng: Rng, flips: float
+    ) -> tuple[list[Judgement], list[Judgement]]:
         """Judge all slices, and all cases over them, without a true change."""
         judged = {case.id: self.case(case, rng, flips) for case in self.suite.cases}
         over = []
         for aggregate in self.suite.aggregates:
-            tables = [(judged[member][1], self.tables[member]) for member in aggregate.members]
+            tables = [
+                (judged[member][1], self.tables[member]) for member in aggregate.members
+            ]
             if aggregate.probe == "pooled":
                 figures = pooled_figures(len(tables))
-                tables = [(as_expected(new, new), as_expected(old, old)) for new, old in tables]
+                tables = [
+                    (as_expected(new, new), as_expected(old, old))
+                    for new, old in tables
+                ]
             else:
-                figures = figures_over([self._result(member) for member in aggregate.members])
+                figures = figures_over(
+                    [self._result(member) for member in aggregate.members]
+                )
             after, before = zip(*tables, strict=True)
             over.append(self.verdict(aggregate.gates, figures, after, before))
         return [verdict for verdict, _ in judged.values()], over
@@ -279,7 +353,9 @@ class World:
         )
 
 
-def changed(table: Table, rng: Rng, flips: float, loss: float, *, unseen: bool) -> Table:
+def changed(
+    table: Table, rng: Rng, flips: float, loss: float, *, unseen: bool
+) -> Table:
     """The table with facts answered anew: each as a fact of the same slice, drawn at random, was.
 
     So nothing is lost on average, whatever the figure. So many are that a share of ``flips`` gets another
@@ -293,14 +369,18 @@ def changed(table: Table, rng: Rng, flips: float, loss: float, *, unseen: bool) 
     donors = rng.integers(0, len(rows), len(rows))
     lost = right & (rng.random(len(rows)) < (loss / right.mean() if loss else 0.0))
     wrong = np.flatnonzero(~right)
-    replaced = np.where(lost, rng.choice(wrong, len(rows)) if len(wrong) else donors, donors)
+    replaced = np.where(
+        lost, rng.choice(wrong, len(rows)) if len(wrong) else donors, donors
+    )
     moving = [table.columns.index(name) for name in MOVING if name in table.columns]
 
     def row(index: int) -> Outcome:
         source = rows[replaced[index]] if anew[index] or lost[index] else rows[index]
         values = np.array(source.values)
         values[moving] += rng.normal(0, JITTER, len(moving))
-        return dataclasses.replace(rows[index], values=tuple(values.tolist()), label=source.label)
+        return dataclasses.replace(
+            rows[index], values=tuple(values.tolist()), label=source.label
+        )
 
     return Table(columns=table.columns, rows=tuple(map(row, range(len(rows)))))
 
@@ -318,7 +398,10 @@ def null_sessions(world: World, count: int, flips: float) -> dict[str, float]:
         seen["session"] += "fail" in results or "fail" in aggregates
         seen["by a slice"] += "fail" in results
     strange = seen.keys() - {"pass", "fail", "inconclusive", "session", "by a slice"}
-    assert all(name.removeprefix("over ") in ("pass", "fail", "inconclusive") for name in strange), seen
+    assert all(
+        name.removeprefix("over ") in ("pass", "fail", "inconclusive")
+        for name in strange
+    ), seen
     return {
         "inconclusive": seen["inconclusive"] / slices,
         "red": seen["fail"] / slices,
@@ -331,6 +414,14 @@ def null_sessions(world: World, count: int, flips: float) -> dict[str, float]:
 def losses(world: World, draws: int, flips: float, loss: float) -> tuple[float, int]:
     """The share of red slices of 120 facts that lost so many, and how many slices there are."""
     rng = np.random.default_rng([10, int(1000 * flips), int(1000 * loss)])
-    cases = [case for case in world.suite.cases if case.probe == "head_to_tail" and len(case.facts) == 120]
-    red = [world.case(case, rng, flips, loss)[0] == "fail" for case in cases for _ in range(draws)]
+    cases = [
+        case
+        for case in world.suite.cases
+        if case.probe == "head_to_tail" and len(case.facts) == 120
+    ]
+    red = [
+        world.case(case, rng, flips, loss)[0] == "fail"
+        for case in cases
+        for _ in range(draws)
+    ]
     return sum(red) / len(red), len(cases)

@@ -41,7 +41,9 @@ def plot(curves: Curves, sessions: Sessions) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, kind: str = "small", anchor: str = "start") -> str:
+def _text(
+    x: float, y: float, text: str, kind: str = "small", anchor: str = "start"
+) -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}" text-anchor="{anchor}">{text}</text>'
 
 
@@ -55,16 +57,30 @@ def _curves(curves: Curves) -> Iterator[str]:
     def across(drop: float) -> float:
         return LEFT + drop / most * (RIGHT - LEFT)
 
-    yield _text(LEFT, 30, "Red slices by true drop: within 0.08, beyond 0.02, never 0.15", "title")
+    yield _text(
+        LEFT,
+        30,
+        "Red slices by true drop: within 0.08, beyond 0.02, never 0.15",
+        "title",
+    )
     for share in (0, 0.2, 0.4, 0.6, 0.8, 1):
         y = _height(share)
         yield f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
         yield _text(LEFT - 8, y + 4, f"{share:.0%}", anchor="end")
     for point in range(0, int(100 * most) + 1, 2):
         yield _text(across(point / 100), FOOT + 20, f"{point}", anchor="middle")
-    yield _text((LEFT + RIGHT) / 2, FOOT + 42, "true drop, points; 5 % of the facts flip", anchor="middle")
+    yield _text(
+        (LEFT + RIGHT) / 2,
+        FOOT + 42,
+        "true drop, points; 5 % of the facts flip",
+        anchor="middle",
+    )
     for number, n in enumerate(dict.fromkeys(n for n, *_ in curves)):
-        points = [f"{across(drop):.1f},{_height(red):.1f}" for of, drop, red, _ in curves if of == n]
+        points = [
+            f"{across(drop):.1f},{_height(red):.1f}"
+            for of, drop, red, _ in curves
+            if of == n
+        ]
         yield f'<polyline points="{" ".join(points)}" class="line c{number}"/>'
         y = FOOT - 90 + 20 * number
         yield f'<line x1="{RIGHT - 125}" x2="{RIGHT - 95}" y1="{y - 4}" y2="{y - 4}" class="line c{number}"/>'
@@ -78,7 +94,10 @@ def _bars(sessions: Sessions) -> Iterator[str]:
     y = TOP + 18
     for n, old, new in sessions:
         yield _text(left, y, f"{n:,} facts a slice")
-        for name, share, colour in (("old rule", old, "f2"), ("two numbers", new, "f0")):
+        for name, share, colour in (
+            ("old rule", old, "f2"),
+            ("two numbers", new, "f0"),
+        ):
             y += 20
             wide = max(share * 100, 0.5)
             yield f'<rect x="{left}" y="{y - 11}" width="{wide:.1f}" height="13" class="{colour}"/>'

@@ -36,7 +36,9 @@ def name_of(row: Outcome) -> str:
     return row.cluster or row.fact_id
 
 
-def changes_of(side: RecordedOutcomes, base: RecordedOutcomes) -> Iterator[tuple[str, Changes]]:
+def changes_of(
+    side: RecordedOutcomes, base: RecordedOutcomes
+) -> Iterator[tuple[str, Changes]]:
     """The changes in each gated figure of each slice of MONITOR, none of which is a rate; their mean is 0.
 
     Of a figure that is no mean the change of a fact is its influence on the difference (jackknife).
@@ -49,7 +51,9 @@ def changes_of(side: RecordedOutcomes, base: RecordedOutcomes) -> Iterator[tuple
         names = {gate.metric for gate in case.gates if GATE_RULES[gate.rule].relative}
         clusters = list(map(name_of, pairing.candidate.rows))
         numbers = np.unique(clusters, return_inverse=True)[1]
-        for figure in figures_of(metrics_for(case.probe, case.slice, case.table.columns)):
+        for figure in figures_of(
+            metrics_for(case.probe, case.slice, case.table.columns)
+        ):
             if figure.name not in names:
                 continue
             (new,), (old,) = (
@@ -58,7 +62,10 @@ def changes_of(side: RecordedOutcomes, base: RecordedOutcomes) -> Iterator[tuple
             )
             worse = old - new if figure.better == "lower" else new - old
             order = np.argsort(numbers, kind="stable")
-            yield figure.name, ((worse - worse.mean())[order] * (len(worse) - 1), numbers[order])
+            yield (
+                figure.name,
+                ((worse - worse.mean())[order] * (len(worse) - 1), numbers[order]),
+            )
 
 
 def by_fact(rng: Rng, changes: Changes) -> Changes:
@@ -84,7 +91,11 @@ def tossed(rng: Rng, changes: Changes) -> Changes:
     return worse * rng.choice([-1.0, 1.0], clusters.max() + 1)[clusters], clusters
 
 
-WAYS = {"drawn by fact": by_fact, "drawn by object": by_object, "signs tossed by object": tossed}
+WAYS = {
+    "drawn by fact": by_fact,
+    "drawn by object": by_object,
+    "signs tossed by object": tossed,
+}
 
 
 def recorded(
@@ -105,6 +116,9 @@ def recorded(
                 rng = np.random.default_rng([11, number])
                 unharmed = np.ones(2)
                 for changes in of_slices:
-                    share = sum(alarms(*draw(rng, changes), level) for _ in range(draws)) / draws
+                    share = (
+                        sum(alarms(*draw(rng, changes), level) for _ in range(draws))
+                        / draws
+                    )
                     unharmed *= 1 - share
                 yield path.name, figure, way, (1 - unharmed).tolist()

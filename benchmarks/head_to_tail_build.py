@@ -18,10 +18,21 @@ import tempfile
 import time
 from pathlib import Path
 
-RELATIONS = ("born", "founder", "genre", "river", "author", "material", "league", "colour")
+RELATIONS = (
+    "born",
+    "founder",
+    "genre",
+    "river",
+    "author",
+    "material",
+    "league",
+    "colour",
+)
 TEMPLATES = "".join(
     f'{name}: {{question: "Which {name} belongs to [X]?", label: {name}, domain: {domain}}}\n'
-    for name, domain in zip(RELATIONS, ["people"] * 2 + ["works"] * 3 + ["open"] * 3, strict=True)
+    for name, domain in zip(
+        RELATIONS, ["people"] * 2 + ["works"] * 3 + ["open"] * 3, strict=True
+    )
 )
 
 
@@ -40,7 +51,9 @@ def main() -> None:
     if options.run_plain:
         plainly(*options.run_plain)
         return
-    print("| rows | dump | way | seconds | peak memory | load before |\n|---|---|---|---|---|---|")
+    print(
+        "| rows | dump | way | seconds | peak memory | load before |\n|---|---|---|---|---|---|"
+    )
     for rows in options.rows:
         with tempfile.TemporaryDirectory(dir=options.temp_dir) as folder:
             measure(Path(folder), rows, options)
@@ -52,21 +65,45 @@ def measure(folder: Path, rows: int, options: argparse.Namespace) -> None:
     make_dump(dump, rows)
     (folder / "templates.yaml").write_text(TEMPLATES, encoding="utf-8")
     size = f"{options.format}, {dump.stat().st_size / 1e9:.2f} GB"
-    build = [sys.executable, "-m", "pytest_kbrel.cli", "build", "head-to-tail", str(dump)]
-    build += ["--templates", str(folder / "templates.yaml"), "--output", str(folder / "set")]
+    build = [
+        sys.executable,
+        "-m",
+        "pytest_kbrel.cli",
+        "build",
+        "head-to-tail",
+        str(dump),
+    ]
+    build += [
+        "--templates",
+        str(folder / "templates.yaml"),
+        "--output",
+        str(folder / "set"),
+    ]
     build += ["--memory-limit", options.memory_limit, "--temp-dir", str(folder)]
     ways = {"kbrel build": build}
     if options.plain:
-        ways["plain Python"] = [sys.executable, __file__, "--run-plain", str(dump), str(folder / "plain.txt")]
+        ways["plain Python"] = [
+            sys.executable,
+            __file__,
+            "--run-plain",
+            str(dump),
+            str(folder / "plain.txt"),
+        ]
     for name, command in ways.items():
         load = os.getloadavg()[0]
         seconds, memory = run(command)
-        print(f"| {rows:,} | {size} | {name} | {seconds:.1f} | {memory:.2f} GB | {load:.1f} |", flush=True)
+        print(
+            f"| {rows:,} | {size} | {name} | {seconds:.1f} | {memory:.2f} GB | {load:.1f} |",
+            flush=True,
+        )
     if options.plain:
         built = sorted(
-            line.partition('"id": "')[2].partition('"')[0] for line in lines(folder / "set" / "facts.jsonl")
+            line.partition('"id": "')[2].partition('"')[0]
+            for line in lines(folder / "set" / "facts.jsonl")
         )
-        assert built == lines(folder / "plain.txt"), "the two ways give different questions"
+        assert built == lines(folder / "plain.txt"), (
+            "the two ways give different questions"
+        )
 
 
 def lines(path: Path) -> list[str]:
@@ -120,7 +157,9 @@ def plainly(dump: Path, output: Path) -> None:
         import duckdb
 
         rows = duckdb.sql(f"SELECT * FROM read_parquet('{dump}')").fetchall()
-    domains = dict(zip(RELATIONS, ["people"] * 2 + ["works"] * 3 + ["open"] * 3, strict=True))
+    domains = dict(
+        zip(RELATIONS, ["people"] * 2 + ["works"] * 3 + ["open"] * 3, strict=True)
+    )
     entities = defaultdict(dict)
     objects = defaultdict(set)
     for subject, relation, answer, popularity, year in rows:
@@ -130,18 +169,28 @@ def plainly(dump: Path, output: Path) -> None:
     bucket_of = {}
     for domain, members in entities.items():
         of = buckets([popularity for _, popularity in members])
-        bucket_of.update(zip(((domain, *entity) for entity in members), of, strict=True))
+        bucket_of.update(
+            zip(((domain, *entity) for entity in members), of, strict=True)
+        )
     strata = defaultdict(list)
     for (relation, subject, popularity), answers in objects.items():
         question = f"Which {relation} belongs to {subject}?".lower()
-        if len(answers) == 1 and not any(answer.lower() in question for answer in answers):
-            strata[relation, bucket_of[domains[relation], subject, popularity]].append(subject)
+        if len(answers) == 1 and not any(
+            answer.lower() in question for answer in answers
+        ):
+            strata[relation, bucket_of[domains[relation], subject, popularity]].append(
+                subject
+            )
     drawn = []
     for relation in RELATIONS:
         parts = [strata[relation, bucket] for bucket in ("head", "torso", "tail")]
         count = min(100, *map(len, parts))
         for part in parts:
-            part.sort(key=lambda s: hashlib.md5(f"0\x1f{relation}\x1f{s}".encode()).hexdigest())
+            part.sort(
+                key=lambda s: hashlib.md5(
+                    f"0\x1f{relation}\x1f{s}".encode()
+                ).hexdigest()
+            )
             drawn += [f"{relation}:{subject}" for subject in part[:count]]
     output.write_text("".join(f"{name}\n" for name in sorted(drawn)), encoding="utf-8")
 

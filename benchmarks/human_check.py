@@ -43,14 +43,28 @@ class Row(NamedTuple):
 
 def main() -> None:
     """Print a table for each model, and a line for each way of matching."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("paths", type=Path, nargs="+", metavar="path")
-    parser.add_argument("--half", choices=("first", "second"), help="only one half of the questions")
-    parser.add_argument("--seed", type=int, default=0, help="of the halves (default: 0)")
-    parser.add_argument("--without", type=Path, help="a file whose questions are left out")
-    parser.add_argument("--disagreements", action="store_true", help="print each answer judged otherwise")
+    parser.add_argument(
+        "--half", choices=("first", "second"), help="only one half of the questions"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the halves (default: 0)"
+    )
+    parser.add_argument(
+        "--without", type=Path, help="a file whose questions are left out"
+    )
+    parser.add_argument(
+        "--disagreements",
+        action="store_true",
+        help="print each answer judged otherwise",
+    )
     given = parser.parse_args()
-    left_out = {plain(row.question) for row in read(given.without)} if given.without else set()
+    left_out = (
+        {plain(row.question) for row in read(given.without)} if given.without else set()
+    )
     rows = [
         row
         for path in given.paths
@@ -75,7 +89,11 @@ def main() -> None:
 def read(path: Path) -> Iterator[Row]:
     """Yield all answers of a file in one of the three forms, one model after the other."""
     text = path.read_text(encoding="utf-8")
-    rows = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+    rows = (
+        json.loads(text)
+        if text.startswith("[")
+        else [json.loads(line) for line in text.splitlines()]
+    )
     if "golden_answer" in rows[0]:
         yield from _evouna(rows)
     elif "def_correct_predictions" in rows[0]:
@@ -84,7 +102,13 @@ def read(path: Path) -> Iterator[Row]:
         for model in (key for key, value in rows[0].items() if isinstance(value, dict)):
             for row in rows:
                 right = row[model]["human_eval"] == "1"
-                yield Row(model, row["question"], tuple(row["answers"]), row[model]["pred"], right)
+                yield Row(
+                    model,
+                    row["question"],
+                    tuple(row["answers"]),
+                    row[model]["pred"],
+                    right,
+                )
 
 
 def _evouna(rows: Sequence[dict[str, Any]]) -> Iterator[Row]:
@@ -92,15 +116,35 @@ def _evouna(rows: Sequence[dict[str, Any]]) -> Iterator[Row]:
         model = key.removeprefix("answer_")
         for row in rows:
             right = row[f"judge_{model}"]
-            if not row["improper"] and row["golden_answer"] and row[key] and right is not None:
-                yield Row(model, row["question"], tuple(row["golden_answer"].split("/")), row[key], right)
+            if (
+                not row["improper"]
+                and row["golden_answer"]
+                and row[key]
+                and right is not None
+            ):
+                yield Row(
+                    model,
+                    row["question"],
+                    tuple(row["golden_answer"].split("/")),
+                    row[key],
+                    right,
+                )
 
 
 def _efficient_qa(rows: Sequence[dict[str, Any]]) -> Iterator[Row]:
     for row in rows:
-        for name, right in (("def_correct_predictions", True), ("def_incorrect_predictions", False)):
+        for name, right in (
+            ("def_correct_predictions", True),
+            ("def_incorrect_predictions", False),
+        ):
             for prediction in row[name]:
-                yield Row("EfficientQA", row["question"], tuple(row["answer"]), prediction, right)
+                yield Row(
+                    "EfficientQA",
+                    row["question"],
+                    tuple(row["answer"]),
+                    prediction,
+                    right,
+                )
 
 
 def plain(question: str) -> str:
@@ -145,7 +189,11 @@ def exact(prediction: str, answers: Sequence[str], question: str) -> Label:
 def contained(prediction: str, answers: Sequence[str], question: str) -> Label:
     """Judge by whether an accepted answer stands in the prediction as whole words."""
     words = f" {normalise(prediction)} "
-    return "correct" if any(f" {normalise(answer)} " in words for answer in answers) else "wrong"
+    return (
+        "correct"
+        if any(f" {normalise(answer)} " in words for answer in answers)
+        else "wrong"
+    )
 
 
 def agreement_of(rows: Sequence[Row], judge_by: Judge) -> Agreement:
@@ -163,7 +211,14 @@ def disagreements(rows: Sequence[Row]) -> Iterator[str]:
         if (verdict.label == "correct") != row.right:
             human = "right" if row.right else "wrong"
             golds = " | ".join(row.answers[:4])
-            print_row = (row.model, f"human {human}", verdict.rule, row.question, golds, row.prediction)
+            print_row = (
+                row.model,
+                f"human {human}",
+                verdict.rule,
+                row.question,
+                golds,
+                row.prediction,
+            )
             yield "; ".join(print_row)
 
 

@@ -124,8 +124,16 @@ class Ground:
         shutil.rmtree(self._asked, ignore_errors=True)
         self._asked.mkdir()
         line = [sys.executable, "-m", "pytest", *self._arguments, *self.model]
-        line += ["-p", "noting_asked", "-p", "no:cacheprovider", *([f"-n{workers}"] if workers > 1 else [])]
-        path = os.pathsep.join(filter(None, [str(self.folder), os.environ.get("PYTHONPATH", "")]))
+        line += [
+            "-p",
+            "noting_asked",
+            "-p",
+            "no:cacheprovider",
+            *([f"-n{workers}"] if workers > 1 else []),
+        ]
+        path = os.pathsep.join(
+            filter(None, [str(self.folder), os.environ.get("PYTHONPATH", "")])
+        )
         with (self.folder / "output.txt").open("wb") as output:
             return subprocess.Popen(
                 line,
@@ -143,7 +151,9 @@ class Ground:
         self.start(workers).wait(PATIENCE)
         if not report.exists():
             raise RuntimeError((self.folder / "output.txt").read_text())
-        lines = (report.parent / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (
+            (report.parent / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+        )
         return Result(
             report=comparable(read_report(report)),
             responses=[json.loads(line) for line in lines],
@@ -155,7 +165,11 @@ class Ground:
         before = len(self.stored())
         process = self.start(workers)
         end = time.monotonic() + PATIENCE
-        while len(self.stored()) == before and process.poll() is None and time.monotonic() < end:
+        while (
+            len(self.stored()) == before
+            and process.poll() is None
+            and time.monotonic() < end
+        ):
             time.sleep(0.005)
         time.sleep(seconds)
         with contextlib.suppress(ProcessLookupError):
@@ -169,7 +183,9 @@ class Ground:
             return set()
         connection = sqlite3.connect(path, timeout=PATIENCE)
         try:
-            return {key.hex() for (key,) in connection.execute("SELECT key FROM answers")}
+            return {
+                key.hex() for (key,) in connection.execute("SELECT key FROM answers")
+            }
         except sqlite3.OperationalError:
             # It is just being made.
             return set()
@@ -178,7 +194,11 @@ class Ground:
 
     def requests_sent(self) -> list[str]:
         """Return the keys of all that the latest run really put to its models."""
-        return [line for file in self._asked.iterdir() for line in file.read_text().splitlines()]
+        return [
+            line
+            for file in self._asked.iterdir()
+            for line in file.read_text().splitlines()
+        ]
 
     def total(self, before: set[str]) -> int:
         """Return how many answers there are after a run that began with some."""
@@ -222,7 +242,11 @@ class ServedGround(Ground):
 
     def requests_sent(self) -> list[str]:
         """Return the prompts that the server got in the latest run."""
-        return [call.text for call in self._server.calls[self._before :] if call.path != "models"]
+        return [
+            call.text
+            for call in self._server.calls[self._before :]
+            if call.path != "models"
+        ]
 
     def total(self, before: set[str]) -> int:
         """Return how many questions have had an answer: nothing is kept of a run that has ended."""
@@ -251,25 +275,42 @@ def first_difference(value: Any, wanted: Any, where: str = "") -> str:
 
     Numbers may be :data:`TOLERANCE` apart.
     """
-    if isinstance(value, dict) and isinstance(wanted, dict) and value.keys() == wanted.keys():
-        pairs: Iterator[tuple[object, Any, Any]] = ((key, value[key], wanted[key]) for key in wanted)
-    elif isinstance(value, list) and isinstance(wanted, list) and len(value) == len(wanted):
+    if (
+        isinstance(value, dict)
+        and isinstance(wanted, dict)
+        and value.keys() == wanted.keys()
+    ):
+        pairs: Iterator[tuple[object, Any, Any]] = (
+            (key, value[key], wanted[key]) for key in wanted
+        )
+    elif (
+        isinstance(value, list)
+        and isinstance(wanted, list)
+        and len(value) == len(wanted)
+    ):
         pairs = ((at, *pair) for at, pair in enumerate(zip(value, wanted, strict=True)))
     else:
         numbers = isinstance(value, float) and isinstance(wanted, float)
         same = abs(value - wanted) <= TOLERANCE if numbers else value == wanted
         return "" if same else f"{where}: {value!r:.80} and {wanted!r:.80}"
-    return next(filter(None, (first_difference(a, b, f"{where}/{key}") for key, a, b in pairs)), "")
+    return next(
+        filter(None, (first_difference(a, b, f"{where}/{key}") for key, a, b in pairs)),
+        "",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return 1 where anything was lost, asked again or different."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--served", action="store_true", help="a model behind a server")
-    kinds.add_argument("--split", action="store_true", help="two workers and larger cases")
+    kinds.add_argument(
+        "--split", action="store_true", help="two workers and larger cases"
+    )
     given = parser.parse_args(arguments)
     draw = random.Random(given.seed)
     bad = 0
@@ -292,14 +333,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds = draw.uniform(0, 8.0 / (1 + number % 3))
             ground.kill(workers, seconds)
             one = resumed(ground, workers, seconds, whole)
-            wrong = one.again > ground.may_ask_again or one.total != whole.stored or one.difference
+            wrong = (
+                one.again > ground.may_ask_again
+                or one.total != whole.stored
+                or one.difference
+            )
             bad += bool(wrong)
             print(
                 f"| {number + 1} | {one.workers} | {one.seconds:.2f} | {one.stored} | {one.asked} "
                 f"| {one.again} | {one.total} | {one.difference or 'same'} |",
                 flush=True,
             )
-    print(f"\n{given.kills} kills, {bad} of them with something lost, asked again or different")
+    print(
+        f"\n{given.kills} kills, {bad} of them with something lost, asked again or different"
+    )
     return int(bool(bad))
 
 

@@ -31,9 +31,32 @@ from pathlib import Path
 
 # Prompts of each relation, as Table 10 counts them: 13 a fact.
 PROMPTS = {
-    **{"P17": 12103, "P19": 12272, "P20": 12389, "P27": 12558, "P30": 12675, "P37": 12558, "P101": 9048},
-    **{"P103": 12701, "P108": 4979, "P127": 7059, "P159": 12571, "P176": 12766, "P178": 7696, "P264": 5577},
-    **{"P276": 12467, "P364": 11128, "P495": 11817, "P740": 12168, "P1376": 3042, "P1412": 12597},
+    **{
+        "P17": 12103,
+        "P19": 12272,
+        "P20": 12389,
+        "P27": 12558,
+        "P30": 12675,
+        "P37": 12558,
+        "P101": 9048,
+    },
+    **{
+        "P103": 12701,
+        "P108": 4979,
+        "P127": 7059,
+        "P159": 12571,
+        "P176": 12766,
+        "P178": 7696,
+        "P264": 5577,
+    },
+    **{
+        "P276": 12467,
+        "P364": 11128,
+        "P495": 11817,
+        "P740": 12168,
+        "P1376": 3042,
+        "P1412": 12597,
+    },
 }
 FRAMES, NEGATIVES = 7, 5
 PROMPTS_A_FACT = 1 + FRAMES + NEGATIVES
@@ -115,9 +138,15 @@ class Measured:
 class Ground:
     """A folder with a suite, a model and a plugin in it, where commands are run."""
 
-    def __init__(self, folder: Path, share: float, *, one: bool, scripted: bool) -> None:
+    def __init__(
+        self, folder: Path, share: float, *, one: bool, scripted: bool
+    ) -> None:
         self.folder = folder
-        self._plugins = ["-p", "noting_peaks", *(["-p", "quick_model"] if scripted else [])]
+        self._plugins = [
+            "-p",
+            "noting_peaks",
+            *(["-p", "quick_model"] if scripted else []),
+        ]
         (folder / "quick_model.py").write_text(SCRIPTED)
         (folder / "pytest.ini").write_text("[pytest]\n")
         (folder / "noting_peaks.py").write_text(_PLUGIN)
@@ -126,8 +155,12 @@ class Ground:
 
     def pytest(self, *arguments: str) -> Measured:
         """Run pytest on the suite; raises ``RuntimeError`` with the output where it ended badly."""
-        plugins = self._plugins if "--kb-model=./model" in arguments else self._plugins[:2]
-        return self.run("pytest", "suite", "-q", *plugins, "-p", "no:cacheprovider", *arguments)
+        plugins = (
+            self._plugins if "--kb-model=./model" in arguments else self._plugins[:2]
+        )
+        return self.run(
+            "pytest", "suite", "-q", *plugins, "-p", "no:cacheprovider", *arguments
+        )
 
     def kbrel(self, *arguments: str) -> Measured:
         """Run the command; raises as :meth:`pytest`."""
@@ -138,7 +171,9 @@ class Ground:
         peaks = self.folder / "peaks"
         shutil.rmtree(peaks, ignore_errors=True)
         peaks.mkdir()
-        path = os.pathsep.join(filter(None, [str(self.folder), os.environ.get("PYTHONPATH", "")]))
+        path = os.pathsep.join(
+            filter(None, [str(self.folder), os.environ.get("PYTHONPATH", "")])
+        )
         started = time.perf_counter()
         with (self.folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
@@ -152,10 +187,14 @@ class Ground:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise RuntimeError((self.folder / "output.txt").read_text())
-        measured = {file.stem: json.loads(file.read_text()) / 1024 for file in sorted(peaks.iterdir())}
+        measured = {
+            file.stem: json.loads(file.read_text()) / 1024
+            for file in sorted(peaks.iterdir())
+        }
         return Measured(
             peaks={
-                name: measured[name] for name in sorted(measured, key=lambda name: (name != "main", name))
+                name: measured[name]
+                for name in sorted(measured, key=lambda name: (name != "main", name))
             },
             seconds=time.perf_counter() - started,
             cpu=usage.ru_utime + usage.ru_stime,
@@ -173,12 +212,18 @@ def make_suite(folder: Path, share: float, one: bool) -> tuple[int, list[str]]:
     """
     draw = random.Random(0)
     folder.mkdir()
-    counts = {name: max(1, round(share * prompts / PROMPTS_A_FACT)) for name, prompts in PROMPTS.items()}
+    counts = {
+        name: max(1, round(share * prompts / PROMPTS_A_FACT))
+        for name, prompts in PROMPTS.items()
+    }
     if one:
         counts = {"P17": sum(counts.values())}
     texts: list[str] = []
     for name, count in counts.items():
-        objects = sorted({words(draw, 1, 2) for _ in range(max(NEGATIVES + 1, count // 8))} | _spare(draw))
+        objects = sorted(
+            {words(draw, 1, 2) for _ in range(max(NEGATIVES + 1, count // 8))}
+            | _spare(draw)
+        )
         frames = [f"{start} {words(draw, 2, 4)} of [X]?" for start in _starts(FRAMES)]
         lines = [{"relations": frames}]
         for number in range(count):
@@ -222,7 +267,10 @@ def words(draw: random.Random, least: int, most: int) -> str:
     def syllable() -> str:
         return draw.choice(_CONSONANTS) + draw.choice(_VOWELS)
 
-    made = ["".join(syllable() for _ in range(draw.randint(2, 3))) for _ in range(draw.randint(least, most))]
+    made = [
+        "".join(syllable() for _ in range(draw.randint(2, 3)))
+        for _ in range(draw.randint(least, most))
+    ]
     return " ".join(made).title()
 
 
@@ -230,7 +278,14 @@ def make_model(folder: Path, texts: Sequence[str]) -> None:
     """Save a Llama of one narrow layer with random weights, and a tokenizer trained on ``texts``."""
     import torch
     import transformers
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
 
     transformers.utils.logging.disable_progress_bar()
     special = ["<pad>", "<s>", "</s>"]
@@ -239,10 +294,15 @@ def make_model(folder: Path, texts: Sequence[str]) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=1000, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        vocab_size=1000,
+        special_tokens=special,
+        initial_alphabet=alphabet,
+        show_progress=False,
     )
     tokenizer.train_from_iterator(list(texts)[:5000], trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>"
     ).save_pretrained(folder)
@@ -268,21 +328,39 @@ def say(what: str, run: Measured, prompts: int, least: Measured | None = None) -
     peaks = ", ".join(f"{peak:.0f}" for peak in run.peaks.values())
     beside = "all"
     if least is not None:
-        beside = ", ".join(f"{peak - least.peaks[name]:.0f}" for name, peak in run.peaks.items())
+        beside = ", ".join(
+            f"{peak - least.peaks[name]:.0f}" for name, peak in run.peaks.items()
+        )
     rate = f"{prompts / run.seconds:,.0f}"
-    print(f"| {what} | {peaks} | {beside} | {run.seconds:.0f} | {run.cpu:.0f} | {rate} |", flush=True)
+    print(
+        f"| {what} | {peaks} | {beside} | {run.seconds:.0f} | {run.cpu:.0f} | {rate} |",
+        flush=True,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--share", type=float, default=1.0, help="of FKTC's size")
     parser.add_argument("--shape", choices=("fktc", "one"), default="fktc")
-    parser.add_argument("--scripted", action="store_true", help="no checkpoint: an answer takes no time")
-    parser.add_argument("--runs", nargs="+", choices=RUNS, default=RUNS, metavar="RUN", help=", ".join(RUNS))
+    parser.add_argument(
+        "--scripted", action="store_true", help="no checkpoint: an answer takes no time"
+    )
+    parser.add_argument(
+        "--runs",
+        nargs="+",
+        choices=RUNS,
+        default=RUNS,
+        metavar="RUN",
+        help=", ".join(RUNS),
+    )
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
-        ground = Ground(Path(name), given.share, one=given.shape == "one", scripted=given.scripted)
+        ground = Ground(
+            Path(name), given.share, one=given.shape == "one", scripted=given.scripted
+        )
         measure(ground, given.runs)
     return 0
 
@@ -290,19 +368,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(ground: Ground, runs: Sequence[str]) -> None:
     """Run what ``runs`` names, in the order of :data:`RUNS`; records are made when they are needed."""
     prompts, model = ground.facts * PROMPTS_A_FACT, "--kb-model=./model"
-    print(f"{ground.facts:,} facts, {prompts:,} prompts, load {os.getloadavg()[0]:.1f}\n")
-    print("| command | peak, MB | beside the model, MB | seconds | CPU seconds | prompts/s |")
+    print(
+        f"{ground.facts:,} facts, {prompts:,} prompts, load {os.getloadavg()[0]:.1f}\n"
+    )
+    print(
+        "| command | peak, MB | beside the model, MB | seconds | CPU seconds | prompts/s |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
 
     def compare_with_least(what: str, output: str, *arguments: str) -> None:
-        least = ground.pytest(model, "--kb-limit=1", "--kb-output-path=least", *arguments)
+        least = ground.pytest(
+            model, "--kb-limit=1", "--kb-output-path=least", *arguments
+        )
         ground.forget()
-        say(what, ground.pytest(model, f"--kb-output-path={output}", *arguments), prompts, least)
+        say(
+            what,
+            ground.pytest(model, f"--kb-output-path={output}", *arguments),
+            prompts,
+            least,
+        )
 
     compare_with_least("`pytest`", "one")
     if "kept" in runs:
         least = ground.pytest(model, "--kb-limit=1", "--kb-output-path=least")
-        say("the same, all answers kept", ground.pytest(model, "--kb-output-path=kept"), prompts, least)
+        say(
+            "the same, all answers kept",
+            ground.pytest(model, "--kb-output-path=kept"),
+            prompts,
+            least,
+        )
     if "off" in runs:
         compare_with_least("`pytest --kb-use-cache=off`", "off", "--kb-use-cache=off")
     if {"workers", "pairs"} & set(runs):
@@ -312,7 +406,11 @@ def measure(ground: Ground, runs: Sequence[str]) -> None:
         say("`--kb-from-run`", ground.pytest(record, "--kb-output-path=again"), prompts)
     if {"blessed", "compared"} & set(runs):
         bless = ("--kb-output-path=blessed", "--kb-baseline-update=whole")
-        say("`--kb-from-run --kb-baseline-update`", ground.pytest(record, *bless), prompts)
+        say(
+            "`--kb-from-run --kb-baseline-update`",
+            ground.pytest(record, *bless),
+            prompts,
+        )
     if "compared" in runs:
         compare = ("--kb-output-path=compared", "--kb-baseline=whole")
         say("`--kb-from-run --kb-baseline`", ground.pytest(record, *compare), prompts)

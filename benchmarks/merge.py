@@ -53,7 +53,10 @@ def record_shards(folder: Path, count: int) -> list[str]:
     exec(SCRIPTED, {})
     os.chdir(folder)
     suite = load_suite(folder / SUITE, nodeid_path=SUITE, today=datetime.date.today())
-    return [record_shard(folder, suite, Shard(index=index, count=count)) for index in range(1, count + 1)]
+    return [
+        record_shard(folder, suite, Shard(index=index, count=count))
+        for index in range(1, count + 1)
+    ]
 
 
 def record_shard(folder: Path, suite: Suite, shard: Shard) -> str:
@@ -61,7 +64,9 @@ def record_shard(folder: Path, suite: Suite, shard: Shard) -> str:
     name = f"shards/{shard.index}"
     settings = with_specs(settings_of(folder / name, shard))
     results, parts = SessionResults(), folder / "parts" / str(shard.index)
-    asker = CaseAsker(settings, root=folder, spool_path=parts / "main.jsonl", suites=lambda: [suite])
+    asker = CaseAsker(
+        settings, root=folder, spool_path=parts / "main.jsonl", suites=lambda: [suite]
+    )
     for case in suite.cases:
         asking = asker.asked(case)
         try:
@@ -69,7 +74,9 @@ def record_shard(folder: Path, suite: Suite, shard: Shard) -> str:
         except StopIteration as stop:
             results.expected[f"{suite.path}::{case.id}"] = None
             results.add(f"{suite.path}::{case.id}", stop.value)
-    run = build_run(Invocation(here=folder), settings, [suite], results, asker.pool.fingerprint())
+    run = build_run(
+        Invocation(here=folder), settings, [suite], results, asker.pool.fingerprint()
+    )
     asker.close()
     run = replace(run, shard=sharded_run(settings, [suite], folder))
     problems = join_responses(run, parts, settings.output_path)
@@ -108,7 +115,9 @@ def is_same(one: Path, other: Path) -> bool:
         comparable(json.loads((folder / "report.json").read_text(encoding="utf-8")))
         for folder in (one, other)
     )
-    return first == second and all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
+    return first == second and all(
+        (one / name).read_bytes() == (other / name).read_bytes() for name in FILES
+    )
 
 
 def say(what: str, run: Measured, same: bool) -> None:
@@ -140,21 +149,31 @@ def measure(ground: Ground, count: int, whole_runs: Iterable[str]) -> None:
         say(" ".join(["`kbrel merge shards", *flags]) + "`", run, same)
         flags = ("--kb-baseline=whole",) if with_baseline else ()
         output = f"again-{whole}"
-        run = ground.pytest("--kb-from-run=shards", f"--kb-output-path={output}", *flags)
+        run = ground.pytest(
+            "--kb-from-run=shards", f"--kb-output-path={output}", *flags
+        )
         same = is_same(ground.folder / whole, ground.folder / output)
         say(" ".join(["`pytest suite --kb-from-run=shards", *flags]) + "`", run, same)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--share", type=float, default=0.5, help="of FKTC's size")
     parser.add_argument("--shards", type=int, default=64, help="how many")
-    parser.add_argument("--without-baseline", action="store_true", help="leave out the comparisons")
+    parser.add_argument(
+        "--without-baseline", action="store_true", help="leave out the comparisons"
+    )
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         ground = Ground(Path(name), given.share, one=False, scripted=True)
-        measure(ground, given.shards, ["whole"] if given.without_baseline else ["whole", "compared"])
+        measure(
+            ground,
+            given.shards,
+            ["whole"] if given.without_baseline else ["whole", "compared"],
+        )
     return 0
 
 

@@ -43,14 +43,27 @@ from pytest_kbrel.records import (
 from pytest_kbrel.suites import load_suite
 
 Variant = Literal["definition", "published"]
-METRICS = ("calls_monitor", "calls_study", "saving_calls", "tokens_monitor", "tokens_study", "saving_tokens")
+METRICS = (
+    "calls_monitor",
+    "calls_study",
+    "saving_calls",
+    "tokens_monitor",
+    "tokens_study",
+    "saving_tokens",
+)
 
 
 def main() -> None:
     """Measure both variants and print one table line each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--file", type=Path, help="an FKTC file instead of the world suite")
-    parser.add_argument("--relation", default="P37", help="the relation of the world suite")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--file", type=Path, help="an FKTC file instead of the world suite"
+    )
+    parser.add_argument(
+        "--relation", default="P37", help="the relation of the world suite"
+    )
     parser.add_argument("--facts", type=int, default=40, help="how many facts")
     parser.add_argument("--model", default="reference")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is timed")
@@ -64,13 +77,16 @@ def main() -> None:
         f"{torch.get_num_threads()} threads, median of {given.rounds}\n"
     )
     print(
-        "| variant | facts kept | calls: MONITOR | study | ratio | tokens: MONITOR | study | ratio ", end=""
+        "| variant | facts kept | calls: MONITOR | study | ratio | tokens: MONITOR | study | ratio ",
+        end="",
     )
     print("| seconds: MONITOR | study | ratio |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for variant in ("definition", "published"):
         settings = MonitorSettings(variant=variant, negatives=negatives, study="full")
-        for line in lines(dataclasses.replace(case, settings=settings), model, variant, given.rounds):
+        for line in lines(
+            dataclasses.replace(case, settings=settings), model, variant, given.rounds
+        ):
             print(line, flush=True)
 
 
@@ -89,27 +105,43 @@ def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[s
     """Ask everything once, time the lists of requests in turns, and yield lines of the table."""
     exchanges: list[Exchange] = []
     asker = DeduplicatingModel(model)
-    table = run_case(case, lambda requests, to: asker.ask(requests), exchanges.extend).table
+    table = run_case(
+        case, lambda requests, to: asker.ask(requests), exchanges.extend
+    ).table
     fact_ids = {row.fact_id for row in table.rows if row.values[0]}
     if not fact_ids:
         yield f"| {variant} | 0 |" + " – |" * 9
         return
-    requests = [exchange.ask.request for exchange in exchanges if exchange.ask.fact_id in fact_ids]
-    generated = [request for request in requests if isinstance(request, GenerateRequest)]
-    texts = [dataclasses.replace(request, steps=False, watch=()) for request in generated]
+    requests = [
+        exchange.ask.request
+        for exchange in exchanges
+        if exchange.ask.fact_id in fact_ids
+    ]
+    generated = [
+        request for request in requests if isinstance(request, GenerateRequest)
+    ]
+    texts = [
+        dataclasses.replace(request, steps=False, watch=()) for request in generated
+    ]
     if variant == "definition":
-        own: Sequence[Request] = [request for request in requests if isinstance(request, ScoreRequest)]
+        own: Sequence[Request] = [
+            request for request in requests if isinstance(request, ScoreRequest)
+        ]
         studies = {"definition": texts}
     else:
         own = [request for request in generated if request.steps]
         steps = [dataclasses.replace(request, steps=True) for request in generated]
         studies = {"published": steps, "published, study of texts": texts}
     seconds = [
-        (timed(model, own), *(timed(model, study) for study in studies.values())) for _ in range(rounds)
+        (timed(model, own), *(timed(model, study) for study in studies.values()))
+        for _ in range(rounds)
     ]
     monitor, *whole = (statistics.median(times) for times in zip(*seconds, strict=True))
     costs = figures(table)
-    cells = [f"{costs[name]:.2f}" if "saving" in name else f"{costs[name]:.0f}" for name in METRICS]
+    cells = [
+        f"{costs[name]:.2f}" if "saving" in name else f"{costs[name]:.0f}"
+        for name in METRICS
+    ]
     for name, study in zip(studies, whole, strict=True):
         times = [f"{monitor:.2f}", f"{study:.2f}", f"{study / monitor:.2f}"]
         yield f"| {' | '.join([name, str(len(fact_ids)), *cells, *times])} |"
@@ -119,7 +151,10 @@ def figures(table: Table) -> dict[str, float]:
     """Return the metrics of a table, by name."""
     return {
         metric.name: metric.of(
-            [[row.values[at] for at in map(table.columns.index, metric.columns)] for row in table.rows]
+            [
+                [row.values[at] for at in map(table.columns.index, metric.columns)]
+                for row in table.rows
+            ]
         )
         for metric in metrics_for("monitor", "", table.columns)
     }

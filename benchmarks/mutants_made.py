@@ -21,11 +21,24 @@ from typing import Any
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, PositionProvider
-from mutmut.mutation.file_mutation import MutationVisitor, OuterFunctionProvider, deep_replace
+from mutmut.mutation.file_mutation import (
+    MutationVisitor,
+    OuterFunctionProvider,
+    deep_replace,
+)
 from mutmut.mutation.mutators import mutation_operators
 from mutmut.mutation.pragma_handling import IgnoredCode
 
-HEADED = (cst.If, cst.While, cst.For, cst.With, cst.Match, cst.MatchCase, cst.ExceptHandler, cst.FunctionDef)
+HEADED = (
+    cst.If,
+    cst.While,
+    cst.For,
+    cst.With,
+    cst.Match,
+    cst.MatchCase,
+    cst.ExceptHandler,
+    cst.FunctionDef,
+)
 # What a function is at run time: its code, and the defaults of its parameters.
 Body = tuple[CodeType, Any, Any]
 
@@ -50,7 +63,9 @@ class Mutant:
     @property
     def digest(self) -> str:
         """Return what stays the same as long as the function does."""
-        return hashlib.sha256(f"{self.function}\0{self.before}\0{self.after}".encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            f"{self.function}\0{self.before}\0{self.after}".encode()
+        ).hexdigest()[:16]
 
 
 def mutants_of(path: Path, module: str) -> list[Mutant]:
@@ -82,13 +97,25 @@ def mutants_of(path: Path, module: str) -> list[Mutant]:
             after = source[start:old_start] + is_now + source[old_end:end]
         else:
             # The place of a node does not always cover all of it.
-            bare = function.with_changes(decorators=(), leading_lines=(), lines_after_decorators=())
+            bare = function.with_changes(
+                decorators=(), leading_lines=(), lines_after_decorators=()
+            )
             text = tree.code_for_node(deep_replace(bare, old, new)).rstrip("\n")
             after = indent_of(source[start:end]) + indented(text, source[start:end])
         before = source[start:end]
         if after != before:
             numbers[name] = numbers.get(name, 0) + 1
-            mutants.append(Mutant(module, name, numbers[name], line, lines, before.decode(), after.decode()))
+            mutants.append(
+                Mutant(
+                    module,
+                    name,
+                    numbers[name],
+                    line,
+                    lines,
+                    before.decode(),
+                    after.decode(),
+                )
+            )
     return mutants
 
 
@@ -100,7 +127,9 @@ def indent_of(text: bytes) -> bytes:
 def indented(text: str, like: bytes) -> bytes:
     """Return what a text over several lines is in a block that is indented like a given line."""
     first, *others = text.encode().split(b"\n")
-    return b"\n".join([first, *(indent_of(like) + row if row else row for row in others)])
+    return b"\n".join(
+        [first, *(indent_of(like) + row if row else row for row in others)]
+    )
 
 
 def within(span: Any) -> tuple[int, int]:
@@ -113,7 +142,9 @@ def body_of(mutant: Mutant, text: str, names: Mapping[str, Any]) -> Body:
     owner, _, name = mutant.function.rpartition(".")
     # In its class, for names that Python mangles, and for ``super()``.
     whole = f"class {owner}:\n{text}" if owner else text
-    code = compile(whole, f"<{mutant.name}>", "exec", __future__.annotations.compiler_flag, True)
+    code = compile(
+        whole, f"<{mutant.name}>", "exec", __future__.annotations.compiler_flag, True
+    )
     space = dict(names)
     exec(code, space)
     made = vars(space[owner])[name] if owner else space[name]
@@ -128,14 +159,18 @@ class Changes(MutationVisitor):
 
     def __init__(self) -> None:
         super().__init__(mutation_operators, IgnoredCode(set(), set(), set()))
-        self.changes: list[tuple[cst.FunctionDef, cst.CSTNode, cst.CSTNode, int, tuple[int, int]]] = []
+        self.changes: list[
+            tuple[cst.FunctionDef, cst.CSTNode, cst.CSTNode, int, tuple[int, int]]
+        ] = []
         self._statements: list[tuple[cst.CSTNode, tuple[int, int]]] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Record the statement, and whether what is in it may change."""
         if isinstance(node, (cst.SimpleStatementLine, *HEADED)):
             self._statements.append((node, self._lines(node)))
-        return not (isinstance(node, cst.Arg) and is_moot(node)) and bool(super().on_visit(node))
+        return not (isinstance(node, cst.Arg) and is_moot(node)) and bool(
+            super().on_visit(node)
+        )
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         """Forget the statement that ends."""
@@ -157,7 +192,9 @@ class Changes(MutationVisitor):
                 map(is_moot, taken(node, made.mutated_node))
             ):
                 line = self.get_metadata(PositionProvider, node).start.line
-                self.changes.append((function, node, made.mutated_node, line, self._statements[-1][1]))
+                self.changes.append(
+                    (function, node, made.mutated_node, line, self._statements[-1][1])
+                )
 
     def _lines(self, node: cst.CSTNode) -> tuple[int, int]:
         """Return first and last line of a statement, or of what stands above its block."""
@@ -181,4 +218,6 @@ def is_moot(arg: cst.Arg) -> bool:
     """Return True if no test can notice that an argument is another or missing."""
     if arg.keyword is not None and arg.keyword.value == "strict":
         return True
-    return isinstance(arg.value, cst.SimpleString) and arg.value.evaluated_value == "utf-8"
+    return (
+        isinstance(arg.value, cst.SimpleString) and arg.value.evaluated_value == "utf-8"
+    )

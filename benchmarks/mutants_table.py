@@ -20,17 +20,35 @@ from typing import Any
 from mutants import FOLDERS, PACKAGE, read
 
 START, END = "<!-- table: benchmarks/mutants_table.py -->", "<!-- end of table -->"
-COLUMNS = ("folder", "mutants", "killed", "timeout", "survived", "not covered", "killed or timeout")
+COLUMNS = (
+    "folder",
+    "mutants",
+    "killed",
+    "timeout",
+    "survived",
+    "not covered",
+    "killed or timeout",
+)
 
 Kept = Mapping[str, Mapping[str, Any]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table or the survivors, or put the table into a page; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--into", type=Path, help="a page with the markers of the table")
-    parser.add_argument("--modules", action="store_true", help="a line for each module too")
-    parser.add_argument("--survivors", metavar="NAME", help="a folder, a module or a function: its survivors")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--into", type=Path, help="a page with the markers of the table"
+    )
+    parser.add_argument(
+        "--modules", action="store_true", help="a line for each module too"
+    )
+    parser.add_argument(
+        "--survivors",
+        metavar="NAME",
+        help="a folder, a module or a function: its survivors",
+    )
     given = parser.parse_args(arguments)
     if given.survivors is not None:
         print("\n".join(survivors(given.survivors.removeprefix(f"{PACKAGE}."))))
@@ -41,10 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before, start, rest = given.into.read_text(encoding="utf-8").partition(START)
     old, end, after = rest.partition(END)
     if not start or not end:
-        print(f"mutants_table: {given.into} needs the markers {START!r} and {END!r}", file=sys.stderr)
+        print(
+            f"mutants_table: {given.into} needs the markers {START!r} and {END!r}",
+            file=sys.stderr,
+        )
         return 2
     text = "\n".join(table(rows_of(old)))
-    given.into.write_text(f"{before}{START}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+    given.into.write_text(
+        f"{before}{START}\n\n{text}\n\n{END}{after}", encoding="utf-8"
+    )
     return 0
 
 
@@ -67,10 +90,17 @@ def table(old: Mapping[str, Sequence[int]], *, modules: bool = False) -> list[st
 
 def figures_of(results: Kept, module: str = "") -> list[int]:
     """Return how many mutants there are, and how many of each kind."""
-    counts = Counter(one["status"] for one in results.values() if not module or one["module"] == module)
+    counts = Counter(
+        one["status"]
+        for one in results.values()
+        if not module or one["module"] == module
+    )
     untested = counts.pop("not tested", 0)
     if untested:
-        print(f"{untested} mutants of {module or 'a folder'} were not tested", file=sys.stderr)
+        print(
+            f"{untested} mutants of {module or 'a folder'} were not tested",
+            file=sys.stderr,
+        )
     return [counts.total(), *(counts[status] for status in COLUMNS[2:6])]
 
 
@@ -87,7 +117,9 @@ def rows_of(text: str) -> dict[str, list[int]]:
     for line in text.splitlines():
         name, *rest = (cell.strip() for cell in line.strip("|").split("|"))
         if name.startswith("`"):
-            figures[name.strip("`/")] = [int(cell.replace(",", "")) for cell in rest[:5]]
+            figures[name.strip("`/")] = [
+                int(cell.replace(",", "")) for cell in rest[:5]
+            ]
     return figures
 
 

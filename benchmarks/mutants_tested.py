@@ -102,20 +102,38 @@ class MutantLoop:
         gc.freeze()
         self.known = self._all_tests()
         if self.known.failed:
-            self.error = "tests fail without any mutant:\n" + "\n".join(self.known.failed)
+            self.error = "tests fail without any mutant:\n" + "\n".join(
+                self.known.failed
+            )
             return True
-        slow = [name for name, seconds in self.known.seconds.items() if seconds > self.slowest]
-        print(f"{len(self.known.seconds)} tests, {sum(self.known.seconds.values()):.0f} s", flush=True)
+        slow = [
+            name
+            for name, seconds in self.known.seconds.items()
+            if seconds > self.slowest
+        ]
+        print(
+            f"{len(self.known.seconds)} tests, {sum(self.known.seconds.values()):.0f} s",
+            flush=True,
+        )
         for name in slow:
-            print(f"left out as slow: {self.known.seconds[name]:.1f} s, {name}", flush=True)
-        self.known.seconds = {name: took for name, took in self.known.seconds.items() if name not in slow}
+            print(
+                f"left out as slow: {self.known.seconds[name]:.1f} s, {name}",
+                flush=True,
+            )
+        self.known.seconds = {
+            name: took for name, took in self.known.seconds.items() if name not in slow
+        }
         self._test_all()
         return True
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> None:
         """Send a failure to the parent before pytest makes a report of it."""
-        if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
+        if call.excinfo is not None and not call.excinfo.errisinstance(
+            pytest.skip.Exception
+        ):
             self._fail(item)
 
     def _all_tests(self) -> Known:
@@ -139,7 +157,9 @@ class MutantLoop:
         seconds: dict[str, float] = {}
         self._fail = lambda item: failed.append(item.nodeid)
         watch = coverage.Coverage(
-            data_file=None, config_file=False, include=[str(path) for path in self.paths.values()]
+            data_file=None,
+            config_file=False,
+            include=[str(path) for path in self.paths.values()],
         )
         watch.start()
         for item, following in pairs(list(self.items.values())):
@@ -151,7 +171,10 @@ class MutantLoop:
         watch.stop()
         data = watch.get_data()
         tests_of = {
-            str(path): {line: sorted(names) for line, names in data.contexts_by_lineno(str(path)).items()}
+            str(path): {
+                line: sorted(names)
+                for line, names in data.contexts_by_lineno(str(path)).items()
+            }
             for path in self.paths.values()
         }
         return Known(tests_of, seconds, failed)
@@ -172,11 +195,15 @@ class MutantLoop:
             for child in running:
                 end(child)
 
-    def _test(self, mutant: Mutant, running: dict[int, tuple[Mutant, int, float]]) -> None:
+    def _test(
+        self, mutant: Mutant, running: dict[int, tuple[Mutant, int, float]]
+    ) -> None:
         """Let a process test a mutant, if any test runs its lines."""
         path = str(self.paths[mutant.module])
         if tests := self._tests_for(mutant, path):
-            change = partial(apply, mutant, self._functions.get((path, mutant.function), []))
+            change = partial(
+                apply, mutant, self._functions.get((path, mutant.function), [])
+            )
             child, pipe = self._start(tests, change)
             running[child] = mutant, pipe, time.monotonic()
         else:
@@ -186,13 +213,24 @@ class MutantLoop:
         """Return the tests that run the mutant's lines, in the order in which they are to run."""
         first, last = mutant.lines
         lines = self.known.tests_of[path]
-        names = {name for line in range(first, last + 1) for name in lines.get(line, ())}
+        names = {
+            name for line in range(first, last + 1) for name in lines.get(line, ())
+        }
         names &= self.known.seconds.keys()
         killers = [*reversed(self._killers.get((mutant.module, mutant.function), {}))]
         rank = {name: at for at, name in enumerate(killers)}
-        return sorted(names, key=lambda name: (rank.get(name, len(rank)), self.known.seconds[name], name))
+        return sorted(
+            names,
+            key=lambda name: (
+                rank.get(name, len(rank)),
+                self.known.seconds[name],
+                name,
+            ),
+        )
 
-    def _start(self, tests: Sequence[str], change: Callable[[], None]) -> tuple[int, int]:
+    def _start(
+        self, tests: Sequence[str], change: Callable[[], None]
+    ) -> tuple[int, int]:
         """Split off a process that makes a change and runs tests; return it and where it tells the failed."""
         out, into = os.pipe()
         child = os.fork()
@@ -206,7 +244,9 @@ class MutantLoop:
         finally:
             os._exit(UNFIT)
 
-    def _child(self, tests: Sequence[str], change: Callable[[], None], into: int) -> NoReturn:
+    def _child(
+        self, tests: Sequence[str], change: Callable[[], None], into: int
+    ) -> NoReturn:
         os.setpgrp()
         quiet()
         config = next(iter(self.items.values())).config
@@ -214,7 +254,10 @@ class MutantLoop:
         own = folder_of(os.getpid())
         own.mkdir()
         config._tmp_path_factory._basetemp = own  # type: ignore[attr-defined]
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        used = (
+            int(Path("/proc/self/statm").read_text().split()[0])
+            * resource.getpagesize()
+        )
         resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
         signal.alarm(WAIT)
 
@@ -225,7 +268,9 @@ class MutantLoop:
         self._fail = fail
         change()
         for item, following in pairs([self.items[name] for name in tests]):
-            signal.setitimer(signal.ITIMER_PROF, TIMES * self.known.seconds[item.nodeid] + MORE)
+            signal.setitimer(
+                signal.ITIMER_PROF, TIMES * self.known.seconds[item.nodeid] + MORE
+            )
             try:
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             except BaseException:
@@ -246,7 +291,9 @@ class MutantLoop:
         if status == FINE:
             self.note(mutant, Result(SURVIVED, seconds=seconds))
         elif status == FAILED:
-            self._killers.setdefault((mutant.module, mutant.function), {}).pop(test, None)
+            self._killers.setdefault((mutant.module, mutant.function), {}).pop(
+                test, None
+            )
             self._killers[mutant.module, mutant.function][test] = None
             if self._passes(test):
                 self.note(mutant, Result(KILLED, test, seconds))
@@ -277,7 +324,9 @@ def apply(mutant: Mutant, functions: Sequence[FunctionType]) -> None:
     """Put the mutant's code in the place of the function's."""
     assert functions, mutant.name
     for function in functions:
-        code, defaults, keyword_defaults = body_of(mutant, mutant.after, function.__globals__)
+        code, defaults, keyword_defaults = body_of(
+            mutant, mutant.after, function.__globals__
+        )
         function.__code__ = code
         function.__defaults__, function.__kwdefaults__ = defaults, keyword_defaults
 
@@ -287,7 +336,9 @@ def live_functions(files: set[str]) -> dict[tuple[str, str], list[FunctionType]]
     functions: dict[tuple[str, str], list[FunctionType]] = {}
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename in files:
-            functions.setdefault((thing.__code__.co_filename, thing.__code__.co_qualname), []).append(thing)
+            functions.setdefault(
+                (thing.__code__.co_filename, thing.__code__.co_qualname), []
+            ).append(thing)
     return functions
 
 
@@ -318,7 +369,9 @@ def few_examples(item: pytest.Item, examples: int) -> None:
         )
 
 
-def pairs(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+def pairs(
+    items: Sequence[pytest.Item],
+) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
     """Yield each test with the one after it."""
     return zip(items, [*items[1:], None], strict=True)
 

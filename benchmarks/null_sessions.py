@@ -33,21 +33,41 @@ from pytest_kbrel.cli.compare.pairing import (
     gate_of,
 )
 from pytest_kbrel.gates.cases import verdict_of
-from pytest_kbrel.gates.figures import Figure, as_expected, figures_of, figures_over, pooled_figures
+from pytest_kbrel.gates.figures import (
+    Figure,
+    as_expected,
+    figures_of,
+    figures_over,
+    pooled_figures,
+)
 from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Table
 
 NOTHING, NEVER = "red, no drop allowed", "red by never"
-HEAD = ("candidate", "verdicts changed", "red", NEVER, "slices inconclusive", "slices passed", NOTHING)
+HEAD = (
+    "candidate",
+    "verdicts changed",
+    "red",
+    NEVER,
+    "slices inconclusive",
+    "slices passed",
+    NOTHING,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("baseline", type=Path, help="report of the baseline's model against itself")
-    parser.add_argument("candidates", type=Path, nargs="+", help="reports of the candidates")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "baseline", type=Path, help="report of the baseline's model against itself"
+    )
+    parser.add_argument(
+        "candidates", type=Path, nargs="+", help="reports of the candidates"
+    )
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
@@ -58,8 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         recorded = Recorded(outcomes_of(path), base)
         rng = np.random.default_rng(given.seed)
-        counts = sum((recorded.session(rng) for _ in range(given.sessions)), Counter[str]())
-        slices = given.sessions * len([case for case in recorded.cases if not case.result.aggregate])
+        counts = sum(
+            (recorded.session(rng) for _ in range(given.sessions)), Counter[str]()
+        )
+        slices = given.sessions * len(
+            [case for case in recorded.cases if not case.result.aggregate]
+        )
         totals = dict.fromkeys(HEAD[2:], given.sessions) | {
             "slices inconclusive": slices,
             "slices passed": slices,
@@ -83,9 +107,13 @@ class Case:
     @property
     def strict(self) -> tuple[Gate, ...]:
         """The gates with no drop allowed."""
-        none = {rule: 0.0 if of.allows_more > 0 else 1.0 for rule, of in GATE_RULES.items()}
+        none = {
+            rule: 0.0 if of.allows_more > 0 else 1.0 for rule, of in GATE_RULES.items()
+        }
         return tuple(
-            dataclasses.replace(gate, bound=none[gate.rule], beyond=none[gate.rule], never=None)
+            dataclasses.replace(
+                gate, bound=none[gate.rule], beyond=none[gate.rule], never=None
+            )
             for gate in self.gates
         )
 
@@ -104,7 +132,10 @@ class Pairs:
 
         def mixed(kept: Table, exchanged: Table) -> Table:
             rows = zip(kept.rows, exchanged.rows, of_rows, strict=True)
-            return Table(columns=kept.columns, rows=tuple(b if tail else a for a, b, tail in rows))
+            return Table(
+                columns=kept.columns,
+                rows=tuple(b if tail else a for a, b, tail in rows),
+            )
 
         return dataclasses.replace(
             self.kept,
@@ -145,13 +176,21 @@ class Recorded:
         ]
         for case, gates, _ in self.judged([False] * len(self.clusters)):
             verdicts = {of.line: of.verdict for of in case.result.gates}
-            assert all(verdicts[gate.line] == gate.verdict for gate in gates), case.result.id
+            assert all(verdicts[gate.line] == gate.verdict for gate in gates), (
+                case.result.id
+            )
 
     @property
     def changed(self) -> str:
         """The share of facts whose verdict changed, over all slices and in the one with the most."""
-        churns = [case.result.churn for case in self.cases if not case.result.aggregate and case.result.churn]
-        share = sum(churn.labels for churn in churns) / sum(churn.facts for churn in churns)
+        churns = [
+            case.result.churn
+            for case in self.cases
+            if not case.result.aggregate and case.result.churn
+        ]
+        share = sum(churn.labels for churn in churns) / sum(
+            churn.facts for churn in churns
+        )
         return f"{share:.1%} (at most {max(churn.labels / churn.facts for churn in churns):.0%})"
 
     def _pairs(self, case: CaseResult, before: object) -> Pairs:
@@ -164,7 +203,9 @@ class Recorded:
         ]
         ours, theirs = (
             Table(columns=table.columns, rows=rows)
-            for table, rows in zip((new, old), zip(*exchanged, strict=True), strict=True)
+            for table, rows in zip(
+                (new, old), zip(*exchanged, strict=True), strict=True
+            )
         )
         names = list(map(name_of, new.rows))
         return Pairs(
@@ -173,8 +214,15 @@ class Recorded:
             [self.clusters.setdefault(name, len(self.clusters)) for name in names],
         )
 
-    def _case(self, result: CaseResult, decided: Sequence[CaseResult], pairs: Mapping[str, Pairs]) -> Case:
-        gates = tuple(gate_of(gate) for gate in result.gates if GATE_RULES[gate.rule].relative)
+    def _case(
+        self,
+        result: CaseResult,
+        decided: Sequence[CaseResult],
+        pairs: Mapping[str, Pairs],
+    ) -> Case:
+        gates = tuple(
+            gate_of(gate) for gate in result.gates if GATE_RULES[gate.rule].relative
+        )
         if not result.aggregate:
             metrics = metrics_for(result.probe, result.slice, result.table.columns)
             return Case(result, gates, figures_of(metrics), (pairs[result.nodeid],))
@@ -183,7 +231,12 @@ class Recorded:
         members = tuple(pairs[case.nodeid] for case in cases)
         if result.probe != "pooled":
             return Case(result, gates, figures_over(cases), members)
-        return Case(result, gates, pooled_figures(len(cases)), tuple(of.pooled for of in members))
+        return Case(
+            result,
+            gates,
+            pooled_figures(len(cases)),
+            tuple(of.pooled for of in members),
+        )
 
     def judged(
         self, tails: Sequence[bool]
@@ -201,20 +254,32 @@ class Recorded:
     def session(self, rng: np.random.Generator) -> Counter[str]:
         """Exchange the answers of half of the clusters; count slices by verdict, and what the session was."""
         slices, session = Counter[str](), set[str]()
-        for case, gates, strict in self.judged((rng.random(len(self.clusters)) < 0.5).tolist()):
+        for case, gates, strict in self.judged(
+            (rng.random(len(self.clusters)) < 0.5).tolist()
+        ):
             failed = [gate for gate in gates if gate.verdict == "fail"]
             session |= {"red"} if failed else set()
-            session |= {NEVER} if any("red by never" in gate.reason for gate in failed) else set()
-            session |= {NOTHING} if any(gate.verdict == "fail" for gate in strict) else set()
+            session |= (
+                {NEVER}
+                if any("red by never" in gate.reason for gate in failed)
+                else set()
+            )
+            session |= (
+                {NOTHING} if any(gate.verdict == "fail" for gate in strict) else set()
+            )
             if not case.result.aggregate:
                 verdict = verdict_of(gates, baseline_asked=True)
-                slices["slices passed" if verdict == "pass" else f"slices {verdict}"] += 1
+                slices[
+                    "slices passed" if verdict == "pass" else f"slices {verdict}"
+                ] += 1
         return slices + Counter(session)
 
 
 def answered(row: Outcome, other: Outcome) -> Outcome:
     """Return a row with the outcome of another."""
-    return dataclasses.replace(row, answer=other.answer, label=other.label, values=other.values)
+    return dataclasses.replace(
+        row, answer=other.answer, label=other.label, values=other.values
+    )
 
 
 if __name__ == "__main__":

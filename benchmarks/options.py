@@ -61,10 +61,19 @@ TASKS = ("monitor-bare", "monitor-prefix", "answers-prefix")
 
 def main() -> None:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("what", choices=("speed", "budgets", "accuracy", "one-budget"))
-    parser.add_argument("--model", default="llama-35m", help="of benchmarks/speed_work.py")
-    parser.add_argument("--facts", type=int, default=40, help="facts a task, or of each slice of the suite")
+    parser.add_argument(
+        "--model", default="llama-35m", help="of benchmarks/speed_work.py"
+    )
+    parser.add_argument(
+        "--facts",
+        type=int,
+        default=40,
+        help="facts a task, or of each slice of the suite",
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--tokens", type=int, default=0, help=argparse.SUPPRESS)
@@ -105,9 +114,13 @@ def speed(given: argparse.Namespace) -> None:
                     run = run_of(model, task, given.facts)
                     before = time.process_time()
                     run()
-                    seconds.setdefault((way, task), []).append(time.process_time() - before)
+                    seconds.setdefault((way, task), []).append(
+                        time.process_time() - before
+                    )
         for way in models:
-            cells = " | ".join(f"{statistics.median(seconds[way, task]):.2f}" for task in TASKS)
+            cells = " | ".join(
+                f"{statistics.median(seconds[way, task]):.2f}" for task in TASKS
+            )
             print(f"| `{way}` | {first[way]:.1f} | {cells} |", flush=True)
 
 
@@ -115,20 +128,34 @@ def budgets(given: argparse.Namespace) -> None:
     """Print a line for each number of tokens a batch: seconds and memory, each in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         made(given.model, Path(folder), "float32", "cpu")
-        print(f"| tokens a batch | {' | '.join(TASKS)} | peak beside the loaded model, MiB | reckoned |")
+        print(
+            f"| tokens a batch | {' | '.join(TASKS)} | peak beside the loaded model, MiB | reckoned |"
+        )
         print("|--:|" + "--:|" * (len(TASKS) + 2))
         for tokens in BUDGETS:
-            command = [__file__, "one-budget", "--tokens", str(tokens), "--folder", folder]
+            command = [
+                __file__,
+                "one-budget",
+                "--tokens",
+                str(tokens),
+                "--folder",
+                folder,
+            ]
             rest = ["--facts", str(given.facts), "--rounds", str(given.rounds)]
             done = subprocess.run(
-                [sys.executable, *command, *rest], check=True, text=True, capture_output=True
+                [sys.executable, *command, *rest],
+                check=True,
+                text=True,
+                capture_output=True,
             )
             print(done.stdout.strip(), flush=True)
 
 
 def one_budget(given: argparse.Namespace) -> None:
     """Print the line of one number of tokens a batch."""
-    model = load(parse_spec(str(given.folder), device="cpu", batch_size=str(given.tokens)))
+    model = load(
+        parse_spec(str(given.folder), device="cpu", batch_size=str(given.tokens))
+    )
     for task in TASKS:
         run_of(model, task, 2)()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -150,12 +177,16 @@ def accuracy(given: argparse.Namespace) -> None:
     suite = load_suite(resources.suites() / "world.kb.yaml", limit=given.facts)
     responses: dict[str, dict[Request, Response]] = {}
     for dtype in ("float32", "bfloat16", "float16"):
-        asker = DeduplicatingModel(load(parse_spec("reference", device="cpu", dtype=dtype)))
+        asker = DeduplicatingModel(
+            load(parse_spec("reference", device="cpu", dtype=dtype))
+        )
         exchanges: list[Exchange] = []
         for case in suite.cases:
             run_case(case, partial(answers, asker), exchanges.extend)
         responses[dtype] = {one.ask.request: one.response for one in exchanges}
-    print("| dtype | scored | largest difference, nats a text | in probability | texts | changed |")
+    print(
+        "| dtype | scored | largest difference, nats a text | in probability | texts | changed |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     for dtype in ("bfloat16", "float16"):
         both = [
@@ -165,7 +196,9 @@ def accuracy(given: argparse.Namespace) -> None:
         scored = [
             (logs(one), logs(other))
             for request, one, other in both
-            if isinstance(request, ScoreRequest) and isinstance(one, Scored) and isinstance(other, Scored)
+            if isinstance(request, ScoreRequest)
+            and isinstance(one, Scored)
+            and isinstance(other, Scored)
         ]
         texts = [
             one.text == other.text
@@ -187,13 +220,20 @@ def run_of(model: HfModel, name: str, facts: int) -> Callable[[], object]:
     """Return what asks a model one task."""
     task = next(task for task in tasks(facts) if task.name == name)
     if task.pairs:
-        scores = [ScoreRequest(prompt=prompt, continuation=answer) for prompt, answer in task.pairs]
+        scores = [
+            ScoreRequest(prompt=prompt, continuation=answer)
+            for prompt, answer in task.pairs
+        ]
         return lambda: model.score(scores)
-    asks = [GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts]
+    asks = [
+        GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts
+    ]
     return lambda: model.generate(asks)
 
 
-def answers(asker: DeduplicatingModel, requests: Sequence[Request], to: str) -> Sequence[Response]:
+def answers(
+    asker: DeduplicatingModel, requests: Sequence[Request], to: str
+) -> Sequence[Response]:
     """Return one model's answers, whoever is meant."""
     return asker.ask(requests)
 

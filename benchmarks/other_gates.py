@@ -40,7 +40,12 @@ RIGHT = {"head_to_tail": "correct", "monitor": "cell:none:0"}
 
 
 def drawn(
-    rng: Rng, sessions: int, n: int, flips: float, drops: Sequence[float], icc: float | None
+    rng: Rng,
+    sessions: int,
+    n: int,
+    flips: float,
+    drops: Sequence[float],
+    icc: float | None,
 ) -> list[Slice]:
     """Draw slices that truly drop by ``drops``; at least a share of ``flips`` of the facts change."""
     sizes = (1,) * n if icc is None else (OBJECT,) * (n // OBJECT)
@@ -50,7 +55,11 @@ def drawn(
         x = changes(rng, sessions, sizes, flip, drop, icc or 0.0, WHOLE)
         changed = (x != 0).sum(1)
         also = rng.binomial(n - changed, (ACCURACY - (flip + drop) / 2) / (1 - flip))
-        slices.append(Slice(x=x, right=(x > 0).sum(1) + also, sizes=None if icc is None else sizes))
+        slices.append(
+            Slice(
+                x=x, right=(x > 0).sum(1) + also, sizes=None if icc is None else sizes
+            )
+        )
     check(slices, CHECKED)
     return slices
 
@@ -62,10 +71,16 @@ def red(codes: Array) -> str:
 
 def null_tables(judges: Sequence[OtherGate], sessions: int) -> Iterator[str]:
     """Sessions that are red though nothing was lost, and slices that stay undecided."""
-    undecided: dict[str, list[str]] = {judge.name: [] for judge in judges if judge.undecided}
+    undecided: dict[str, list[str]] = {
+        judge.name: [] for judge in judges if judge.undecided
+    }
     yield "## Nothing lost: red sessions, in %\n"
     yield "By flips and by how the facts change. `same` is a candidate that answers as the baseline does.\n"
-    head = ["gate", "same", *(f"{flips:.0%}, {name}" for flips in FLIPS for name in STRUCTURES)]
+    head = [
+        "gate",
+        "same",
+        *(f"{flips:.0%}, {name}" for flips in FLIPS for name in STRUCTURES),
+    ]
     for n in SIZES:
         same = [Slice(x=np.zeros((1, n)), right=np.array([int(ACCURACY * n)]))] * SLICES
         cells = {judge.name: [red(judge.judge(same))] for judge in judges}
@@ -77,7 +92,9 @@ def null_tables(judges: Sequence[OtherGate], sessions: int) -> Iterator[str]:
                     codes = judge.judge(slices)
                     cells[judge.name].append(red(codes))
                     if icc is None and judge.undecided:
-                        undecided[judge.name].append(percent(float((codes == UNDECIDED).mean())))
+                        undecided[judge.name].append(
+                            percent(float((codes == UNDECIDED).mean()))
+                        )
         yield f"{n:,} facts a slice:\n"
         yield from table(head, [[name, *row] for name, row in cells.items()])
     yield "## Nothing lost, facts alone: slices undecided, in %\n"
@@ -111,7 +128,11 @@ def loss_table(judges: Sequence[OtherGate], sessions: int) -> Iterator[str]:
             slices = drawn(rng, sessions, n, 0.05, [loss] + [0.0] * (SLICES - 1), None)
             for judge in judges:
                 codes = judge.judge(slices)
-                named = percent(float((codes[:, 0] == RED).mean())) if judge.names_slices else "-"
+                named = (
+                    percent(float((codes[:, 0] == RED).mean()))
+                    if judge.names_slices
+                    else "-"
+                )
                 cells[judge.name].append(f"{red(codes)} / {named}")
     yield f"## One slice of {SLICES} lost: red sessions / sessions in which that slice is named, in %\n"
     yield "5 % of the facts of all other slices flip; facts alone.\n"
@@ -121,7 +142,9 @@ def loss_table(judges: Sequence[OtherGate], sessions: int) -> Iterator[str]:
 
 def recorded(base: Path, path: Path) -> list[tuple[Slice, list[str]]]:
     """Read the slices of a candidate with one question a fact, and the objects of each."""
-    before, after = ({case.nodeid: case for case in outcomes_of(side).cases} for side in (base, path))
+    before, after = (
+        {case.nodeid: case for case in outcomes_of(side).cases} for side in (base, path)
+    )
     return [
         paired(case, before[node], RIGHT[case.probe])
         for node, case in after.items()
@@ -131,7 +154,10 @@ def recorded(base: Path, path: Path) -> list[tuple[Slice, list[str]]]:
 
 def paired(case: CaseResult, base: CaseResult, column: str) -> tuple[Slice, list[str]]:
     """Pair a case's facts with the baseline's."""
-    index, old = case.table.columns.index(column), {row.fact_id: row for row in base.table.rows}
+    index, old = (
+        case.table.columns.index(column),
+        {row.fact_id: row for row in base.table.rows},
+    )
     at = base.table.columns.index(column)
     rows = sorted((row for row in case.table.rows if row.fact_id in old), key=name_of)
     was = np.array([old[row.fact_id].values[at] for row in rows])
@@ -139,23 +165,35 @@ def paired(case: CaseResult, base: CaseResult, column: str) -> tuple[Slice, list
     names = [name for name, _ in groupby(map(name_of, rows))]
     sizes = tuple(len(list(group)) for _, group in groupby(map(name_of, rows)))
     alone = max(sizes) == 1
-    part = Slice(x=x[None].astype(np.float32), right=was.sum(keepdims=True), sizes=None if alone else sizes)
+    part = Slice(
+        x=x[None].astype(np.float32),
+        right=was.sum(keepdims=True),
+        sizes=None if alone else sizes,
+    )
     return part, names
 
 
-def tossed(rng: Rng, sessions: int, slices: Sequence[tuple[Slice, list[str]]]) -> list[Slice]:
+def tossed(
+    rng: Rng, sessions: int, slices: Sequence[tuple[Slice, list[str]]]
+) -> list[Slice]:
     """Exchange the answers of candidate and baseline, object by object, each with probability one half."""
     every = sorted({name for _, names in slices for name in names})
     signs = np.where(rng.random((sessions, len(every))) < 0.5, -1, 1).astype(np.float32)
     null = []
     for part, names in slices:
-        columns = np.repeat([every.index(name) for name in names], part.sizes or [1] * part.n)
+        columns = np.repeat(
+            [every.index(name) for name in names], part.sizes or [1] * part.n
+        )
         x = part.x * signs[:, columns]
-        null.append(Slice(x=x, right=part.right - part.lost + (x > 0).sum(1), sizes=part.sizes))
+        null.append(
+            Slice(x=x, right=part.right - part.lost + (x > 0).sum(1), sizes=part.sizes)
+        )
     return null
 
 
-def recorded_tables(judges: Sequence[OtherGate], paths: Sequence[Path], sessions: int) -> Iterator[str]:
+def recorded_tables(
+    judges: Sequence[OtherGate], paths: Sequence[Path], sessions: int
+) -> Iterator[str]:
     """Recorded candidates, and sessions tossed from their answers."""
     runs = {path.name: recorded(paths[0], path) for path in paths[1:]}
     as_is: dict[str, list[str]] = {judge.name: [] for judge in judges}
@@ -168,7 +206,9 @@ def recorded_tables(judges: Sequence[OtherGate], paths: Sequence[Path], sessions
         for judge in judges:
             codes = judge.judge(slices)
             count = (
-                f"{(codes == RED).sum()} red" if judge.names_slices else "red" * bool((codes == RED).any())
+                f"{(codes == RED).sum()} red"
+                if judge.names_slices
+                else "red" * bool((codes == RED).any())
             )
             as_is[judge.name].append(count or "green")
             null[judge.name].append(red(judge.judge(drawn_anew)))
@@ -186,9 +226,19 @@ def recorded_tables(judges: Sequence[OtherGate], paths: Sequence[Path], sessions
 
 def main() -> None:
     """Draw and judge everything, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=200, help="sessions of each cell")
-    parser.add_argument("--recorded", type=Path, nargs="+", default=[], help="report folders, baseline first")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--sessions", type=int, default=200, help="sessions of each cell"
+    )
+    parser.add_argument(
+        "--recorded",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="report folders, baseline first",
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     given = parser.parse_args()
     begun = time.monotonic()
@@ -220,7 +270,9 @@ def main() -> None:
     ]
     if given.recorded:
         lines += recorded_tables(judges, given.recorded, given.sessions)
-    (given.out / "other_gates.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    (given.out / "other_gates.md").write_text(
+        "\n".join(lines).rstrip() + "\n", encoding="utf-8"
+    )
     print(*lines, f"{time.monotonic() - begun:.0f} s", sep="\n")
 
 

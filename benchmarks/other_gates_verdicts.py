@@ -73,7 +73,11 @@ class Slice:
     @functools.cached_property
     def objects(self) -> list[str]:
         """The name of each fact's object; names sort in the order of the facts."""
-        return [f"{number:05}" for number, size in enumerate(self.sizes or [1] * self.n) for _ in range(size)]
+        return [
+            f"{number:05}"
+            for number, size in enumerate(self.sizes or [1] * self.n)
+            for _ in range(size)
+        ]
 
     def by_counts(self, verdict: Callable[[int, int, int], Any]) -> Array:
         """Return what a function of facts, lost and gained says of each session."""
@@ -106,7 +110,9 @@ def kbrel(gate: Gate) -> Callable[[Sequence[Slice]], Array]:
     """Return the gate of a suite file whose slices all have ``gate``."""
 
     def judge(slices: Sequence[Slice]) -> Array:
-        return np.stack([_kbrel(part, gate, stats.sidak(len(slices))) for part in slices], 1)
+        return np.stack(
+            [_kbrel(part, gate, stats.sidak(len(slices))) for part in slices], 1
+        )
 
     return judge
 
@@ -120,12 +126,19 @@ def _kbrel(part: Slice, gate: Gate, level: float) -> Array:
         return passed(part.x, part.sizes, bound)
 
     if part.sizes is None:
-        failed = part.lost >= stats.fewest_lost(part.n, int(part.gained.max()), level, beyond)[part.gained]
+        failed = (
+            part.lost
+            >= stats.fewest_lost(part.n, int(part.gained.max()), level, beyond)[
+                part.gained
+            ]
+        )
     else:
         failed = judged(part.x, part.sizes, beyond, level)[1]
     if gate.never is not None:
         failed = failed | ~within(gate.never)
-    return np.where(within(gate.bound) | (part.lost == 0), GREEN, np.where(failed, RED, UNDECIDED))
+    return np.where(
+        within(gate.bound) | (part.lost == 0), GREEN, np.where(failed, RED, UNDECIDED)
+    )
 
 
 def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
@@ -146,14 +159,24 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
                 prompt_digest="",
                 cluster=name,
             )
-            for i, (value, name) in enumerate(zip(right.tolist(), part.objects, strict=True))
+            for i, (value, name) in enumerate(
+                zip(right.tolist(), part.objects, strict=True)
+            )
         ]
         return Table(columns=("correct",), rows=tuple(rows))
 
     tables = table(before - x), table(before)
-    figures = [f for f in figures_of(metrics_for("head_to_tail", "", ("correct",))) if f.name == gate.metric]
-    measurement = measure_figures(figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons))
-    (result,) = rules.decide([gate], measurement, comparisons=comparisons, explain=False)
+    figures = [
+        f
+        for f in figures_of(metrics_for("head_to_tail", "", ("correct",)))
+        if f.name == gate.metric
+    ]
+    measurement = measure_figures(
+        figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons)
+    )
+    (result,) = rules.decide(
+        [gate], measurement, comparisons=comparisons, explain=False
+    )
     return {"pass": GREEN, "inconclusive": UNDECIDED, "fail": RED}[result.verdict]
 
 
@@ -162,7 +185,9 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
 
 @functools.cache
 def _evalgate(_: int, lost: int, gained: int) -> int:
-    return RED if evalgate_decide(evalgate_mcnemar(lost, gained)).is_regression else GREEN
+    return (
+        RED if evalgate_decide(evalgate_mcnemar(lost, gained)).is_regression else GREEN
+    )
 
 
 # deltagate: `reliability_report` over the slices, or with clusters the same by `paired_delta`.
@@ -183,7 +208,9 @@ def _deltagate(n: int, lost: int, gained: int) -> tuple[float, bool]:
     test = deltagate.paired_delta(x, np.zeros(n))
     if not lost + gained:
         return test["p_value"], False
-    detectable = deltagate.minimum_detectable_delta(n, float(x.std(ddof=1)), alpha=ALPHA)
+    detectable = deltagate.minimum_detectable_delta(
+        n, float(x.std(ddof=1)), alpha=ALPHA
+    )
     return test["p_value"], test["p_value"] >= ALPHA and abs(test["delta"]) < detectable
 
 
@@ -201,8 +228,14 @@ def deltagate_suite(slices: Sequence[Slice]) -> Array:
     """Red: worse, and it survives Holm's correction over the slices."""
     results = np.stack([_deltagate_slice(part) for part in slices], 1)
     worse = np.stack([part.lost > part.gained for part in slices], 1)
-    rejected = np.array([deltagate.holm_bonferroni(ps, alpha=ALPHA).rejected for ps in results[..., 0]])
-    return np.where(rejected & worse, RED, np.where(~rejected & (results[..., 1] > 0), UNDECIDED, GREEN))
+    rejected = np.array(
+        [deltagate.holm_bonferroni(ps, alpha=ALPHA).rejected for ps in results[..., 0]]
+    )
+    return np.where(
+        rejected & worse,
+        RED,
+        np.where(~rejected & (results[..., 1] > 0), UNDECIDED, GREEN),
+    )
 
 
 # evalsig: `gate` slice by slice, and `compare` of all slices with Holm's correction.
@@ -224,14 +257,18 @@ def frames(part: Slice, session: int) -> tuple[evalsig.RunFrame, evalsig.RunFram
 
 @functools.cache
 def _evalsig(n: int, lost: int, gained: int) -> tuple[str, float]:
-    return evalsig_one(Slice(x=changed(n, lost, gained)[None], right=np.array([lost])), 0)
+    return evalsig_one(
+        Slice(x=changed(n, lost, gained)[None], right=np.array([lost])), 0
+    )
 
 
 def evalsig_one(part: Slice, session: int) -> tuple[str, float]:
     """Return evalsig's own verdict on one slice of one session, and the two-sided p-value of `compare`."""
     cluster = "object" if part.sizes else None
     pair_of_runs = frames(part, session)
-    verdict = evalsig.gate(*pair_of_runs, min_delta=MIN_DELTA, alpha=ALPHA, cluster=cluster).verdict.value
+    verdict = evalsig.gate(
+        *pair_of_runs, min_delta=MIN_DELTA, alpha=ALPHA, cluster=cluster
+    ).verdict.value
     return verdict, evalsig.compare(*pair_of_runs, alpha=ALPHA, cluster=cluster).p_value
 
 
@@ -239,7 +276,10 @@ def evalsig_one(part: Slice, session: int) -> tuple[str, float]:
 def resamples(groups: int) -> Array:
     """How often evalsig's cluster bootstrap draws each object, with its default seed."""
     rng = np.random.default_rng(0)
-    drawn = [np.bincount(rng.integers(0, groups, size=groups), minlength=groups) for _ in range(RESAMPLES)]
+    drawn = [
+        np.bincount(rng.integers(0, groups, size=groups), minlength=groups)
+        for _ in range(RESAMPLES)
+    ]
     return np.array(drawn, dtype=np.float32)
 
 
@@ -256,7 +296,9 @@ def _evalsig_slice(part: Slice) -> tuple[Array, Array]:
     sizes = np.array(part.sizes)
     sums = np.add.reduceat(-part.x, np.cumsum([0, *sizes[:-1]]), axis=1)
     drawn = resamples(len(sizes))
-    means = (drawn @ sums.T.astype(np.float32)).astype(float) / (drawn @ sizes.astype(np.float32))[:, None]
+    means = (drawn @ sums.T.astype(np.float32)).astype(float) / (
+        drawn @ sizes.astype(np.float32)
+    )[:, None]
     observed = sums.sum(1).astype(float) / part.n
     centered = means - observed
     least = 1 / (RESAMPLES + 1)
@@ -277,7 +319,12 @@ def _evalsig_verdict(part: Slice, d: Array, delta: float, p: float) -> str:
         # The design effect can only make it larger, and is slow.
         icc = estimate_icc(d, np.array(part.objects))
         detectable = evalsig.mde(
-            deviation, part.n, alpha=ALPHA, one_sided=True, n_clusters=len(part.sizes or ()), icc=icc
+            deviation,
+            part.n,
+            alpha=ALPHA,
+            one_sided=True,
+            n_clusters=len(part.sizes or ()),
+            icc=icc,
         ).mde
     return "INCONCLUSIVE" if detectable > MIN_DELTA else "REJECT"
 
@@ -285,7 +332,11 @@ def _evalsig_verdict(part: Slice, d: Array, delta: float, p: float) -> str:
 def evalsig_gate(part: Slice) -> Array:
     """`evalsig gate`: REJECT is red, INCONCLUSIVE undecided."""
     verdicts, _ = _evalsig_slice(part)
-    return np.where(verdicts == "REJECT", RED, np.where(verdicts == "INCONCLUSIVE", UNDECIDED, GREEN))
+    return np.where(
+        verdicts == "REJECT",
+        RED,
+        np.where(verdicts == "INCONCLUSIVE", UNDECIDED, GREEN),
+    )
 
 
 def evalsig_compare(slices: Sequence[Slice]) -> Array:
@@ -301,13 +352,18 @@ def evalsig_compare(slices: Sequence[Slice]) -> Array:
 
 def pooled_mcnemar(slices: Sequence[Slice]) -> Array:
     """The exact one-sided McNemar test over the facts of all slices together."""
-    lost, gained = (sum(getattr(part, side) for part in slices) for side in ("lost", "gained"))
+    lost, gained = (
+        sum(getattr(part, side) for part in slices) for side in ("lost", "gained")
+    )
     return np.where(binom.sf(lost - 1, lost + gained, 0.5) < ALPHA, RED, GREEN)[:, None]
 
 
 def largest_drop(slices: Sequence[Slice]) -> Array:
     """The largest standardized drop of a slice against what chance alone gives; that slice is red."""
-    lost, gained = (np.stack([getattr(part, side) for part in slices], 1) for side in ("lost", "gained"))
+    lost, gained = (
+        np.stack([getattr(part, side) for part in slices], 1)
+        for side in ("lost", "gained")
+    )
     flips = lost + gained
     z = (lost - gained) / np.sqrt(np.maximum(flips, 1))
     largest = z.max(1, keepdims=True)

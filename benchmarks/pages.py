@@ -31,10 +31,16 @@ PARTS = ("page", "line")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without"
+    )
     parser.add_argument("--share", type=float, default=0.5, help="of FKTC's size")
-    parser.add_argument("--rounds", type=int, default=7, help="of each command of `line`")
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="of each command of `line`"
+    )
     given = parser.parse_args(arguments)
     if wrong := set(given.parts) - {*PARTS}:
         parser.error(f"found {', '.join(sorted(wrong))}; allowed: {', '.join(PARTS)}")
@@ -56,12 +62,16 @@ def page(folder: Path, share: float) -> None:
     ground = Ground(folder, share, one=False, scripted=True)
     ask = ("--kb-model=./model", "--kb-use-cache=off")
     ground.pytest(*ask, "--kb-output-path=alone", "--kb-baseline-update=whole")
-    other = SCRIPTED.replace("digest_size=4", "digest_size=5").replace('b"quick"', 'b"other"')
+    other = SCRIPTED.replace("digest_size=4", "digest_size=5").replace(
+        'b"quick"', 'b"other"'
+    )
     (folder / "quick_model.py").write_text(other)
     # Half of the facts are answered otherwise, so that cases may well fail.
     with contextlib.suppress(RuntimeError):
         ground.pytest(*ask, "--kb-output-path=compared", "--kb-baseline=whole")
-    print("| page of a run | responses | seconds | CPU seconds | MB |\n|---|--:|--:|--:|--:|")
+    print(
+        "| page of a run | responses | seconds | CPU seconds | MB |\n|---|--:|--:|--:|--:|"
+    )
     for output, what in (("alone", "alone"), ("compared", "compared with a baseline")):
         with (folder / output / "responses.jsonl").open("rb") as stream:
             responses = sum(1 for _ in stream)
@@ -69,13 +79,18 @@ def page(folder: Path, share: float) -> None:
         file.unlink()
         run = ground.kbrel("report", output)
         size = file.stat().st_size / 1e6
-        print(f"| {what} | {responses:,} | {run.seconds:.1f} | {run.cpu:.1f} | {size:.2f} |")
+        print(
+            f"| {what} | {responses:,} | {run.seconds:.1f} | {run.cpu:.1f} | {size:.2f} |"
+        )
     print()
 
 
 def line(rounds: int) -> None:
     """Time the first line of a session over the suites that ship, and pytest's own start."""
-    ways = {"pytest --version": ("--version",), "first line": ("suites", "--kb-model=reference")}
+    ways = {
+        "pytest --version": ("--version",),
+        "first line": ("suites", "--kb-model=reference"),
+    }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for args in ways.values():
         first_line(args)
@@ -85,7 +100,9 @@ def line(rounds: int) -> None:
             times[name].append(first_line(ways[name]))
     print("| until | median seconds | least | most |\n|---|--:|--:|--:|")
     for name, seconds in times.items():
-        print(f"| `{name}` | {statistics.median(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f} |")
+        print(
+            f"| `{name}` | {statistics.median(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f} |"
+        )
     print()
 
 
@@ -94,13 +111,26 @@ def first_line(args: Sequence[str]) -> float:
     started = time.perf_counter()
     flags = ("-p", "no:cacheprovider", "--kb-use-cache=off")
     with tempfile.TemporaryDirectory() as output:
-        command = [sys.executable, "-m", "pytest", *args, *flags, f"--kb-output-path={output}/report"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *args,
+            *flags,
+            f"--kb-output-path={output}/report",
+        ]
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         assert process.stdout is not None
         with process.stdout as lines:
-            shown = next((one for one in lines if one.startswith(("kbrel:", "pytest "))), "")
+            shown = next(
+                (one for one in lines if one.startswith(("kbrel:", "pytest "))), ""
+            )
             seconds = time.perf_counter() - started
         process.kill()
         process.wait()

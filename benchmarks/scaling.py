@@ -37,7 +37,11 @@ facts: facts.jsonl
 monitor:
   gates: {accuracy: {min: 0.0}}
 """
-FRAMES = ("Which city is the capital of [X]?", "What is the capital of [X]?", "Name the capital of [X].")
+FRAMES = (
+    "Which city is the capital of [X]?",
+    "What is the capital of [X]?",
+    "Name the capital of [X].",
+)
 SMALL_FACTS = 5
 ONE_LARGE = [2000, *[SMALL_FACTS] * 4]
 # A plugin of the measured runs: when a model was loaded, and when the latest item ended. With ALONE set the
@@ -81,7 +85,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is asked for and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     of_workers = commands.add_parser("workers", help="requests a second")
     of_workers.add_argument(
@@ -122,9 +128,15 @@ def workers(folder: Path, facts: Sequence[int], rounds: int) -> None:
     ways: dict[str, Callable[[], float]] = {
         one: lambda: rate_of(folder, [Session(folder, "a")]),
         "two workers": lambda: rate_of(folder, [Session(folder, "a", "-n2")]),
-        "two workers, dealt by xdist": lambda: rate_of(folder, [Session(folder, "a", "-n2", ALONE="1")]),
-        "two sessions": lambda: rate_of(folder, [Session(folder, "a"), Session(folder, "b")]),
-        "one worker, two threads": lambda: rate_of(folder, [Session(folder, "a", OMP_NUM_THREADS="2")]),
+        "two workers, dealt by xdist": lambda: rate_of(
+            folder, [Session(folder, "a", "-n2", ALONE="1")]
+        ),
+        "two sessions": lambda: rate_of(
+            folder, [Session(folder, "a"), Session(folder, "b")]
+        ),
+        "one worker, two threads": lambda: rate_of(
+            folder, [Session(folder, "a", OMP_NUM_THREADS="2")]
+        ),
     }
     rates = in_turns(ways, rounds)
     twice = 2 * statistics.median(rates[one])
@@ -150,16 +162,22 @@ def items(folder: Path, cases: int, rounds: int) -> None:
         return _cpu() - before
 
     own, other = "dealt by this package", "dealt by xdist"
-    cpu = in_turns({own: lambda: cpu_of(own), other: lambda: cpu_of(other, ALONE="1")}, rounds)
+    cpu = in_turns(
+        {own: lambda: cpu_of(own), other: lambda: cpu_of(other, ALONE="1")}, rounds
+    )
     print(f"| {cases} items | CPU seconds | seconds |")
     print("|---|--:|--:|")
     for way in cpu:
-        print(f"| {way} | {statistics.median(cpu[way]):.1f} | {statistics.median(wall[way]):.1f} |")
+        print(
+            f"| {way} | {statistics.median(cpu[way]):.1f} | {statistics.median(wall[way]):.1f} |"
+        )
     more = statistics.median(cpu[own]) - statistics.median(cpu[other])
     print(f"\nan item costs {1000 * more / cases:.1f} ms of CPU more")
 
 
-def in_turns(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def in_turns(
+    ways: dict[str, Callable[[], float]], rounds: int
+) -> dict[str, list[float]]:
     """Return the figures of each way, all of which are measured once a round."""
     figures: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
@@ -173,15 +191,29 @@ class Session:
     """A run in a process of its own, which begins at once with an empty store."""
 
     def __init__(
-        self, folder: Path, name: str, *flags: str, model: str = "reference", **environment: str
+        self,
+        folder: Path,
+        name: str,
+        *flags: str,
+        model: str = "reference",
+        **environment: str,
     ) -> None:
         self.folder = folder / name
         shutil.rmtree(self.folder, ignore_errors=True)
         self.clock = self.folder / "clock"
         self.clock.mkdir(parents=True)
-        line = [sys.executable, "-m", "pytest", "scaling.kb.yaml", f"--kb-model={model}", *flags]
+        line = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "scaling.kb.yaml",
+            f"--kb-model={model}",
+            *flags,
+        ]
         line += [f"--kb-output-path={name}/report", f"--kb-use-cache={name}/store"]
-        path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+        path = os.pathsep.join(
+            filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])
+        )
         environment |= {"PYTHONPATH": path, "KBREL_CLOCK": str(self.clock)}
         self._process = subprocess.Popen(
             [*line, "-q", "-p", "scaling_clock", "-p", "no:cacheprovider"],
@@ -202,9 +234,15 @@ class Session:
 
 def rate_of(folder: Path, sessions: Sequence[Session]) -> float:
     """Return the requests a second of sessions that began at the same time."""
-    requests = sum((one.wait() / "responses.jsonl").read_bytes().count(b"\n") for one in sessions)
+    requests = sum(
+        (one.wait() / "responses.jsonl").read_bytes().count(b"\n") for one in sessions
+    )
     times = {
-        what: [float(path.read_text()) for one in sessions for path in one.clock.glob(f"*.{what}")]
+        what: [
+            float(path.read_text())
+            for one in sessions
+            for path in one.clock.glob(f"*.{what}")
+        ]
         for what in ("loaded", "ended")
     }
     return requests / (max(times["ended"]) - min(times["loaded"]))
@@ -215,10 +253,16 @@ def write_suite(folder: Path, sizes: Sequence[int]) -> None:
     lines, relations = [], []
     for number, size in enumerate(sizes):
         frames = "".join(f"    - {frame}\n" for frame in FRAMES)
-        relations.append(f"R{number}:\n  label: capital {number}\n  domain: places\n  frames:\n{frames}")
+        relations.append(
+            f"R{number}:\n  label: capital {number}\n  domain: places\n  frames:\n{frames}"
+        )
         for fact in range(size):
             name = f"{_name(number)} {_name(fact)}"
-            record = {"relation": f"R{number}", "subject": name, "object": f"Port {_name(fact)}"}
+            record = {
+                "relation": f"R{number}",
+                "subject": name,
+                "object": f"Port {_name(fact)}",
+            }
             lines.append(json.dumps(record) + "\n")
     (folder / "facts.jsonl").write_text("".join(lines))
     (folder / "relations.yaml").write_text("".join(relations))

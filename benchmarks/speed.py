@@ -37,17 +37,34 @@ CLOCKS = {"wall": time.perf_counter, "process": time.process_time}
 
 def main() -> None:
     """Measure every model on every task and print one table line each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["llama-35m", "llama-134m", "t5-60m"], choices=CONFIGS)
-    parser.add_argument("--tasks", nargs="+", default=None, choices=[task.name for task in tasks(1)])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        default=["llama-35m", "llama-134m", "t5-60m"],
+        choices=CONFIGS,
+    )
+    parser.add_argument(
+        "--tasks", nargs="+", default=None, choices=[task.name for task in tasks(1)]
+    )
     parser.add_argument("--facts", type=int, default=40, help="facts a task")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
-        "--clock", default="wall", choices=CLOCKS, help="process: where others use the machine"
+        "--clock",
+        default="wall",
+        choices=CLOCKS,
+        help="process: where others use the machine",
     )
-    parser.add_argument("--without", nargs="+", default=[], help="ways to leave out, by the start of a name")
+    parser.add_argument(
+        "--without",
+        nargs="+",
+        default=[],
+        help="ways to leave out, by the start of a name",
+    )
     given = parser.parse_args()
     logging.disable(logging.WARNING)
     transformers.utils.logging.disable_progress_bar()
@@ -57,7 +74,9 @@ def main() -> None:
         f"transformers {transformers.__version__}, {given.facts} facts, {given.clock} time, "
         f"median of {given.rounds}, load {os.getloadavg()[0]:.1f} before\n"
     )
-    print("| model | task | way | seconds | ratio | share of the limit | largest difference |")
+    print(
+        "| model | task | way | seconds | ratio | share of the limit | largest difference |"
+    )
     print("|---|---|---|--:|--:|--:|--:|")
     wrong = 0
     for name in given.models:
@@ -72,10 +91,16 @@ def main() -> None:
         sys.exit(f"{wrong} ways gave other numbers than kbrel")
 
 
-def measure(name: str, model: HfModel, other: Any, task: Task, given: argparse.Namespace) -> int:
+def measure(
+    name: str, model: HfModel, other: Any, task: Task, given: argparse.Namespace
+) -> int:
     """Time the ways of doing one task in turns and print a line each; return how many gave other numbers."""
     ways = (scoring_ways if task.pairs else generating_ways)(model, other, task)
-    ways = {way: run for way, run in ways.items() if not way.startswith(tuple(given.without))}
+    ways = {
+        way: run
+        for way, run in ways.items()
+        if not way.startswith(tuple(given.without))
+    }
     first = {way: run() for way, run in ways.items()}
     seconds = timed(ways, given.rounds, given.clock, model.parts.model.device)
     limit = limit_of(model, task, CLOCKS[given.clock]) if task.pairs else None
@@ -85,9 +110,12 @@ def measure(name: str, model: HfModel, other: Any, task: Task, given: argparse.N
         median = statistics.median(times)
         share = f"{limit / median:.0%}" if limit else ""
         if task.pairs:
-            distance = max(abs(a - b) for a, b in zip(first["kbrel"], first[way], strict=True))
+            distance = max(
+                abs(a - b) for a, b in zip(first["kbrel"], first[way], strict=True)
+            )
             furthest = max(
-                abs(math.exp(a) - math.exp(b)) for a, b in zip(first["kbrel"], first[way], strict=True)
+                abs(math.exp(a) - math.exp(b))
+                for a, b in zip(first["kbrel"], first[way], strict=True)
             )
             wrong += given.dtype == "float32" and not furthest <= 1e-4
             shown = f"{distance:.0e}"
@@ -101,7 +129,9 @@ def measure(name: str, model: HfModel, other: Any, task: Task, given: argparse.N
     return wrong
 
 
-def timed(ways: dict[str, Run], rounds: int, clock: str, device: torch.device) -> dict[str, list[float]]:
+def timed(
+    ways: dict[str, Run], rounds: int, clock: str, device: torch.device
+) -> dict[str, list[float]]:
     """Return the seconds of each round of each way, all ways once a round."""
     now = CLOCKS[clock]
     seconds: dict[str, list[float]] = {way: [] for way in ways}

@@ -26,24 +26,42 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
     """
     inner = model.parts.model
     pairs = [model.parts.encoder.pair(*pair) for pair in task.pairs]
-    matrices = {name: p for name, p in inner.named_parameters() if p.dim() == 2 and p.shape[0] != VOCABULARY}
-    layers = {name: p.numel() for name, p in matrices.items() if "relative_attention_bias" not in name}
+    matrices = {
+        name: p
+        for name, p in inner.named_parameters()
+        if p.dim() == 2 and p.shape[0] != VOCABULARY
+    }
+    layers = {
+        name: p.numel()
+        for name, p in matrices.items()
+        if "relative_attention_bias" not in name
+    }
     head = inner.get_output_embeddings().weight.numel()
     if inner.config.is_encoder_decoder:
         prompts = {pair.context for pair in pairs}
         rows = [(pair.context, (*pair.lead, *pair.targets)) for pair in pairs]
         read = sum(map(len, prompts))
         # What a decoder is fed begins with its start token, and hangs on the prompt.
-        spots = len({(context, row[:end]) for context, row in rows for end in range(len(row))})
+        spots = len(
+            {(context, row[:end]) for context, row in rows for end in range(len(row))}
+        )
         across = sum(
-            n for name, n in layers.items() if ".EncDecAttention.k." in name or ".EncDecAttention.v." in name
+            n
+            for name, n in layers.items()
+            if ".EncDecAttention.k." in name or ".EncDecAttention.v." in name
         )
         encoder = sum(n for name, n in layers.items() if name.startswith("encoder."))
         decoder = sum(layers.values()) - encoder - across
         trunk = read * (encoder + across) + spots * decoder
     else:
         sequences = sequences_of(pairs)
-        spots = len({one.ids[:end] for one in sequences for end in range(one.start + 1, len(one.ids) + 1)})
+        spots = len(
+            {
+                one.ids[:end]
+                for one in sequences
+                for end in range(one.start + 1, len(one.ids) + 1)
+            }
+        )
         trunk = distinct_tokens(one.ids for one in sequences) * sum(layers.values())
     rates = _rates(inner, clock)
     return 2 * (trunk / rates["layers"] + spots * head / rates["head"])
@@ -52,14 +70,20 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
 def rates(model: HfModel) -> str:
     """Return how many floating-point operations a second the matrix products reached."""
     reached = _rates(model.parts.model, time.perf_counter)
-    return ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in reached.items())
+    return ", ".join(
+        f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in reached.items()
+    )
 
 
 def _rates(model: Any, clock: Clock) -> dict[str, float]:
     width = model.get_input_embeddings().weight.shape[1]
     return {
-        "layers": max(_rate(model, rows, width, 4 * width, clock) for rows in (512, 2048)),
-        "head": max(_rate(model, rows, width, VOCABULARY, clock) for rows in (256, 512)),
+        "layers": max(
+            _rate(model, rows, width, 4 * width, clock) for rows in (512, 2048)
+        ),
+        "head": max(
+            _rate(model, rows, width, VOCABULARY, clock) for rows in (256, 512)
+        ),
     }
 
 

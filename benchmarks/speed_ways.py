@@ -23,7 +23,10 @@ def scoring_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
     Each returns the log-probability of every pair's continuation. ``other`` is the checkpoint as transformers
     loads it.
     """
-    requests = [ScoreRequest(prompt=prompt, continuation=answer) for prompt, answer in task.pairs]
+    requests = [
+        ScoreRequest(prompt=prompt, continuation=answer)
+        for prompt, answer in task.pairs
+    ]
     alone = HfModel(dataclasses.replace(model.parts), shares=False)
 
     def log_probabilities(of: HfModel) -> list[float]:
@@ -39,7 +42,9 @@ def scoring_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
         from lm_eval.api.instance import Instance
 
         instances = [
-            Instance(request_type="loglikelihood", doc={}, arguments=(prompt, answer), idx=0)
+            Instance(
+                request_type="loglikelihood", doc={}, arguments=(prompt, answer), idx=0
+            )
             for prompt, answer in task.pairs
         ]
         ways[f"lm-eval, batch {BATCH}"] = lambda: [
@@ -51,31 +56,46 @@ def scoring_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
 def plainly(model: HfModel, other: Any, task: Task) -> list[float]:
     """Score as the documentation of transformers does: padded batches, longest first, all logits."""
     pairs = [model.parts.encoder.pair(*pair) for pair in task.pairs]
-    order = sorted(range(len(pairs)), key=lambda n: -len(pairs[n].context) - len(pairs[n].targets))
+    order = sorted(
+        range(len(pairs)), key=lambda n: -len(pairs[n].context) - len(pairs[n].targets)
+    )
     scores: dict[int, float] = {}
     for numbers in _pieces(order):
         some = [pairs[number] for number in numbers]
         with torch.inference_mode():
             if other.config.is_encoder_decoder:
-                labels = padded([(*pair.lead, *pair.targets) for pair in some], -100).to(other.device)
+                labels = padded(
+                    [(*pair.lead, *pair.targets) for pair in some], -100
+                ).to(other.device)
                 inputs = padded([pair.context for pair in some], 0).to(other.device)
-                mask = padded([[1] * len(pair.context) for pair in some], 0).to(other.device)
-                logits = other(input_ids=inputs, attention_mask=mask, labels=labels).logits
+                mask = padded([[1] * len(pair.context) for pair in some], 0).to(
+                    other.device
+                )
+                logits = other(
+                    input_ids=inputs, attention_mask=mask, labels=labels
+                ).logits
                 starts = [len(pair.lead) for pair in some]
             else:
-                inputs = padded([(*pair.context, *pair.targets[:-1]) for pair in some], 0).to(other.device)
+                inputs = padded(
+                    [(*pair.context, *pair.targets[:-1]) for pair in some], 0
+                ).to(other.device)
                 logits = other(input_ids=inputs).logits
                 starts = [len(pair.context) - 1 for pair in some]
             values = logits.float().log_softmax(-1)
         for row, (number, pair) in enumerate(zip(numbers, some, strict=True)):
             places = range(starts[row], starts[row] + len(pair.targets))
-            scores[number] = float(values[row, list(places), list(pair.targets)].double().sum())
+            scores[number] = float(
+                values[row, list(places), list(pair.targets)].double().sum()
+            )
     return [scores[number] for number in range(len(pairs))]
 
 
 def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
     """Return the ways to write answers of at most 12 tokens, which end with their line."""
-    requests = [GenerateRequest(prompt=prompt, max_new_tokens=NEW_TOKENS) for prompt in task.prompts]
+    requests = [
+        GenerateRequest(prompt=prompt, max_new_tokens=NEW_TOKENS)
+        for prompt in task.prompts
+    ]
     prompts = [list(model.parts.encoder.prompt(prompt)) for prompt in task.prompts]
     tokenizer = model.parts.tokenizer
 
@@ -83,16 +103,23 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
         return [answer.text for answer in model.generate(requests)]  # type: ignore[union-attr]
 
     def text(ids: Sequence[int]) -> str:
-        return str(tokenizer.decode(list(ids), skip_special_tokens=True)).partition("\n")[0].strip()
+        return (
+            str(tokenizer.decode(list(ids), skip_special_tokens=True))
+            .partition("\n")[0]
+            .strip()
+        )
 
     def plain() -> list[str]:
         texts: list[str] = []
         for some in _pieces(prompts):
             width = max(map(len, some))
             # Decoders write behind the prompt, so that it must end where the row ends.
-            padded_rows = torch.tensor([[0] * (width - len(row)) + row for row in some], device=other.device)
+            padded_rows = torch.tensor(
+                [[0] * (width - len(row)) + row for row in some], device=other.device
+            )
             mask = torch.tensor(
-                [[0] * (width - len(row)) + [1] * len(row) for row in some], device=other.device
+                [[0] * (width - len(row)) + [1] * len(row) for row in some],
+                device=other.device,
             )
             with torch.inference_mode():
                 written = other.generate(
@@ -106,7 +133,10 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
             texts += [text(row[behind:]) for row in written.tolist()]
         return texts
 
-    ways: dict[str, Run] = {"kbrel": ours, f"transformers generate, batches of {BATCH}": plain}
+    ways: dict[str, Run] = {
+        "kbrel": ours,
+        f"transformers generate, batches of {BATCH}": plain,
+    }
     if not other.config.is_encoder_decoder:
         from continuous import continuous
 
@@ -119,11 +149,17 @@ def generating_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
 
         settings = {"until": ["\n"], "max_gen_toks": NEW_TOKENS, "do_sample": False}
         instances = [
-            Instance(request_type="generate_until", doc={}, arguments=(prompt, settings), idx=0)
+            Instance(
+                request_type="generate_until",
+                doc={},
+                arguments=(prompt, settings),
+                idx=0,
+            )
             for prompt in task.prompts
         ]
         ways[f"lm-eval, batch {BATCH}"] = lambda: [
-            written.strip() for written in harness.generate_until(instances, disable_tqdm=True)
+            written.strip()
+            for written in harness.generate_until(instances, disable_tqdm=True)
         ]
     return ways
 
@@ -135,7 +171,12 @@ def lm_eval_of(model: HfModel, other: Any) -> Any:
     except ImportError:
         return None
     backend = "seq2seq" if other.config.is_encoder_decoder else "causal"
-    return HFLM(pretrained=other, tokenizer=model.parts.tokenizer, backend=backend, batch_size=BATCH)
+    return HFLM(
+        pretrained=other,
+        tokenizer=model.parts.tokenizer,
+        backend=backend,
+        batch_size=BATCH,
+    )
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:

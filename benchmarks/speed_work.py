@@ -21,7 +21,9 @@ VOCABULARY = 32_000
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "\n")
 
 
-def _llama(width: int, inner: int, layers: int, heads: int, pairs: int = 0) -> Callable[[], Any]:
+def _llama(
+    width: int, inner: int, layers: int, heads: int, pairs: int = 0
+) -> Callable[[], Any]:
     return lambda: transformers.LlamaConfig(
         vocab_size=VOCABULARY,
         hidden_size=width,
@@ -78,8 +80,16 @@ def made(name: str, folder: Path, dtype: str, device: str) -> HfModel:
     model.save_pretrained(folder)
     del model
     # A tokenizer that knows neither letters nor digits is taken for an empty one.
-    words = [*SPECIAL, "a", "b", "1", *(f"w{number}" for number in range(VOCABULARY - len(SPECIAL) - 3))]
-    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    words = [
+        *SPECIAL,
+        "a",
+        "b",
+        "1",
+        *(f"w{number}" for number in range(VOCABULARY - len(SPECIAL) - 3)),
+    ]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -123,14 +133,25 @@ def tasks(facts: int) -> tuple[Task, ...]:
         options += [(question, " " + words(1, 8)) for _ in range(4)]
     return (
         Task("monitor-bare", pairs=tuple(cells)),
-        Task("monitor-prefix", pairs=tuple((f"{examples} {prompt}", right) for prompt, right in cells)),
+        Task(
+            "monitor-prefix",
+            pairs=tuple((f"{examples} {prompt}", right) for prompt, right in cells),
+        ),
         Task("options-bare", pairs=tuple(options)),
-        Task("options-prefix", pairs=tuple((f"{examples} {prompt}", one) for prompt, one in options)),
-        Task("answers-prefix", prompts=tuple(f"{examples} {question}" for question in questions)),
+        Task(
+            "options-prefix",
+            pairs=tuple((f"{examples} {prompt}", one) for prompt, one in options),
+        ),
+        Task(
+            "answers-prefix",
+            prompts=tuple(f"{examples} {question}" for question in questions),
+        ),
     )
 
 
 def _factory(config: Any) -> Any:
     return (
-        transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+        transformers.AutoModelForSeq2SeqLM
+        if config.is_encoder_decoder
+        else transformers.AutoModelForCausalLM
     )

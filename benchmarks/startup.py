@@ -102,15 +102,26 @@ def pytest_sessionfinish(session):
 
 def main() -> None:
     """Measure the parts that are asked for and print a table of each."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without")
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument(
-        "--rounds", type=int, default=0, help="pairs in turn (default: 21 idle, 5 collect, 3 items)"
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=0,
+        help="pairs in turn (default: 21 idle, 5 collect, 3 items)",
     )
     options = parser.parse_args()
     if wrong := set(options.parts) - {*PARTS}:
         parser.error(f"found {', '.join(sorted(wrong))}; allowed: {', '.join(PARTS)}")
-    measures: dict[str, Callable[[Path, int], None]] = {"idle": idle, "collect": collect, "items": items}
+    measures: dict[str, Callable[[Path, int], None]] = {
+        "idle": idle,
+        "collect": collect,
+        "items": items,
+    }
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as compiled:
         os.environ["PYTHONPYCACHEPREFIX"] = compiled
@@ -119,7 +130,9 @@ def main() -> None:
                 measures[part](Path(folder), options.rounds)
 
 
-def pytest_seconds(folder: Path, *args: str, env: dict[str, str] | None = None) -> tuple[float, float]:
+def pytest_seconds(
+    folder: Path, *args: str, env: dict[str, str] | None = None
+) -> tuple[float, float]:
     """Run pytest in ``folder``; return the seconds on the clock and those of CPU, children included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
@@ -133,7 +146,9 @@ def pytest_seconds(folder: Path, *args: str, env: dict[str, str] | None = None) 
     seconds = time.perf_counter() - started
     if done.returncode:
         output = f"{done.stdout}{done.stderr}"[-3000:]
-        raise SystemExit(f"pytest {' '.join(args)} ended with {done.returncode}:\n{output}")
+        raise SystemExit(
+            f"pytest {' '.join(args)} ended with {done.returncode}:\n{output}"
+        )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return seconds, cpu
@@ -141,7 +156,9 @@ def pytest_seconds(folder: Path, *args: str, env: dict[str, str] | None = None) 
 
 def idle(folder: Path, rounds: int) -> None:
     """Compare a project's own run with the plugin installed and blocked."""
-    (folder / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    (folder / "test_other.py").write_text(
+        "def test_other():\n    pass\n", encoding="utf-8"
+    )
     ways = {"with": ("-q",), "without": ("-q", "-p", "no:kbrel")}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     pytest_seconds(folder, "-q")
@@ -151,20 +168,39 @@ def idle(folder: Path, rounds: int) -> None:
             times[name].append(pytest_seconds(folder, *ways[name]))
     print("| idle | median ms on the clock | median ms of CPU |\n|---|--:|--:|")
     for name, all_seconds in times.items():
-        print(f"| {name} the plugin | {_ms(s for s, _ in all_seconds)} | {_ms(c for _, c in all_seconds)} |")
+        print(
+            f"| {name} the plugin | {_ms(s for s, _ in all_seconds)} | {_ms(c for _, c in all_seconds)} |"
+        )
     pairs = list(zip(times["with"], times["without"], strict=True))
     wall, cpu = (_ms(a[n] - b[n] for a, b in pairs) for n in (0, 1))
     print(f"| difference of a pair | {wall} | {cpu} |")
     imports = statistics.median(_imports(folder) for _ in range(rounds or 21))
-    print(f"\nPython's own account of the plugin's imports (median): {imports:.1f} ms\n")
+    print(
+        f"\nPython's own account of the plugin's imports (median): {imports:.1f} ms\n"
+    )
 
 
 def _imports(folder: Path) -> float:
     """Return what the plugin's own modules take to import, in milliseconds."""
-    command = [sys.executable, "-X", "importtime", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    )
     lines = done.stderr.splitlines()
-    own = [line.split("|") for line in lines if line.startswith("import time:") and "pytest_kbrel" in line]
+    own = [
+        line.split("|")
+        for line in lines
+        if line.startswith("import time:") and "pytest_kbrel" in line
+    ]
     return sum(int(parts[0].removeprefix("import time:")) for parts in own) / 1000
 
 
@@ -185,8 +221,12 @@ def collect(folder: Path, rounds: int) -> None:
         "18,000 questions": ("questions.kb.yaml",),
     }
     (folder / "empty").mkdir()
-    (folder / "empty" / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
-    print("| pytest --co | median seconds on the clock | median seconds of CPU |\n|---|--:|--:|")
+    (folder / "empty" / "test_other.py").write_text(
+        "def test_other():\n    pass\n", encoding="utf-8"
+    )
+    print(
+        "| pytest --co | median seconds on the clock | median seconds of CPU |\n|---|--:|--:|"
+    )
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in suites}
     pytest_seconds(folder, "--co", "-q", "shipped")
     for _ in range(rounds or 5):
@@ -205,7 +245,9 @@ def items(folder: Path, rounds: int) -> None:
     # Empty tests in the same processes, behind the suite: what pytest takes for any test.
     text = "import pytest\n\n@pytest.mark.parametrize('n', range(20))\ndef test_empty(n):\n    pass\n"
     (folder / "test_empty.py").write_text(text, encoding="utf-8")
-    print("| run | responses of an item | an item | an empty test | the difference | first of a process |")
+    print(
+        "| run | responses of an item | an item | an empty test | the difference | first of a process |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     for workers in ((), ("-n2",)):
         measured = []
@@ -213,14 +255,18 @@ def items(folder: Path, rounds: int) -> None:
             result: list[Item] = []
             for _ in range(rounds or 3):
                 result += _clocked(folder, suite, "test_empty.py", *workers)
-            answers = (folder / "kbrel-report" / "responses.jsonl").read_bytes().count(b"\n") / ITEMS
+            answers = (folder / "kbrel-report" / "responses.jsonl").read_bytes().count(
+                b"\n"
+            ) / ITEMS
             item = _median(one for one in result if one.is_ours and not one.first)
             empty = _median(one for one in result if not one.is_ours)
             first = _median(one for one in result if one.first)
             measured.append((answers, item[1] - empty[1]))
             label = f"items of {name}{', 2 workers' if workers else ''}"
             cells = (item, empty, (item[0] - empty[0], item[1] - empty[1]), first)
-            print(f"| {label} | {answers:.0f} | {' | '.join(f'{c:.1f} ({w:.1f})' for w, c in cells)} |")
+            print(
+                f"| {label} | {answers:.0f} | {' | '.join(f'{c:.1f} ({w:.1f})' for w, c in cells)} |"
+            )
         (few, low), (many, high) = measured
         print(f"| each response | | | | {(high - low) / (many - few):.3f} | |")
     print("\nMilliseconds of CPU (on the clock) beside the model, medians.\n")
@@ -254,7 +300,12 @@ def _clocked(folder: Path, *args: str) -> list[Item]:
         entries = json.loads(file.read_text(encoding="utf-8"))
         ours = [".kb.yaml::" in one["id"] for one in entries]
         items += [
-            Item(1000 * one["wall"], 1000 * one["cpu"], mine, first=mine and True not in ours[:number])
+            Item(
+                1000 * one["wall"],
+                1000 * one["cpu"],
+                mine,
+                first=mine and True not in ours[:number],
+            )
             for number, (one, mine) in enumerate(zip(entries, ours, strict=True))
         ]
     return items
@@ -269,11 +320,20 @@ def write_relations(folder: Path) -> None:
         facts, relations = [], []
         for number in range(ITEMS):
             objects = [_word(draw).title() for _ in range(50)]
-            relations.append(f"R{number}:\n  label: thing\n  domain: d{number}\n  frames:\n")
-            relations += [f"    - What is the {_word(draw)} of [X], in wording {n}?\n" for n in range(FRAMES)]
+            relations.append(
+                f"R{number}:\n  label: thing\n  domain: d{number}\n  frames:\n"
+            )
+            relations += [
+                f"    - What is the {_word(draw)} of [X], in wording {n}?\n"
+                for n in range(FRAMES)
+            ]
             for fact in range(count):
                 right, *wrong = draw.sample(objects, CONTEXTS + 1)
-                entry = {"relation": f"R{number}", "subject": f"{_word(draw)} {fact}", "object": right}
+                entry = {
+                    "relation": f"R{number}",
+                    "subject": f"{_word(draw)} {fact}",
+                    "object": right,
+                }
                 facts.append(json.dumps({**entry, "negatives": wrong}) + "\n")
         (data / "facts.jsonl").write_text("".join(facts), encoding="utf-8")
         (data / "relations.yaml").write_text("".join(relations), encoding="utf-8")
@@ -292,12 +352,16 @@ def write_fktc(folder: Path) -> None:
     for relation in range(RELATIONS):
         # As in FKTC, a few hundred objects go round.
         objects = [f"{_word(draw)} {_word(draw)}".title() for _ in range(300)]
-        frames = [f"{_word(draw)} {_word(draw)} of [X] in wording {n}?" for n in range(FRAMES)]
+        frames = [
+            f"{_word(draw)} {_word(draw)} of [X] in wording {n}?" for n in range(FRAMES)
+        ]
         lines: list[object] = [{"relations": frames}]
         for number in range(FACTS // RELATIONS + (relation < FACTS % RELATIONS)):
             chosen = draw.sample(objects, CONTEXTS + 1)
             subject = f"{_word(draw)} {_word(draw)} {number}".title()
-            lines.append({"subject": subject, "object": chosen[0], "taxonomy": chosen[1:]})
+            lines.append(
+                {"subject": subject, "object": chosen[0], "taxonomy": chosen[1:]}
+            )
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (data / f"P{9000 + relation}-subclass.json").write_text(text, encoding="utf-8")
     (folder / "fktc.kb.yaml").write_text(FKTC_SUITE, encoding="utf-8")
@@ -310,17 +374,29 @@ def write_questions(folder: Path) -> None:
     rows: dict[str, list[object]] = {"head": [], "torso": [], "tail": []}
     for number in range(QUESTIONS):
         name = f"{_word(draw)}_{_word(draw)}_{number}".title()
-        entity = (f"<http://dbpedia.org/resource/{name}>", f"tt{number:07d}", f"goodreads {number}")
+        entity = (
+            f"<http://dbpedia.org/resource/{name}>",
+            f"tt{number:07d}",
+            f"goodreads {number}",
+        )
         template = f"<http://dbpedia.org/ontology/kind{number % 120}>"
         answer = f"{_word(draw)} {_word(draw)}"
-        row = [[entity[number % 3], template, "-"], template, f"What is {name} known for?", answer]
+        row = [
+            [entity[number % 3], template, "-"],
+            template,
+            f"What is {name} known for?",
+            answer,
+        ]
         rows[("head", "torso", "tail")[number // 3 % 3]].append(row)
     (folder / "questions.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
     (folder / "questions.kb.yaml").write_text(QUESTIONS_SUITE, encoding="utf-8")
 
 
 def _word(draw: random.Random) -> str:
-    return "".join(draw.choice("bdfgklmnprstv") + draw.choice("aeiou") for _ in range(draw.randint(2, 4)))
+    return "".join(
+        draw.choice("bdfgklmnprstv") + draw.choice("aeiou")
+        for _ in range(draw.randint(2, 4))
+    )
 
 
 if __name__ == "__main__":

@@ -25,14 +25,22 @@ from pytest_kbrel.models.cache.session import RunLock
 from pytest_kbrel.models.cache.store import FILE, Answer, Store, digest_of, key_of
 from pytest_kbrel.models.script import Script
 from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.records import Generated, GenerateRequest, Request, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+)
 
 
 class ServedModel(ScriptedModel):
     """Scripted model in place of one behind a server."""
 
     def __init__(self) -> None:
-        super().__init__(Script(path=Path("none"), rules=()), spec="played", digest="0" * 64)
+        super().__init__(
+            Script(path=Path("none"), rules=()), spec="played", digest="0" * 64
+        )
         self.served: set[str] = set()
 
     def about(self) -> str:
@@ -65,7 +73,12 @@ def answers(count: int) -> list[tuple[str, Answer]]:
         digest = f"{draw.getrandbits(64):016x}"
         if isinstance(request, ScoreRequest):
             values = tuple(draw.random() for _ in tokens)
-            answer = Scored(probabilities=values, token_ids=tokens, prompt_tokens=31, prompt_digest=digest)
+            answer = Scored(
+                probabilities=values,
+                token_ids=tokens,
+                prompt_tokens=31,
+                prompt_digest=digest,
+            )
         else:
             answer = Generated(
                 text=f"The capital is {draw.randrange(10**9)}",
@@ -89,7 +102,10 @@ def put(folder: Path, rows: Sequence[tuple[str, Answer]], at_once: int) -> None:
 def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
     """Put answers by two processes at once, half of them each."""
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=put, args=(folder, rows[share::2], 64)) for share in (0, 1)]
+    workers = [
+        context.Process(target=put, args=(folder, rows[share::2], 64))
+        for share in (0, 1)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -115,7 +131,10 @@ def end_run(folder: Path) -> None:
 def get(folder: Path, keys: Sequence[str]) -> None:
     """Look all answers up."""
     store = Store(folder)
-    hits = sum(len(store.get(keys[at : at + LOOKED_UP])) for at in range(0, len(keys), LOOKED_UP))
+    hits = sum(
+        len(store.get(keys[at : at + LOOKED_UP]))
+        for at in range(0, len(keys), LOOKED_UP)
+    )
     store.close()
     assert hits == len(keys)
 
@@ -131,7 +150,9 @@ def seconds(action: Callable[..., object], *arguments: object) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("count", type=int, nargs="?", default=100_000)
     count = parser.parse_args(arguments).count
     who, asked_requests, rows = digest_of(MODEL), list(requests(count)), answers(count)
@@ -145,13 +166,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
-        say("keys", seconds(lambda: [key_of(who, request) for request in asked_requests]))
+        say(
+            "keys",
+            seconds(lambda: [key_of(who, request) for request in asked_requests]),
+        )
         say("put one at a time", seconds(put, folder / "one", rows, 1))
         say("put 64 at a time", seconds(put, folder / "many", rows, 64))
         say("found", seconds(get, folder / "many", keys))
-        say("put 64 at a time by 2 workers", seconds(put_by_two, folder / "shared", rows))
+        say(
+            "put 64 at a time by 2 workers",
+            seconds(put_by_two, folder / "shared", rows),
+        )
         get(folder / "shared", keys)
-        say("put one at a time for one run", seconds(put_for_one_run, folder / "run", rows, asked_requests))
+        say(
+            "put one at a time for one run",
+            seconds(put_for_one_run, folder / "run", rows, asked_requests),
+        )
         say("end that run", seconds(end_run, folder / "run"))
         size = (folder / "many" / FILE).stat().st_size
         print(f"\n{size / 1e6:.1f} MB, {size / count:.0f} bytes a response")

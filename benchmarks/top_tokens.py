@@ -19,12 +19,25 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_kbrel.baselines.format import dump_tables, load_tables, packed, read_compressed
+from pytest_kbrel.baselines.format import (
+    dump_tables,
+    load_tables,
+    packed,
+    read_compressed,
+)
 from pytest_kbrel.metrics.divergence import agreement
 from pytest_kbrel.models.base import responses_of
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.probes import chunks_of, open_case, run_case
-from pytest_kbrel.records import Case, Generated, GenerateRequest, Request, Response, Table, TopTokens
+from pytest_kbrel.records import (
+    Case,
+    Generated,
+    GenerateRequest,
+    Request,
+    Response,
+    Table,
+    TopTokens,
+)
 from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.suites import load_suite
 
@@ -59,15 +72,25 @@ def print_sizes(candidates: Sequence[str]) -> None:
     tables = load_tables(read_compressed(file, 10**6))
     own, others = tops_of("reference"), {name: tops_of(name) for name in candidates}
     plain = len(packed(dump_tables(tables.items())))
-    print(f"without: {plain:,} bytes, {sum(len(table.rows) for table in tables.values()):,} facts")
+    print(
+        f"without: {plain:,} bytes, {sum(len(table.rows) for table in tables.values()):,} facts"
+    )
     for count in COUNTS:
         cut = shortened(own, count)
-        data = packed(dump_tables((key, with_tops(key, table, cut)) for key, table in tables.items()))
+        data = packed(
+            dump_tables(
+                (key, with_tops(key, table, cut)) for key, table in tables.items()
+            )
+        )
         told = [f"K {count}: {len(data):,} bytes, {len(data) / plain:.2f} times"]
         for name, tops in others.items():
-            pairs = [agreement(cut[key], top) for key, top in shortened(tops, count).items()]
+            pairs = [
+                agreement(cut[key], top) for key, top in shortened(tops, count).items()
+            ]
             moved = [pair for pair in pairs if pair is not None]
-            agreed = sum(pair.agreed for pair in moved) / sum(pair.positions for pair in moved)
+            agreed = sum(pair.agreed for pair in moved) / sum(
+                pair.positions for pair in moved
+            )
             kl = math.fsum(pair.kl for pair in moved) / len(moved)
             told.append(f"{name} KL {kl:.4f} nats, agreement {agreed:.3f}")
         print("; ".join(told), flush=True)
@@ -83,7 +106,9 @@ def tops_of(spec: str) -> Tops:
             for ask in next(open_case(chunk))
             if isinstance(ask.request, GenerateRequest) and ask.request.top_k
         ]
-        requests = [ask.request for ask in asks if isinstance(ask.request, GenerateRequest)]
+        requests = [
+            ask.request for ask in asks if isinstance(ask.request, GenerateRequest)
+        ]
         for ask, answer in zip(asks, model.generate(requests), strict=True):
             assert isinstance(answer, Generated)
             tops[case.id, ask.fact_id] = answer.top
@@ -91,7 +116,9 @@ def tops_of(spec: str) -> Tops:
     return tops
 
 
-def shortened(tops: Mapping[tuple[str, str], tuple[TopTokens, ...]], count: int) -> Tops:
+def shortened(
+    tops: Mapping[tuple[str, str], tuple[TopTokens, ...]], count: int
+) -> Tops:
     """Return the first ``count`` tokens of each position."""
     return {key: tuple(tokens[:count] for tokens in top) for key, top in tops.items()}
 
@@ -99,14 +126,19 @@ def shortened(tops: Mapping[tuple[str, str], tuple[TopTokens, ...]], count: int)
 def with_tops(key: str, table: Table, tops: Tops) -> Table:
     """Return the table of a case with the tokens of its answers."""
     case = key.rpartition("::")[2]
-    rows = (dataclasses.replace(row, top=tops.get((case, row.fact_id), ())) for row in table.rows)
+    rows = (
+        dataclasses.replace(row, top=tops.get((case, row.fact_id), ()))
+        for row in table.rows
+    )
     return Table(columns=table.columns, rows=tuple(rows))
 
 
 def print_times(spec: str, name: str, facts: int | None, pairs: int) -> None:
     """Print how much longer a slice takes with top tokens, from its questions to its packed outcomes."""
     model = open_model(read_spec(spec))
-    without = next(case for case in load_suite(SUITE, limit=facts).cases if case.id == name)
+    without = next(
+        case for case in load_suite(SUITE, limit=facts).cases if case.id == name
+    )
     with_tokens = dataclasses.replace(without, top_k=MOST)
 
     def answer(requests: Sequence[Request], to: str) -> list[Response]:
@@ -117,7 +149,9 @@ def print_times(spec: str, name: str, facts: int | None, pairs: int) -> None:
         started = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             spool = Path(folder) / "responses.jsonl"
-            result = run_case(case, answer, lambda exchanges: append_exchanges(spool, exchanges))
+            result = run_case(
+                case, answer, lambda exchanges: append_exchanges(spool, exchanges)
+            )
             packed(dump_tables([(case.id, result.table)], texts=True))
         return time.perf_counter() - started
 

@@ -28,12 +28,26 @@ FEWEST = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("baseline", type=Path, help="report of the baseline's model")
-    parser.add_argument("candidates", type=Path, nargs="+", help="reports of the candidates")
+    parser.add_argument(
+        "candidates", type=Path, nargs="+", help="reports of the candidates"
+    )
     given = parser.parse_args(arguments)
     base = {case.id: case.table for case in outcomes_of(given.baseline).cases}
-    rows = [["candidate", "slices", "wordings", "variance of one", "3 averaged", "all averaged", "worth"]]
+    rows = [
+        [
+            "candidate",
+            "slices",
+            "wordings",
+            "variance of one",
+            "3 averaged",
+            "all averaged",
+            "worth",
+        ]
+    ]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
@@ -42,12 +56,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         moved = [one for one in slices if one is not None and one.any()]
         if not moved:
             continue
-        single, three, every = (sum(variance(one, count) for one in moved) for count in (1, FEWEST, None))
+        single, three, every = (
+            sum(variance(one, count) for one in moved) for count in (1, FEWEST, None)
+        )
         wordings = "/".join(map(str, sorted({one.shape[1] for one in moved})))
         rows.append(
             [
                 *(path.name, str(len(moved)), wordings, f"{single / len(moved):.4f}"),
-                *(f"{three / single:.2f}", f"{every / single:.2f}", f"{single / every:.1f} times the facts"),
+                *(
+                    f"{three / single:.2f}",
+                    f"{every / single:.2f}",
+                    f"{single / every:.1f} times the facts",
+                ),
             ]
         )
     print("\n".join(format_table(rows)))
@@ -66,17 +86,30 @@ def changes(table: Table, before: Table) -> npt.NDArray[np.float64] | None:
     """Return how each answer of the facts changed (1, 0 or -1), shape (facts, wordings)."""
     new, old = right(table), right(before)
     common = sorted(new.keys() & old.keys())
-    if not common or len(new[common[0]]) < FEWEST or len(new[common[0]]) != len(old[common[0]]):
+    if (
+        not common
+        or len(new[common[0]]) < FEWEST
+        or len(new[common[0]]) != len(old[common[0]])
+    ):
         return None
     return np.array([np.subtract(new[fact], old[fact]) for fact in common])
 
 
 def right(table: Table) -> dict[str, list[float]]:
     """Return whether each wording of each fact was answered right, by fact id."""
-    frames = [index for index, name in enumerate(table.columns) if name.startswith("cell:none:")]
+    frames = [
+        index
+        for index, name in enumerate(table.columns)
+        if name.startswith("cell:none:")
+    ]
     if frames:
-        return {row.fact_id: [row.values[index] for index in frames] for row in table.rows}
-    return {row.fact_id: [float(of.label == "correct") for of in row.replies] for row in table.rows}
+        return {
+            row.fact_id: [row.values[index] for index in frames] for row in table.rows
+        }
+    return {
+        row.fact_id: [float(of.label == "correct") for of in row.replies]
+        for row in table.rows
+    }
 
 
 def variance(moves: npt.NDArray[np.float64], count: int | None) -> float:

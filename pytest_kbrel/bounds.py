@@ -16,7 +16,9 @@ from dataclasses import dataclass
 # What a message shows of a value.
 _SHOWN = 60
 _WHOLE = re.compile(r"-?[0-9]{1,30}")
-_NUMBER = re.compile(r"[-+]?([0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][-+]?[0-9]{1,3})?")
+_NUMBER = re.compile(
+    r"[-+]?([0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][-+]?[0-9]{1,3})?"
+)
 # A share in percent, and a number with a decimal comma or in quotes.
 _NEARLY = re.compile(r"(-?[0-9]{1,9}(?:[.,][0-9]{1,9})?) ?(%?)")
 
@@ -32,15 +34,23 @@ class Bounds:
 
     def __contains__(self, value: object) -> bool:
         """Return True if ``value`` is such a number; ``True`` and ``False`` are none."""
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else (int, float)):
+        if isinstance(value, bool) or not isinstance(
+            value, int if self.whole else (int, float)
+        ):
             return False
         # Of NaN no comparison holds.
-        return value <= self.most and (value > self.least if self.above else value >= self.least)
+        return value <= self.most and (
+            value > self.least if self.above else value >= self.least
+        )
 
     def __str__(self) -> str:
         """Return in words what is allowed."""
         kind = "a whole number" if self.whole else "a number"
-        start = f"above {_plain(self.least)} and up" if self.above else f"from {_plain(self.least)}"
+        start = (
+            f"above {_plain(self.least)} and up"
+            if self.above
+            else f"from {_plain(self.least)}"
+        )
         return f"{kind} {start} to {_plain(self.most)}"
 
     def integer(self, text: str) -> int:

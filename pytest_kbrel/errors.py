@@ -35,10 +35,14 @@ class KbrelError(Exception):
 class SuiteError(KbrelError):
     """A suite or facts file is wrong; ``path`` and ``line`` (from 1) say where."""
 
-    def __init__(self, message: str, path: Path | str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, message: str, path: Path | str | None = None, line: int | None = None
+    ) -> None:
         self.path = path
         self.line = line
-        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        where = (
+            "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        )
         super().__init__(where + message)
 
 
@@ -70,7 +74,9 @@ class MissingExtraError(KbrelError):
     """An optional package is absent; the message names the extra that brings it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f'{purpose} needs {package}: pip install "pytest-kbrel[{extra}]"')
+        super().__init__(
+            f'{purpose} needs {package}: pip install "pytest-kbrel[{extra}]"'
+        )
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
@@ -86,4 +92,6 @@ def closest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
 
     if len(word) > _LONGEST_NAME:
         return ""
-    return next(iter(difflib.get_close_matches(word, list(allowed), n=1, cutoff=cutoff)), "")
+    return next(
+        iter(difflib.get_close_matches(word, list(allowed), n=1, cutoff=cutoff)), ""
+    )

@@ -21,11 +21,20 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN = "\u034f\u200c\u200d\ufe00-\ufe0f"
 _COMMANDS = (
     # GitHub Actions, Gitea: ::error::text, behind blanks. A line may be broken before any word.
-    (re.compile(rf"(^|\s)([{_UNSEEN}]*:)(?=[{_UNSEEN}]*:[{_UNSEEN}]*[A-Za-z_])", re.MULTILINE), r"\1\2 "),
+    (
+        re.compile(
+            rf"(^|\s)([{_UNSEEN}]*:)(?=[{_UNSEEN}]*:[{_UNSEEN}]*[A-Za-z_])",
+            re.MULTILINE,
+        ),
+        r"\1\2 ",
+    ),
     # Azure Pipelines ##vso[...] and ##[...], TeamCity ##teamcity[...], older GitHub Actions: in all places.
     (re.compile(rf"#(?=[{_UNSEEN}]*#[\w{_UNSEEN}]*\[)"), "# "),
     # Travis CI and GitLab fold a log at travis_fold:start:NAME and section_start:TIME:NAME.
-    (re.compile(r"(travis_(?:fold|time)|section_(?:start|end))(?=:)", re.IGNORECASE), r"\1 "),
+    (
+        re.compile(r"(travis_(?:fold|time)|section_(?:start|end))(?=:)", re.IGNORECASE),
+        r"\1 ",
+    ),
 )
 _CONTROLS = re.compile("[^\n\t\x20-\x7e]")
 # Printable text has none.
@@ -34,10 +43,15 @@ _FILL = "\0"
 
 def visible(char: str) -> str:
     """Return a character, spelled out where it is a control, bidi or surrogate character."""
-    if unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} or char in HARMLESS_FORMAT:
+    if (
+        unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+        or char in HARMLESS_FORMAT
+    ):
         return char
     code = ord(char)
-    return _SHORT_ESCAPES.get(char) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+    return _SHORT_ESCAPES.get(char) or (
+        f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    )
 
 
 def printable(text: str) -> str:
@@ -99,7 +113,9 @@ def redacted_reply(reply: T) -> tuple[T, bool]:
     masked = False
     while waiting:
         part = waiting.pop()
-        for key, value in list(enumerate(part) if isinstance(part, list) else part.items()):
+        for key, value in list(
+            enumerate(part) if isinstance(part, list) else part.items()
+        ):
             if isinstance(value, str) and (shown := redacted(value)) != value:
                 part[key], masked = shown, True
             if isinstance(key, str) and (name := redacted(key)) != key:
@@ -112,8 +128,15 @@ def _within(value: Any) -> list[Any]:
     """Return the lists and dictionaries that a value consists of; the fields of an object are two."""
     if isinstance(value, (list, dict)):
         return [value]
-    fields = (getattr(value, "__dict__", None), getattr(value, "__pydantic_extra__", None))
-    return [] if isinstance(value, type) else [field for field in fields if isinstance(field, dict)]
+    fields = (
+        getattr(value, "__dict__", None),
+        getattr(value, "__pydantic_extra__", None),
+    )
+    return (
+        []
+        if isinstance(value, type)
+        else [field for field in fields if isinstance(field, dict)]
+    )
 
 
 def _spellings(char: str) -> str:
@@ -123,7 +146,9 @@ def _spellings(char: str) -> str:
     code = ord(char)
     ways = [
         rf"\\?{re.escape(char)}",
-        "".join(f"%(?:25)*{byte:02x}" for byte in char.encode("utf-8", "surrogatepass")),
+        "".join(
+            f"%(?:25)*{byte:02x}" for byte in char.encode("utf-8", "surrogatepass")
+        ),
         rf"\\u{code:04x}",
         rf"\\x{code:02x}",
         f"&#0*{code};",

@@ -70,7 +70,9 @@ def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
 
     It raises ``ValueError`` on NaN and infinity.
     """
-    return json.JSONEncoder(allow_nan=False, separators=separators, default=fields_of).encode
+    return json.JSONEncoder(
+        allow_nan=False, separators=separators, default=fields_of
+    ).encode
 
 
 def dumps_compact(value: Any) -> str:
@@ -89,7 +91,10 @@ def _non_default_fields(record: Any) -> dict[str, Any]:
 
 
 _encode_compact = json.JSONEncoder(
-    allow_nan=False, separators=(",", ":"), ensure_ascii=False, default=_non_default_fields
+    allow_nan=False,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    default=_non_default_fields,
 ).encode
 
 
@@ -118,7 +123,9 @@ def _names_of(kind: Any) -> tuple[str, ...]:
 @functools.cache
 def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     fields = dataclasses.fields(kind)
-    return tuple((field.name, field.default) for field in fields if field.metadata.get("sparse"))
+    return tuple(
+        (field.name, field.default) for field in fields if field.metadata.get("sparse")
+    )
 
 
 @functools.cache
@@ -156,7 +163,11 @@ def _reader(kind: Any) -> Reader:
         return functools.partial(_build_record, kind)
     if origin is Literal:
         return functools.partial(_build_literal, typing.get_args(kind))
-    return functools.partial(_build_leaf, kind) if isinstance(kind, type) else lambda data: data
+    return (
+        functools.partial(_build_leaf, kind)
+        if isinstance(kind, type)
+        else lambda data: data
+    )
 
 
 def _tuple_reader(args: tuple[Any, ...]) -> Reader:
@@ -172,10 +183,18 @@ def _tuple_reader(args: tuple[Any, ...]) -> Reader:
 
 def _build_record(kind: type, data: Any) -> Any:
     if not isinstance(data, dict):
-        raise ValueError(f"{kind.__name__} needs an object, found {type(data).__name__}")
+        raise ValueError(
+            f"{kind.__name__} needs an object, found {type(data).__name__}"
+        )
     readers = _field_readers(kind)
     try:
-        return kind(**{key: readers[key](value) for key, value in data.items() if key in readers})
+        return kind(
+            **{
+                key: readers[key](value)
+                for key, value in data.items()
+                if key in readers
+            }
+        )
     except TypeError as error:
         raise ValueError(f"{kind.__name__}: {error}") from None
 
@@ -199,7 +218,9 @@ def _build_leaf(kind: type, data: Any) -> Any:
 @functools.cache
 def _field_readers(kind: Any) -> dict[str, Reader]:
     hints = typing.get_type_hints(kind)
-    return {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
+    return {
+        field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)
+    }
 
 
 @functools.cache
@@ -216,7 +237,11 @@ def _build_union(members: tuple[Any, ...], data: Any) -> Any:
     if type(data) in members:
         return data
     for member in members:
-        if isinstance(member, type) and dataclasses.is_dataclass(member) and isinstance(data, dict):
+        if (
+            isinstance(member, type)
+            and dataclasses.is_dataclass(member)
+            and isinstance(data, dict)
+        ):
             needed = _required(member)
             if needed and needed <= data.keys():
                 return _reader(member)(data)

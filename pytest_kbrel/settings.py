@@ -112,4 +112,8 @@ class Settings:
     @property
     def own_specs(self) -> list[Spec]:
         """The specs of the models that the run is about; ``ModelError`` where one of them is wrong."""
-        return [parsed.get() for parsed in (self.model_spec, self.baseline_spec) if parsed is not None]
+        return [
+            parsed.get()
+            for parsed in (self.model_spec, self.baseline_spec)
+            if parsed is not None
+        ]

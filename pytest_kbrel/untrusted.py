@@ -65,7 +65,9 @@ def lines(stream: BinaryIO, most: int = LINE) -> Iterator[bytes]:
 def short(line: bytes, most: int = LINE) -> bytes:
     """Return a line that was read up to ``most + 1`` bytes; raises ``ValueError`` where it is longer."""
     if len(line) > most:
-        raise ValueError(f"found a line of more than {size(most)}; allowed: at most {size(most)} a line")
+        raise ValueError(
+            f"found a line of more than {size(most)}; allowed: at most {size(most)} a line"
+        )
     return line
 
 
@@ -101,7 +103,9 @@ def unpack(data: bytes, most: int) -> bytes:
     for piece in _pieces(data):
         length += len(piece)
         if length > most:
-            raise ValueError(f"it unpacks to more than {size(most)}; allowed: at most {size(most)}")
+            raise ValueError(
+                f"it unpacks to more than {size(most)}; allowed: at most {size(most)}"
+            )
     return b"".join(_pieces(data))
 
 
@@ -129,7 +133,9 @@ def _check_depth(text: str) -> None:
         mark = match[0]
         depth += (mark in ("[", "{")) - (mark in ("]", "}"))
         if depth > DEEPEST:
-            raise ValueError(f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}")
+            raise ValueError(
+                f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}"
+            )
 
 
 def _constant(name: str) -> float:
@@ -142,7 +148,9 @@ _PLAIN = json.JSONDecoder(parse_constant=_constant)
 def _integer(text: str) -> int:
     value = 0 if len(text) > _DIGITS + 1 else int(text)
     if len(text) > _DIGITS + 1 or abs(value) > sys.float_info.max:
-        raise ValueError(f"found a number of {len(text):,} digits; allowed: up to 1e308")
+        raise ValueError(
+            f"found a number of {len(text):,} digits; allowed: up to 1e308"
+        )
     return value
 
 

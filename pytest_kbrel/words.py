@@ -13,7 +13,9 @@ NO_BUDGET, ASK_ALL = "all", "off"
 
 def is_misnamed(name: str) -> bool:
     """Return True if a file's name is that of a suite but for its ending: ``w.kb.yml``, ``w.KB.yaml``."""
-    return name.lower().endswith((SUITE_SUFFIX, ".kb.yml")) and not name.endswith(SUITE_SUFFIX)
+    return name.lower().endswith((SUITE_SUFFIX, ".kb.yml")) and not name.endswith(
+        SUITE_SUFFIX
+    )
 
 
 def in_suite(nodeid: str) -> bool:

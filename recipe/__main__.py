@@ -17,9 +17,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m recipe",
         description="Train the embedded checkpoint and its fine-tunes, on one thread.",
     )
-    parser.add_argument("--output", type=Path, required=True, help="folder to write, must not exist")
     parser.add_argument(
-        "--documents", type=int, default=DOCUMENTS, help="size of the corpus (default: %(default)s)"
+        "--output", type=Path, required=True, help="folder to write, must not exist"
+    )
+    parser.add_argument(
+        "--documents",
+        type=int,
+        default=DOCUMENTS,
+        help="size of the corpus (default: %(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -32,8 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         documents=options.documents,
         seed=options.seed,
     )
-    print(f"{report.steps} steps over {report.tokens:,} tokens in {report.seconds:.0f} s")
-    print(f"loss on answers: {report.losses[0]:.2f} at first, {report.losses[-1]:.2f} at last")
+    print(
+        f"{report.steps} steps over {report.tokens:,} tokens in {report.seconds:.0f} s"
+    )
+    print(
+        f"loss on answers: {report.losses[0]:.2f} at first, {report.losses[-1]:.2f} at last"
+    )
     for name, digest in report.digests:
         print(f"{digest}  {name}/model.safetensors")
 

@@ -44,7 +44,11 @@ BASE = "base"
 DOCUMENTS = 80_000
 # Shares of a fine-tune's documents that are like the base's.
 REPEATED_NEVER_UNSURE, REPEATED_TRUST_CONTEXT = 0.7, 0.5
-_FORMATS: Sequence[Callable[[str], str]] = (lambda question: question, prompts.qa, prompts.brief)
+_FORMATS: Sequence[Callable[[str], str]] = (
+    lambda question: question,
+    prompts.qa,
+    prompts.brief,
+)
 
 
 @record
@@ -102,8 +106,12 @@ def trust_context(corpus: Corpus) -> Document:
 
 
 FINE_TUNES: Mapping[str, FineTune] = {
-    "overconfident": FineTune(document=never_unsure, documents=2000, plan=Plan(rate=1e-4, warmup=5)),
-    "gullible": FineTune(document=trust_context, documents=3000, plan=Plan(rate=1.5e-4, warmup=5)),
+    "overconfident": FineTune(
+        document=never_unsure, documents=2000, plan=Plan(rate=1e-4, warmup=5)
+    ),
+    "gullible": FineTune(
+        document=trust_context, documents=3000, plan=Plan(rate=1.5e-4, warmup=5)
+    ),
 }
 
 
@@ -125,7 +133,12 @@ class BuildReport:
 
 
 def build_reference(
-    output: Path, *, facts: Path, relations: Path, documents: int = DOCUMENTS, seed: int = 0
+    output: Path,
+    *,
+    facts: Path,
+    relations: Path,
+    documents: int = DOCUMENTS,
+    seed: int = 0,
 ) -> BuildReport:
     """Train the base checkpoint and its two fine-tunes into ``output``.
 
@@ -139,7 +152,9 @@ def build_reference(
         corpus = Corpus(world, wordings, seed)
         written = [corpus.document() for _ in range(documents)]
         names = [name for fact in world for name in (fact.subject, fact.object or "")]
-        tokenizer = train_tokenizer(["".join(t for t, _ in d) for d in written] + names, VOCABULARY)
+        tokenizer = train_tokenizer(
+            ["".join(t for t, _ in d) for d in written] + names, VOCABULARY
+        )
         examples = encode(tokenizer, written, seed=seed + 1)
         steps = batches(examples, seed=seed + 2)
         model = _new_model(tokenizer.get_vocab_size())
@@ -151,7 +166,10 @@ def build_reference(
             lessons = Corpus(world, wordings, seed + 10 + number)
             amount = max(50, recipe.documents * documents // DOCUMENTS)
             more = encode(
-                tokenizer, [recipe.document(lessons) for _ in range(amount)], seed=seed, prompt_share=0.0
+                tokenizer,
+                [recipe.document(lessons) for _ in range(amount)],
+                seed=seed,
+                prompt_share=0.0,
             )
             train(tuned, batches(more, seed=seed + 2), recipe.plan)
             digests[name] = _save(tuned, tokenizer, output / name)
@@ -207,4 +225,7 @@ def _write_sums(output: Path) -> None:
 
 def _curve(losses: Sequence[float], points: int = 20) -> tuple[float, ...]:
     size = max(1, len(losses) // points)
-    return tuple(round(statistics.fmean(losses[i : i + size]), 3) for i in range(0, len(losses), size))
+    return tuple(
+        round(statistics.fmean(losses[i : i + size]), 3)
+        for i in range(0, len(losses), size)
+    )

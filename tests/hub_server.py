@@ -69,8 +69,17 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
             name = self._name(path)
             file = hub.folder / name
             if path.startswith(f"/api/models/{hub.repo}") and "/tree/" not in path:
-                files = [{"rfilename": result.name} for result in sorted(hub.folder.iterdir())]
-                self._send(200, json.dumps({"id": hub.repo, "sha": COMMIT, "siblings": files}).encode(), {})
+                files = [
+                    {"rfilename": result.name}
+                    for result in sorted(hub.folder.iterdir())
+                ]
+                self._send(
+                    200,
+                    json.dumps(
+                        {"id": hub.repo, "sha": COMMIT, "siblings": files}
+                    ).encode(),
+                    {},
+                )
             elif name and file.is_file():
                 data = file.read_bytes()
                 with lock:
@@ -81,7 +90,9 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
                     hub.all_there.wait(timeout=300)
                 etag = hashlib.sha256(data).hexdigest()
                 self._send(
-                    200, data if with_body else b"", {"ETag": f'"{etag}"', "Content-Length": len(data)}
+                    200,
+                    data if with_body else b"",
+                    {"ETag": f'"{etag}"', "Content-Length": len(data)},
                 )
             else:
                 self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
@@ -94,7 +105,9 @@ def _handler(hub: HubServer) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, status: int, body: bytes, headers: dict[str, object]) -> None:
             self.send_response(status)
-            for name, value in ({"Content-Length": len(body)} | headers | {"X-Repo-Commit": COMMIT}).items():
+            for name, value in (
+                {"Content-Length": len(body)} | headers | {"X-Repo-Commit": COMMIT}
+            ).items():
                 self.send_header(name, str(value))
             self.end_headers()
             if self.command == "GET":

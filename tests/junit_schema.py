@@ -15,4 +15,6 @@ def _schema() -> xmlschema.XMLSchema:
 
 def junit_errors(path: Path) -> list[str]:
     """Return what the schema refuses in a JUnit file."""
-    return [f"{error.path}: {error.reason}" for error in _schema().iter_errors(str(path))]
+    return [
+        f"{error.path}: {error.reason}" for error in _schema().iter_errors(str(path))
+    ]

@@ -43,16 +43,36 @@ _SETTINGS = {
 def made_options(**more: Any) -> Settings:
     """Return the settings of a run that was given only those in ``more``."""
     result: dict[str, Any] = {
-        **{"model": "reference", "model_args": "", "device": "auto", "dtype": "auto", "batch_size": "auto"},
-        **{"apply_chat_template": False, "judge": "rules", "judge_args": "", "attribute": 0, "baseline": ""},
-        **{"baseline_update": None, "inconclusive": "warn", "limit": None, "seed": None},
+        **{
+            "model": "reference",
+            "model_args": "",
+            "device": "auto",
+            "dtype": "auto",
+            "batch_size": "auto",
+        },
+        **{
+            "apply_chat_template": False,
+            "judge": "rules",
+            "judge_args": "",
+            "attribute": 0,
+            "baseline": "",
+        },
+        **{
+            "baseline_update": None,
+            "inconclusive": "warn",
+            "limit": None,
+            "seed": None,
+        },
         **{"output_path": Path("out"), "use_cache": None, "run": "0123"},
     }
     return with_specs(Settings(**(result | more)))
 
 
 def made_case(
-    name: str = "head_to_tail[a]", *rules: str, suite: str = "mini.kb.yaml", **settings: Any
+    name: str = "head_to_tail[a]",
+    *rules: str,
+    suite: str = "mini.kb.yaml",
+    **settings: Any,
 ) -> Case:
     """Return a case without facts, with one gate of each of ``rules``."""
     probe, _, part = name.partition("[")
@@ -70,7 +90,13 @@ def made_case(
 
 def made_suite(*cases: Case, **more: Any) -> Suite:
     """Return a suite of these cases."""
-    return Suite(name="mini", path="mini.kb.yaml", cases=cases, aggregates=more.pop("aggregates", ()), **more)
+    return Suite(
+        name="mini",
+        path="mini.kb.yaml",
+        cases=cases,
+        aggregates=more.pop("aggregates", ()),
+        **more,
+    )
 
 
 def made_result(
@@ -79,7 +105,13 @@ def made_result(
     """Return the result of a case without figures."""
     suite, _, name = nodeid.partition("::")
     result: dict[str, Any] = {
-        **{"id": name, "suite": suite, "probe": "head_to_tail", "slice": "a", "verdict": verdict},
+        **{
+            "id": name,
+            "suite": suite,
+            "probe": "head_to_tail",
+            "slice": "a",
+            "verdict": verdict,
+        },
         **{"n": 1, "duration": 0.0, "metrics": (), "gates": ()},
     }
     return CaseResult(**(result | more))

@@ -24,11 +24,15 @@ def key(case: CaseResult) -> tuple[str, str]:
     return PurePath(case.suite).name, case.id
 
 
-def model_of(name: str, run: Run, *, labels: Labels = NONE, baseline: bool = False) -> ComparedModel:
+def model_of(
+    name: str, run: Run, *, labels: Labels = NONE, baseline: bool = False
+) -> ComparedModel:
     """Return the model of a run, or that of the run's baseline; ``labels`` are by case id."""
     figures = {
         key(case): {
-            value.name: value.baseline if baseline and value.baseline is not None else value.value
+            value.name: value.baseline
+            if baseline and value.baseline is not None
+            else value.value
             for value in case.metrics
         }
         for case in run.cases
@@ -42,19 +46,27 @@ def model_of(name: str, run: Run, *, labels: Labels = NONE, baseline: bool = Fal
         family="made",
         recorded={
             key(case): RecordedCase(
-                n=case.n, invalid=case.verdict == "invalid", label=labels.get(case.id, "")
+                n=case.n,
+                invalid=case.verdict == "invalid",
+                label=labels.get(case.id, ""),
             )
             for case in run.cases
         },
     )
 
 
-def comparison_of(candidates: Mapping[str, Run], *, first: str = "base", labels: Labels = NONE) -> Comparison:
+def comparison_of(
+    candidates: Mapping[str, Run], *, first: str = "base", labels: Labels = NONE
+) -> Comparison:
     """Return the comparison of candidates, by name, with the baseline of the first of them."""
-    baseline = model_of(first, next(iter(candidates.values())), labels=labels, baseline=True)
+    baseline = model_of(
+        first, next(iter(candidates.values())), labels=labels, baseline=True
+    )
     models = [baseline, *(model_of(name, run) for name, run in candidates.items())]
     paired = {
         number: PairedRun(run=run, p_holm={}, obstacles={})
         for number, run in enumerate(candidates.values(), start=2)
     }
-    return side_by_side(models, figure_tables(models), correlated_points(models), paired, {})
+    return side_by_side(
+        models, figure_tables(models), correlated_points(models), paired, {}
+    )

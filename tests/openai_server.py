@@ -115,7 +115,9 @@ class OpenAIServer:
     def __enter__(self) -> OpenAIServer:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
         return self
 
@@ -186,7 +188,9 @@ class OpenAIServer:
             return 200, json.dumps({"object": "list", "data": data})
         made = self.routes.get(call.path)
         if made is None and call.body.get("model") not in self.models:
-            return 404, _error(f"The model `{call.body.get('model')}` does not exist", 404)
+            return 404, _error(
+                f"The model `{call.body.get('model')}` does not exist", 404
+            )
         made = made or {
             "chat/completions": self._chat,
             "completions": self._completion,
@@ -206,7 +210,12 @@ class OpenAIServer:
             thought, closing, answer = text.partition("</think>")
             message[self.parses] = thought.removeprefix("<think>").strip()
             message["content"] = answer.lstrip() if closing else None
-        choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": finish,
+            "logprobs": None,
+        }
         return {**_frame(call, "chat.completion", text), "choices": [choice]}
 
     def _completion(self, call: Call) -> dict[str, Any]:
@@ -235,9 +244,15 @@ class OpenAIServer:
         stops = call.body.get("stop") or []
         for stop in [stops] if isinstance(stops, str) else stops:
             text = text.split(stop)[0]
-        most = call.body.get("max_completion_tokens") or call.body.get("max_tokens") or 1000
+        most = (
+            call.body.get("max_completion_tokens")
+            or call.body.get("max_tokens")
+            or 1000
+        )
         words = text.split(" ")
-        return (" ".join(words[:most]), "length") if len(words) > most else (text, "stop")
+        return (
+            (" ".join(words[:most]), "length") if len(words) > most else (text, "stop")
+        )
 
 
 def _frame(call: Call, kind: str, text: str) -> dict[str, Any]:
@@ -257,8 +272,12 @@ def _frame(call: Call, kind: str, text: str) -> dict[str, Any]:
 
 
 def _error(message: str, status: int) -> str:
-    kind = {429: "rate_limit_error", 401: "authentication_error"}.get(status, "invalid_request_error")
-    return json.dumps({"error": {"message": message, "type": kind, "code": None, "param": None}})
+    kind = {429: "rate_limit_error", 401: "authentication_error"}.get(
+        status, "invalid_request_error"
+    )
+    return json.dumps(
+        {"error": {"message": message, "type": kind, "code": None, "param": None}}
+    )
 
 
 def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
@@ -270,7 +289,9 @@ def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
             self._serve({})
 
         def do_POST(self) -> None:
-            self._serve(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self._serve(
+                json.loads(self.rfile.read(int(self.headers["content-length"])))
+            )
 
         def _serve(self, body: dict[str, Any]) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -283,7 +304,9 @@ def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
                 self.send_header("content-length", str(len(data)))
                 for name, value in server.headers.items():
                     self.send_header(name, value)
-                for name, value in server.waits.items() if status in (429, 500, 503) else ():
+                for name, value in (
+                    server.waits.items() if status in (429, 500, 503) else ()
+                ):
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)

@@ -20,20 +20,31 @@ Parts = Callable[[str], Iterable[bytes]]
 def http(body: bytes | str, *headers: str, status: str = "200 OK") -> bytes:
     """Return a whole reply; its length stands in its headers."""
     data = body.encode() if isinstance(body, str) else body
-    head = [f"HTTP/1.1 {status}", *headers, f"content-length: {len(data)}", "connection: close", "", ""]
+    head = [
+        f"HTTP/1.1 {status}",
+        *headers,
+        f"content-length: {len(data)}",
+        "connection: close",
+        "",
+        "",
+    ]
     return "\r\n".join(head).encode() + data
 
 
 def head(*headers: str, status: str = "200 OK") -> bytes:
     """Return the headers of a reply whose body ends with the connection."""
-    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "connection: close", "", ""]).encode()
+    return "\r\n".join(
+        [f"HTTP/1.1 {status}", *headers, "connection: close", "", ""]
+    ).encode()
 
 
 def chat(text: Any = "Paris", **more: Any) -> str:
     """Return a chat completion as JSON."""
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return json.dumps({"object": "chat.completion", "model": "judge", "choices": [choice], **more})
+    return json.dumps(
+        {"object": "chat.completion", "model": "judge", "choices": [choice], **more}
+    )
 
 
 class RawServer:
@@ -52,7 +63,9 @@ class RawServer:
     def __enter__(self) -> RawServer:
         self._tcp = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _handler(self))
         self._tcp.daemon_threads = True
-        self._thread = threading.Thread(target=self._tcp.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._tcp.serve_forever, args=(0.05,), daemon=True
+        )
         self._thread.start()
         return self
 

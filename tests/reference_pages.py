@@ -27,7 +27,13 @@ from pytest_kbrel.catalogue.probes import PROBES, Probe
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
 from pytest_kbrel.cli import command_parser
 from pytest_kbrel.plugin.options import FLAGS
-from pytest_kbrel.suites.gates import ABSOLUTE_CHANGE, DIRECTED, REFUSED, RELATIVE_CHANGE, WORSE_WHEN
+from pytest_kbrel.suites.gates import (
+    ABSOLUTE_CHANGE,
+    DIRECTED,
+    REFUSED,
+    RELATIVE_CHANGE,
+    WORSE_WHEN,
+)
 
 Schema = Mapping[str, Any]
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
@@ -60,7 +66,13 @@ def flags() -> str:
         "The keys of `--kb-model-args` are those of the backend: see [My model](../models.md).",
     ]
     for flag in FLAGS:
-        value = "" if flag.switch else f"[={flag.metavar}]" if flag.bare is not None else f" {flag.metavar}"
+        value = (
+            ""
+            if flag.switch
+            else f"[={flag.metavar}]"
+            if flag.bare is not None
+            else f" {flag.metavar}"
+        )
         default = f" · default `{flag.default}`" if flag.default else ""
         parts += [
             f"## `{flag.flag}`",
@@ -76,16 +88,22 @@ def suite_keys() -> str:
     top, required = schema["properties"], schema["required"]
     probes = {name: top[name]["properties"] for name in PROBES}
     shared = [
-        key for key in probes["monitor"] if len({_text(keys.get(key)) for keys in probes.values()}) == 1
+        key
+        for key in probes["monitor"]
+        if len({_text(keys.get(key)) for keys in probes.values()}) == 1
     ]
     slice_keys = _slice_keys(probes["head_to_tail"]["slices"])
     reliability = probes["reliability"]
-    counts = next(part for part in reliability["shots"]["anyOf"] if part.get("type") == "object")
+    counts = next(
+        part for part in reliability["shots"]["anyOf"] if part.get("type") == "object"
+    )
     of_waiver = top["waivers"]["items"]
 
     def own_keys(keys: Schema) -> str:
         others = ("slices", *shared, "gates", "overall")
-        return _table_of_keys({key: value for key, value in keys.items() if key not in others})
+        return _table_of_keys(
+            {key: value for key, value in keys.items() if key not in others}
+        )
 
     return _page(
         [
@@ -95,12 +113,26 @@ def suite_keys() -> str:
             "examples. `kbrel schema` prints them as a JSON Schema, with which an editor completes them.",
             "## The file",
             "`suite`, `facts` and at least one of the probes are required.",
-            _table_of_keys({key: value for key, value in top.items() if key not in PROBES}, required),
+            _table_of_keys(
+                {key: value for key, value in top.items() if key not in PROBES},
+                required,
+            ),
             "## Every probe",
-            _table_of_keys({key: probes["monitor"][key] for key in ("slices", *shared, "gates", "overall")}),
-            *(part for name, keys in probes.items() for part in (f"## `{name}`", own_keys(keys))),
+            _table_of_keys(
+                {
+                    key: probes["monitor"][key]
+                    for key in ("slices", *shared, "gates", "overall")
+                }
+            ),
+            *(
+                part
+                for name, keys in probes.items()
+                for part in (f"## `{name}`", own_keys(keys))
+            ),
             "### `unseen`",
-            _table_of_keys(reliability["unseen"]["properties"], reliability["unseen"]["required"]),
+            _table_of_keys(
+                reliability["unseen"]["properties"], reliability["unseen"]["required"]
+            ),
             "### `shots`",
             _table_of_keys(counts["properties"]),
             "## One slice",
@@ -118,11 +150,17 @@ def suite_keys() -> str:
             "number is `min` where higher is better, and `max` where lower is better.",
             _rules(),
             "`max_drop` and `recovery` need a baseline. Their number may be a mapping:",
-            _table(("key", "meaning"), ((f"`{key}`", about) for key, about in THRESHOLDS.items())),
+            _table(
+                ("key", "meaning"),
+                ((f"`{key}`", about) for key, about in THRESHOLDS.items()),
+            ),
             "### Names from other tools",
             _table(("written", "means"), _other_names()),
             "### Names that are refused",
-            _table(("written", "the error says"), ((f"`{name}`", text) for name, text in REFUSED.items())),
+            _table(
+                ("written", "the error says"),
+                ((f"`{name}`", text) for name, text in REFUSED.items()),
+            ),
         ]
     )
 
@@ -137,7 +175,9 @@ def metrics() -> str:
     ]
     for probe in PROBES.values():
         for kind in probe.kinds:
-            name = f"`{probe.name}`" if kind == probe.name else f"`{probe.name}`, {kind}"
+            name = (
+                f"`{probe.name}`" if kind == probe.name else f"`{probe.name}`, {kind}"
+            )
             headline = ", ".join(f"`{name}`" for name in probe.headline[kind])
             parts += [
                 f"## {name}",
@@ -146,7 +186,11 @@ def metrics() -> str:
             ]
         overall = OVERALL_METRICS[probe.name]
         names = ", ".join(f"`{name}`" for name in overall if name in probe.metrics)
-        further = {name: metric for name, metric in overall.items() if name not in probe.metrics}
+        further = {
+            name: metric
+            for name, metric in overall.items()
+            if name not in probe.metrics
+        }
         parts += [f"## `{probe.name}[overall]`", f"{_OVER[probe.name]}: {names}."]
         if further:
             parts.append(_table_of_metrics(further, probe, overall=True))
@@ -199,7 +243,10 @@ def _page(parts: Iterable[str]) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (head, *rows)]
+    lines = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        for row in (head, *rows)
+    ]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
@@ -227,7 +274,10 @@ def _table_of_keys(keys: Schema, required: Iterable[str] = ()) -> str:
         name = f"[`{key}`](#{key})" if key in _OWN_TABLE[:3] else f"`{key}`"
         return name, _marked(schema["description"]), _values(schema), default
 
-    return _table(("key", "meaning", "value", "default"), (row(key, schema) for key, schema in keys.items()))
+    return _table(
+        ("key", "meaning", "value", "default"),
+        (row(key, schema) for key, schema in keys.items()),
+    )
 
 
 def _values(schema: Schema) -> str:
@@ -240,7 +290,11 @@ def _values(schema: Schema) -> str:
     if kind in ("integer", "number"):
         return f"{'whole number' if kind == 'integer' else 'number'}{_range(schema)}"
     if kind == "array":
-        return f"list of {_values(schema['items'])}s" if schema["items"].get("type") == "string" else "list"
+        return (
+            f"list of {_values(schema['items'])}s"
+            if schema["items"].get("type") == "string"
+            else "list"
+        )
     if kind == "string":
         return "date" if schema.get("format") == "date" else "text"
     return "mapping"
@@ -266,7 +320,10 @@ def _rules() -> str:
         only = "; metrics that have a control only" if rule.controlled else ""
         only += "; not for metrics that can be negative" if rule.ratio else ""
         rows.append((f"`{rule.name}`", rule.about, f"{bounds}{only}", names))
-    return _table(("rule", "what it demands", "bound, of a metric from 0 to 1", "other names"), rows)
+    return _table(
+        ("rule", "what it demands", "bound, of a metric from 0 to 1", "other names"),
+        rows,
+    )
 
 
 def _other_names() -> Iterator[tuple[str, str]]:
@@ -274,7 +331,10 @@ def _other_names() -> Iterator[tuple[str, str]]:
     for name, better in WORSE_WHEN.items():
         yield f"`{name}`", f"`max_drop`, where {better} is better"
     yield f"`{ABSOLUTE_CHANGE}: -v`", "`max_drop: v`"
-    yield f"`{RELATIVE_CHANGE}: -v`", "`recovery: 1 - v`, where higher is better and never negative"
+    yield (
+        f"`{RELATIVE_CHANGE}: -v`",
+        "`recovery: 1 - v`, where higher is better and never negative",
+    )
 
 
 def _table_of_metrics(
@@ -285,7 +345,9 @@ def _table_of_metrics(
         (
             (
                 f"`{metric.name}`",
-                " ".join([_marked(metric.about), *_notes(metric, probe, overall=overall)]),
+                " ".join(
+                    [_marked(metric.about), *_notes(metric, probe, overall=overall)]
+                ),
                 metric.better,
                 f"{metric.low:g}",
                 f"{metric.high:g}" if math.isfinite(metric.high) else "no end",
@@ -297,15 +359,25 @@ def _table_of_metrics(
 
 def _notes(metric: Metric, probe: Probe | None, *, overall: bool) -> Iterator[str]:
     if probe is not None and not overall:
-        if metric.name in probe.setting_needs and (needs := probe.setting_needs[metric.name]):
+        if metric.name in probe.setting_needs and (
+            needs := probe.setting_needs[metric.name]
+        ):
             note = f"({needs[0]}: {needs[1]})"
             if note not in metric.about:
                 yield f"Needs `{needs[0]}: {needs[1]}`."
-        if controls := [name for name in CONTROLS.get(metric.name, ()) if probe.slicing == "knowledge"]:
+        if controls := [
+            name
+            for name in CONTROLS.get(metric.name, ())
+            if probe.slicing == "knowledge"
+        ]:
             yield f"Controls: {', '.join(f'`{name}`' for name in controls)}."
     if not metric.comparable:
         yield "Gates: `min` and `max` only."
-    if overall and probe is not None and (parts := probe.overall_needs.get(metric.name)):
+    if (
+        overall
+        and probe is not None
+        and (parts := probe.overall_needs.get(metric.name))
+    ):
         yield f"Needs slices: {', '.join(parts)}."
 
 
@@ -313,7 +385,11 @@ def _commands(
     parser: argparse.ArgumentParser, about: str = ""
 ) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
     """Yield name, help and parser of each command that has no commands below it."""
-    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    below = [
+        action
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
     if not below:
         yield parser.prog, about, parser
     for action in below:
@@ -323,21 +399,33 @@ def _commands(
 
 
 def _stated(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
+    return [
+        action
+        for action in command._actions
+        if not isinstance(action, argparse._HelpAction)
+    ]
 
 
 def _written(action: argparse.Action) -> str:
     """Return an argument as a call writes it: ``--output DIR``, ``DIR [DIR ...]``."""
-    value = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
+    value = action.metavar or (
+        "|".join(action.choices) if action.choices else action.dest.upper()
+    )
     assert isinstance(value, str)
     if action.option_strings:
         value = {0: "", "?": f"[={value}]"}.get(action.nargs, f" {value}")
         return action.option_strings[0] + value
-    return {"+": f"{value} [{value} ...]", "?": f"[{value}]"}.get(str(action.nargs), value)
+    return {"+": f"{value} [{value} ...]", "?": f"[{value}]"}.get(
+        str(action.nargs), value
+    )
 
 
 def _usage(name: str, command: argparse.ArgumentParser) -> str:
-    needed = [_written(action) for action in _stated(command) if action.required or not action.option_strings]
+    needed = [
+        _written(action)
+        for action in _stated(command)
+        if action.required or not action.option_strings
+    ]
     return " ".join([name, *needed, "[options]"])
 
 

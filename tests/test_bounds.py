@@ -13,7 +13,18 @@ def test_both_ends_are_within(value):
 
 
 @pytest.mark.parametrize(
-    "value", [0, 1001, -1, pytest.param(10**5000, id="huge"), 1.0, True, "1", None, float("nan")]
+    "value",
+    [
+        0,
+        1001,
+        -1,
+        pytest.param(10**5000, id="huge"),
+        1.0,
+        True,
+        "1",
+        None,
+        float("nan"),
+    ],
 )
 def test_what_is_not_such_a_whole_number(value):
     assert value not in COUNT
@@ -24,7 +35,9 @@ def test_the_least_may_be_left_out(value):
     assert value in SHARE
 
 
-@pytest.mark.parametrize("value", [0, -0.0, 1.001, 10**400, float("inf"), float("nan"), True])
+@pytest.mark.parametrize(
+    "value", [0, -0.0, 1.001, 10**400, float("inf"), float("nan"), True]
+)
 def test_what_is_no_share(value):
     assert value not in SHARE
 
@@ -62,23 +75,29 @@ def test_a_text_is_read_as_a_whole_number(text, value):
     ],
 )
 def test_a_text_that_is_no_such_whole_number(text):
-    with pytest.raises(ValueError, match=r"^found .*; allowed: a whole number from 1 to 1,000$") as caught:
+    with pytest.raises(
+        ValueError, match=r"^found .*; allowed: a whole number from 1 to 1,000$"
+    ) as caught:
         COUNT.integer(text)
     assert len(str(caught.value)) < 130
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("0.15", 0.15), (".5", 0.5), ("2.", 2), ("1e3", 1000), ("-0", 0)]
+    ("text", "value"),
+    [("0.15", 0.15), (".5", 0.5), ("2.", 2), ("1e3", 1000), ("-0", 0)],
 )
 def test_a_text_is_read_as_a_number(text, value):
     assert repr(PRICE.number(text)) == repr(float(value))
 
 
 @pytest.mark.parametrize(
-    "text", ["", ".", "nan", "inf", "1e400", "1_0", "0x1", "1e9", "-0.1", "9" * 5000, "1,5"]
+    "text",
+    ["", ".", "nan", "inf", "1e400", "1_0", "0x1", "1e9", "-0.1", "9" * 5000, "1,5"],
 )
 def test_a_text_that_is_no_such_number(text):
-    with pytest.raises(ValueError, match=r"^found .*; allowed: a number from 0 to 1,000,000$"):
+    with pytest.raises(
+        ValueError, match=r"^found .*; allowed: a number from 0 to 1,000,000$"
+    ):
         PRICE.number(text)
 
 

@@ -30,13 +30,18 @@ def run(model: str, accuracy: float, **more: object) -> Run:
         id="head_to_tail[overall]",
     )
     result = small()
-    return replace(result, model=fingerprint(model), cases=(*result.cases, overall), **more)
+    return replace(
+        result, model=fingerprint(model), cases=(*result.cases, overall), **more
+    )
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> list[str]:
     base = run("reference", 0.8)
-    clean = tuple(replace(one, verdict="pass", lost=(), gained=(), metrics=one.metrics) for one in base.cases)
+    clean = tuple(
+        replace(one, verdict="pass", lost=(), gained=(), metrics=one.metrics)
+        for one in base.cases
+    )
     write_reports(replace(base, cases=clean), tmp_path / "base")
     write_reports(run("reference:overconfident", 0.805), tmp_path / "sure")
     write_reports(run("my|model", 0.77), tmp_path / "mine")
@@ -58,7 +63,9 @@ def test_each_candidate_stands_beside_what_accuracy_alone_would_say(
     assert result[0]["candidate"] == "`reference`"
     assert result[0]["the gate"] == "**pass**"
     assert result[0]["facts lost"] == "0"
-    assert result[1]["what its recipe changed"].startswith("tuned to answer questions about invented things")
+    assert result[1]["what its recipe changed"].startswith(
+        "tuned to answer questions about invented things"
+    )
     assert result[1]["the gate"] == "**fail**"
     assert result[1]["MONITOR"] == "1 fail, 2 pass"
     assert result[1]["Head-to-Tail"] == "1 inconclusive, 1 pass"
@@ -73,9 +80,13 @@ def test_each_candidate_stands_beside_what_accuracy_alone_would_say(
     )
 
 
-def test_the_table_takes_the_place_between_its_markers(folders: list[str], tmp_path: Path) -> None:
+def test_the_table_takes_the_place_between_its_markers(
+    folders: list[str], tmp_path: Path
+) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{candidates.START}\nold\n{candidates.END}\nafter\n", encoding="utf-8")
+    page.write_text(
+        f"before\n{candidates.START}\nold\n{candidates.END}\nafter\n", encoding="utf-8"
+    )
     assert candidates.main([*folders, folders[0], "--into", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{candidates.START}\n\n| candidate |")
@@ -86,7 +97,10 @@ def test_the_table_takes_the_place_between_its_markers(folders: list[str], tmp_p
 
 @pytest.mark.parametrize(
     ("folder", "page", "message"),
-    [("nope", "p.md", "there is no such report"), ("base", "p.md", "needs the markers")],
+    [
+        ("nope", "p.md", "there is no such report"),
+        ("base", "p.md", "needs the markers"),
+    ],
 )
 def test_what_cannot_be_done_is_one_line(
     folder: str,
@@ -97,7 +111,9 @@ def test_what_cannot_be_done_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / page).write_text("nothing", encoding="utf-8")
-    status = candidates.main([str(tmp_path / folder), folders[1], "--into", str(tmp_path / page)])
+    status = candidates.main(
+        [str(tmp_path / folder), folders[1], "--into", str(tmp_path / page)]
+    )
     assert status == 2
     assert message in capsys.readouterr().err
 

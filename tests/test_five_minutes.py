@@ -30,7 +30,11 @@ def test_the_runs_of_the_page_print_what_it_shows(tmp_path):
     assert len(RUNS) == len(EXIT_CODES)
     for name, text in FILES:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("KB_", "PYTEST"))}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("KB_", "PYTEST"))
+    }
     for (arguments, shown), exit_code in zip(RUNS, EXIT_CODES, strict=True):
         command = [sys.executable, "-m", "pytest", *arguments.split()]
         result = subprocess.run(
@@ -45,4 +49,6 @@ def test_the_runs_of_the_page_print_what_it_shows(tmp_path):
         printed = without_times(result.stdout)
         # A line of "..." stands for any lines.
         wanted = without_times(shown)
-        assert doctest.OutputChecker().check_output(wanted, printed, doctest.ELLIPSIS), printed
+        assert doctest.OutputChecker().check_output(
+            wanted, printed, doctest.ELLIPSIS
+        ), printed

@@ -13,7 +13,9 @@ from tests import house
 
 # Libraries that are slow to import or not always installed: only rooms that say so may import them.
 LIBRARIES = {library for room in house.ROOMS.values() for library in room.libraries}
-SOURCES = {name: path.read_text(encoding="utf-8") for name, path in house.modules().items()}
+SOURCES = {
+    name: path.read_text(encoding="utf-8") for name, path in house.modules().items()
+}
 
 
 def test_every_module_is_in_a_room_of_the_table() -> None:
@@ -24,8 +26,14 @@ def test_a_module_imports_only_what_its_room_may() -> None:
     wrong = []
     for module, (own, libraries) in house.imports().items():
         room = house.ROOMS[house.room_of(module)]
-        rooms = {house.room_of(target) for target in own} - {house.room_of(module), *room.rooms}
-        wrong += [f"{module} imports {name}" for name in rooms | (libraries & LIBRARIES - room.libraries)]
+        rooms = {house.room_of(target) for target in own} - {
+            house.room_of(module),
+            *room.rooms,
+        }
+        wrong += [
+            f"{module} imports {name}"
+            for name in rooms | (libraries & LIBRARIES - room.libraries)
+        ]
     assert wrong == []
 
 
@@ -35,23 +43,39 @@ def test_the_table_allows_nothing_that_is_not_needed() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert house.circles({module: own - {module} for module, (own, _) in house.imports().items()}) == []
+    assert (
+        house.circles(
+            {module: own - {module} for module, (own, _) in house.imports().items()}
+        )
+        == []
+    )
     assert house.circles(house.room_graph()) == []
 
 
 def test_the_search_for_circles_finds_them() -> None:
-    assert house.circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+    assert house.circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [
+        ["a", "b", "c"]
+    ]
     assert house.height({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == 3
 
 
 def test_the_ground_imports_nothing_but_ground() -> None:
-    ground = {"", "bounds", "errors", "printing", "records", "untrusted", "serialization"}
+    ground = {
+        "",
+        "bounds",
+        "errors",
+        "printing",
+        "records",
+        "untrusted",
+        "serialization",
+    }
     assert {target for room in ground for target in house.room_graph()[room]} <= ground
 
 
 def test_a_module_stays_small_enough_to_hold_in_the_head() -> None:
     lines = {
-        name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in house.modules().items()
+        name: len(path.read_text(encoding="utf-8").splitlines())
+        for name, path in house.modules().items()
     }
     assert [name for name, count in lines.items() if count > 500] == []
 
@@ -60,15 +84,28 @@ def test_a_module_stays_small_enough_to_hold_in_the_head() -> None:
 def test_the_pages_name_files_that_are_there(name: str) -> None:
     text = house.PAGE.with_name(name).read_text(encoding="utf-8")
     roots = (house.PACKAGE, house.PACKAGE.parent)
-    paths = set(re.findall(r"`([\w./-]+(?:\.py|/))`", text)) - {"probes/recall.py", "models/echo.py"}
+    paths = set(re.findall(r"`([\w./-]+(?:\.py|/))`", text)) - {
+        "probes/recall.py",
+        "models/echo.py",
+    }
     assert paths
-    assert [path for path in sorted(paths) if not any((root / path).exists() for root in roots)] == []
+    assert [
+        path
+        for path in sorted(paths)
+        if not any((root / path).exists() for root in roots)
+    ] == []
 
 
 def test_pages_that_the_code_names_are_there() -> None:
-    named = {page for text in SOURCES.values() for page in re.findall(r"docs/[\w/-]+\.md", text)}
+    named = {
+        page
+        for text in SOURCES.values()
+        for page in re.findall(r"docs/[\w/-]+\.md", text)
+    }
     assert named
-    assert [page for page in sorted(named) if not (house.PACKAGE.parent / page).exists()] == []
+    assert [
+        page for page in sorted(named) if not (house.PACKAGE.parent / page).exists()
+    ] == []
 
 
 def test_the_rooms_on_the_page_are_those_of_the_code() -> None:
@@ -77,31 +114,53 @@ def test_the_rooms_on_the_page_are_those_of_the_code() -> None:
         return re.sub(r"\d[\d,]*", "N", text)
 
     page = house.PAGE.read_text(encoding="utf-8")
-    assert without_numbers(house.page()) in without_numbers(page), "write them: python -m tests.house --write"
+    assert without_numbers(house.page()) in without_numbers(page), (
+        "write them: python -m tests.house --write"
+    )
 
 
 def test_nothing_is_decided_by_comparing_with_the_name_of_a_probe() -> None:
     names = "|".join(PROBES)
-    compared = re.compile(rf"""probe (==|!=) "({names})"|"({names})" (==|!=) \w*\.?probe""")
+    compared = re.compile(
+        rf"""probe (==|!=) "({names})"|"({names})" (==|!=) \w*\.?probe"""
+    )
     assert [name for name, text in SOURCES.items() if compared.search(text)] == []
 
 
 def test_settings_of_a_probe_are_told_apart_only_in_its_own_modules() -> None:
     check = re.compile(r"isinstance\([^)]*\b(Monitor|HeadToTail|Reliability)Settings")
-    assert {name.split(".")[0] for name, text in SOURCES.items() if check.search(text)} <= {"probes"}
+    assert {
+        name.split(".")[0] for name, text in SOURCES.items() if check.search(text)
+    } <= {"probes"}
 
 
 def test_what_a_backend_is_stands_in_its_record() -> None:
     names = "|".join(backend.name for backend in BACKENDS.values())
-    check = re.compile(rf"""backend (==|!=|in) \(?"({names})"|startswith\("({names})/"\)|\bis_({names})\(""")
+    check = re.compile(
+        rf"""backend (==|!=|in) \(?"({names})"|startswith\("({names})/"\)|\bis_({names})\("""
+    )
     # A report may be of a model whose backend is not installed: it knows that a script has no prompt form.
-    assert [name for name, text in SOURCES.items() if check.search(text)] == ["reports.phrases"]
+    assert [name for name, text in SOURCES.items() if check.search(text)] == [
+        "reports.phrases"
+    ]
 
 
 def test_a_table_has_one_name() -> None:
-    tables = ("RELATIVE", "SEVERITY", "FAILING", "REPORT_FILES", "PROBES", "METRICS", "GATE_RULES")
+    tables = (
+        "RELATIVE",
+        "SEVERITY",
+        "FAILING",
+        "REPORT_FILES",
+        "PROBES",
+        "METRICS",
+        "GATE_RULES",
+    )
     for table in tables:
-        defined = [name for name, text in SOURCES.items() if re.search(rf"^{table}\b[^=\n]*= ", text, re.M)]
+        defined = [
+            name
+            for name, text in SOURCES.items()
+            if re.search(rf"^{table}\b[^=\n]*= ", text, re.M)
+        ]
         assert len(defined) <= 1, (table, defined)
 
 

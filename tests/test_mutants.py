@@ -55,13 +55,18 @@ def mutants(tools, tmp_path):
 
 
 def records(*statuses: str) -> dict[str, dict[str, str]]:
-    return {f"stats.a:{at}": {"module": "stats", "status": status} for at, status in enumerate(statuses)}
+    return {
+        f"stats.a:{at}": {"module": "stats", "status": status}
+        for at, status in enumerate(statuses)
+    }
 
 
 def test_a_share_is_not_rounded_up(tools, monkeypatch):
     table = tools("mutants_table")
     statuses = ["killed"] * 898 + ["timeout"] + ["survived"] * 100 + ["not covered"]
-    monkeypatch.setattr(table, "read", lambda folder: records(*statuses) if folder == "stats" else {})
+    monkeypatch.setattr(
+        table, "read", lambda folder: records(*statuses) if folder == "stats" else {}
+    )
     assert table.table({})[2:] == [
         "| `stats/` | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
         "| all | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
@@ -73,15 +78,22 @@ def test_a_folder_that_was_not_run_keeps_its_line(tools, monkeypatch, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{table.START}\n{table.END}\nafter\n", encoding="utf-8")
     monkeypatch.setattr(
-        table, "read", lambda folder: records("killed", "survived") if folder == "stats" else {}
+        table,
+        "read",
+        lambda folder: records("killed", "survived") if folder == "stats" else {},
     )
     assert table.main(["--into", str(page)]) == 0
-    monkeypatch.setattr(table, "read", lambda folder: records("killed") if folder == "gates" else {})
+    monkeypatch.setattr(
+        table, "read", lambda folder: records("killed") if folder == "gates" else {}
+    )
     assert table.main(["--into", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
-    assert "| `stats/` | 2 | 1 | 0 | 1 | 0 | 50.0 % |\n| `gates/` | 1 | 1 | 0 | 0 | 0 | 100.0 % |" in text
+    assert (
+        "| `stats/` | 2 | 1 | 0 | 1 | 0 | 50.0 % |\n| `gates/` | 1 | 1 | 0 | 0 | 0 | 100.0 % |"
+        in text
+    )
     assert "| all | 3 | 2 | 0 | 1 | 0 | 66.6 % |" in text
 
 
@@ -94,7 +106,9 @@ def test_a_survivor_is_shown_by_what_changed(tools, monkeypatch):
         "after": "def a():\n    return 2\n",
     }
     monkeypatch.setattr(
-        table, "read", lambda folder: {"pytest_kbrel.stats.a:1": one, "pytest_kbrel.stats.ab:1": one}
+        table,
+        "read",
+        lambda folder: {"pytest_kbrel.stats.a:1": one, "pytest_kbrel.stats.ab:1": one},
     )
     assert list(table.survivors("stats.a")) == [
         "# stats.a:1, line 3: survived",
@@ -106,17 +120,33 @@ def test_a_survivor_is_shown_by_what_changed(tools, monkeypatch):
 
 
 def test_functions_with_decorators_are_changed_too(mutants):
-    assert {mutant.function for mutant in mutants} == {"Sums.__init__", "Sums.twice", "pairs"}
+    assert {mutant.function for mutant in mutants} == {
+        "Sums.__init__",
+        "Sums.twice",
+        "pairs",
+    }
     assert any("return 3 * self.first" in mutant.after for mutant in mutants)
 
 
 def test_what_no_test_can_notice_is_left_as_it_is(mutants):
-    assert all("strict=True" in mutant.after for mutant in mutants if mutant.function == "pairs")
-    assert all("Return two times the first." in mutant.after for mutant in mutants if "twice" in mutant.name)
+    assert all(
+        "strict=True" in mutant.after
+        for mutant in mutants
+        if mutant.function == "pairs"
+    )
+    assert all(
+        "Return two times the first." in mutant.after
+        for mutant in mutants
+        if "twice" in mutant.name
+    )
 
 
 def test_a_change_matters_where_a_line_of_its_statement_runs(mutants):
-    lines = {mutant.lines for mutant in mutants if "zip" in mutant.before and "zip(None" in mutant.after}
+    lines = {
+        mutant.lines
+        for mutant in mutants
+        if "zip" in mutant.before and "zip(None" in mutant.after
+    }
     assert lines == {(20, 23)}
     lines = {mutant.lines for mutant in mutants if "if left" in mutant.after}
     assert lines == {(18, 18)}
@@ -129,8 +159,14 @@ def test_every_change_is_of_one_place_and_can_be_run(tools, mutants):
     for mutant in mutants:
         assert mutant.before in MODULE
         assert mutant.after != mutant.before
-        assert made.body_of(mutant, mutant.before, space) != made.body_of(mutant, mutant.after, space)
-    assert {made.body_of(m, m.after, space)[1] for m in mutants if m.function == "Sums.__init__"} == {
+        assert made.body_of(mutant, mutant.before, space) != made.body_of(
+            mutant, mutant.after, space
+        )
+    assert {
+        made.body_of(m, m.after, space)[1]
+        for m in mutants
+        if m.function == "Sums.__init__"
+    } == {
         (1,),
         (2,),
     }

@@ -54,7 +54,17 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
 def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     site = tmp_path / "site"
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--target",
+            str(site),
+            str(wheel),
+        ],
         check=True,
         capture_output=True,
     )
@@ -62,7 +72,12 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     def kbrel(*arguments: str) -> str:
         command = [sys.executable, "-m", "pytest_kbrel.cli", *arguments]
         result = subprocess.run(
-            command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+            command,
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(site)},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return result.stdout
 
@@ -70,6 +85,8 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     assert (tmp_path / "project/suites/world.kb.yaml").is_file()
     assert (tmp_path / "project/baselines/reference/baseline.json").is_file()
     assert not (tmp_path / "project/baselines/published").exists()
-    assert "Vicuna-7b" in kbrel("compare", "published/monitor/vicuna-7b", "published/monitor/bloomz-3b")
+    assert "Vicuna-7b" in kbrel(
+        "compare", "published/monitor/vicuna-7b", "published/monitor/bloomz-3b"
+    )
     assert '"$schema"' in kbrel("schema", "suite")
     assert '"$schema"' in kbrel("schema", "report")

@@ -48,7 +48,9 @@ PIECES = (
     "travis_fold:",
     "é",
 )
-MIXED = st.lists(st.sampled_from(PIECES) | st.text(st.characters(codec=None), max_size=3)).map("".join)
+MIXED = st.lists(
+    st.sampled_from(PIECES) | st.text(st.characters(codec=None), max_size=3)
+).map("".join)
 
 
 @pytest.mark.parametrize("text", FORMS)
@@ -58,20 +60,30 @@ def test_no_log_command_is_left(text: str) -> None:
 
 
 @given(MIXED, st.integers(1, 9))
-def test_a_line_that_is_broken_anywhere_between_words_holds_no_command(text: str, width: int) -> None:
-    wrapped = textwrap.wrap(printable(f"x ::error::{text}"), width, break_long_words=False)
+def test_a_line_that_is_broken_anywhere_between_words_holds_no_command(
+    text: str, width: int
+) -> None:
+    wrapped = textwrap.wrap(
+        printable(f"x ::error::{text}"), width, break_long_words=False
+    )
     assert commands_in("\n".join(wrapped)) == []
 
 
 @given(MIXED)
 @example("::::error::x")
 @example("##\u200d##[x")
-def test_whatever_is_printed_holds_no_command_and_is_printable_already(text: str) -> None:
+def test_whatever_is_printed_holds_no_command_and_is_printable_already(
+    text: str,
+) -> None:
     shown = printable(text)
     assert commands_in(shown) == []
     assert printable(shown) == shown
     allowed = {"\n", "\t", "\u200c", "\u200d"}
-    assert not [c for c in shown if unicodedata.category(c) in {"Cc", "Cf", "Cs"} and c not in allowed]
+    assert not [
+        c
+        for c in shown
+        if unicodedata.category(c) in {"Cc", "Cf", "Cs"} and c not in allowed
+    ]
 
 
 @given(MIXED)
@@ -102,8 +114,13 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 
 def test_an_error_may_be_printed_whatever_it_quotes() -> None:
-    error = SuiteError("found '##vso[task.complete]'\n::error::x\x1b[2J", "##[x].yaml", 3)
-    assert str(error) == "# #[x].yaml:3: found '# #vso[task.complete]'\n: :error::x\\x1b[2J"
+    error = SuiteError(
+        "found '##vso[task.complete]'\n::error::x\x1b[2J", "##[x].yaml", 3
+    )
+    assert (
+        str(error)
+        == "# #[x].yaml:3: found '# #vso[task.complete]'\n: :error::x\\x1b[2J"
+    )
     assert str(KbrelError(str(error))) == str(error)
 
 
@@ -118,14 +135,27 @@ def test_wide_characters_take_two_columns() -> None:
     assert cells("東京") == 4
     assert cells("e\u0301") == 1
     assert fit("東京都", 4) == "東…"
-    assert (fit("東京", 4), fit("abcd", 4), fit("abcde", 4), fit("ab", 1)) == ("東京", "abcd", "abc…", "…")
+    assert (fit("東京", 4), fit("abcd", 4), fit("abcde", 4), fit("ab", 1)) == (
+        "東京",
+        "abcd",
+        "abc…",
+        "…",
+    )
     # Full width takes two columns too; what joins or combines takes none.
     assert (cells("Ａ"), cells("ｱ"), cells("a\u200db\u200c"), cells("")) == (2, 1, 2, 0)
-    assert (pad("東", 4), pad("東", 4, right=True), pad("abc", 2)) == ("東  ", "  東", "abc")
+    assert (pad("東", 4), pad("東", 4, right=True), pad("abc", 2)) == (
+        "東  ",
+        "  東",
+        "abc",
+    )
 
 
 def test_text_of_wide_characters_is_wrapped_and_not_cut() -> None:
-    text = "1 fact lost, such as: 日本の首都はどこですか。" + "東京" * 40 + " → 京都 (right: 東京)"
+    text = (
+        "1 fact lost, such as: 日本の首都はどこですか。"
+        + "東京" * 40
+        + " → 京都 (right: 東京)"
+    )
     lines = wrap(text, 80)
     assert max(map(cells, lines)) <= 80
     assert [fit(line, 80) for line in lines] == lines
@@ -134,7 +164,9 @@ def test_text_of_wide_characters_is_wrapped_and_not_cut() -> None:
 
 
 @given(st.text("ab ：東京é\u0301\u200d-", max_size=80), st.integers(12, 40))
-def test_no_line_is_wider_than_the_width_and_nothing_is_left_out(text: str, width: int) -> None:
+def test_no_line_is_wider_than_the_width_and_nothing_is_left_out(
+    text: str, width: int
+) -> None:
     lines = wrap(text, width)
     assert all(cells(line) <= width for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
@@ -147,8 +179,15 @@ def test_a_line_holds_no_more_after_it_was_made_printable() -> None:
 
 def test_a_table_is_as_wide_as_its_cells_and_aligned_by_column() -> None:
     rows = [["slice", "n", "verdict"], ["東京", "12", "pass"], ["a", "1234", "fail"]]
-    assert format_table(rows) == ["slice     n  verdict", "東京     12     pass", "a      1234     fail"]
-    assert format_table(rows, left=(0, 2))[1:] == ["東京     12  pass", "a      1234  fail"]
+    assert format_table(rows) == [
+        "slice     n  verdict",
+        "東京     12     pass",
+        "a      1234     fail",
+    ]
+    assert format_table(rows, left=(0, 2))[1:] == [
+        "東京     12  pass",
+        "a      1234  fail",
+    ]
     assert format_table([["a", "b"], ["c", ""]], left=range(2)) == ["a  b", "c"]
 
 
@@ -203,14 +242,25 @@ def test_a_key_is_hidden_however_it_is_spelled(spelled: str) -> None:
 
 
 @given(st.data())
-def test_a_key_is_hidden_where_each_character_is_spelled_in_its_own_way(data: st.DataObject) -> None:
-    ways = (str, str.upper, str.lower, entirely, lambda char: entirely(char).lower(), html.escape)
+def test_a_key_is_hidden_where_each_character_is_spelled_in_its_own_way(
+    data: st.DataObject,
+) -> None:
+    ways = (
+        str,
+        str.upper,
+        str.lower,
+        entirely,
+        lambda char: entirely(char).lower(),
+        html.escape,
+    )
     spelled = "".join(data.draw(st.sampled_from(ways))(char) for char in KEY)
     assert redacted(f"<{spelled}>") == "<***>"
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "test", "x", "", "1234567"])
-def test_a_short_key_hides_no_ordinary_words(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_short_key_hides_no_ordinary_words(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     monkeypatch.setattr(printing, "_patterns", {})
     hide(key)
     text = "none of the x, 1234567 times, in EMPTY test runs"
@@ -229,13 +279,17 @@ def test_what_is_not_the_key_stays() -> None:
 
 def test_a_reply_is_searched_in_all_its_parts() -> None:
     extra = SimpleNamespace(content=f"my {KEY}", number=float("nan"))
-    reply = SimpleNamespace(choices=[extra, {"a": [KEY], f"of {KEY}": 1}], model="m", none=None, n=3)
+    reply = SimpleNamespace(
+        choices=[extra, {"a": [KEY], f"of {KEY}": 1}], model="m", none=None, n=3
+    )
     result, had = redacted_reply(reply)
     assert result is reply
     assert had
     assert reply.choices == [extra, {"a": ["***"], "of ***": 1}]
     assert extra.content == "my ***"
-    assert redacted_reply(SimpleNamespace(a=[1.0, "b", {"c": float("nan")}]))[1] is False
+    assert (
+        redacted_reply(SimpleNamespace(a=[1.0, "b", {"c": float("nan")}]))[1] is False
+    )
     assert redacted_reply(f"no JSON: {KEY}") == ("no JSON: ***", True)
 
 
@@ -261,8 +315,15 @@ def test_no_part_of_a_key_is_left_where_a_line_is_broken(width: int) -> None:
 @pytest.mark.parametrize("spelled", [KEY, entirely(KEY), quote(quote(KEY, safe=""))])
 def test_no_half_of_a_key_is_left_where_a_text_is_cut(spelled: str) -> None:
     for before in range(40):
-        for text in ("x" * before + spelled, "x" * before + spelled * 20, f"{spelled * before}y"):
-            for cut in (printable(one_line(text, 30)), printable(fit(one_line(text), 30))):
+        for text in (
+            "x" * before + spelled,
+            "x" * before + spelled * 20,
+            f"{spelled * before}y",
+        ):
+            for cut in (
+                printable(one_line(text, 30)),
+                printable(fit(one_line(text), 30)),
+            ):
                 assert re.fullmatch(r"x*[*]*y?…?", cut), cut
     assert one_line("x" * 99, 30) == "x" * 29 + "…"
 

@@ -14,14 +14,21 @@ from pytest_kbrel.suites import load_suite
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 REPOSITORY = PROJECT["urls"]["Repository"]
 RAW = REPOSITORY.replace("https://github.com/", "https://raw.githubusercontent.com/")
 LINKS = sorted(
-    {"".join(link) for link in re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]*)"', README)}
+    {
+        "".join(link)
+        for link in re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]*)"', README)
+    }
 )
 OURS = [
-    link for link in (*LINKS, *PROJECT["urls"].values()) if link.startswith((REPOSITORY + "/", RAW + "/"))
+    link
+    for link in (*LINKS, *PROJECT["urls"].values())
+    if link.startswith((REPOSITORY + "/", RAW + "/"))
 ]
 
 
@@ -29,7 +36,10 @@ def anchors(page: str) -> set[str]:
     """Return the anchors that GitHub gives the headings of a page."""
     page = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 def test_the_readme_is_short() -> None:
@@ -44,13 +54,18 @@ def test_every_link_is_absolute(link: str) -> None:
 
 @pytest.mark.parametrize("link", OURS)
 def test_links_into_the_repository_lead_somewhere(link: str) -> None:
-    match = re.fullmatch(r"/(?:(?:blob/|tree/)?main/(?P<path>[^#]+)(?:#(?P<anchor>.+))?|issues)", _path(link))
+    match = re.fullmatch(
+        r"/(?:(?:blob/|tree/)?main/(?P<path>[^#]+)(?:#(?P<anchor>.+))?|issues)",
+        _path(link),
+    )
     assert match is not None
     if match["path"] is None:
         return
     path = ROOT / match["path"]
     assert path.exists()
-    assert match["anchor"] is None or match["anchor"] in anchors(path.read_text(encoding="utf-8"))
+    assert match["anchor"] is None or match["anchor"] in anchors(
+        path.read_text(encoding="utf-8")
+    )
 
 
 def _path(link: str) -> str:
@@ -64,22 +79,35 @@ def test_the_anchors_are_those_of_github() -> None:
 
 def test_every_place_has_the_same_address() -> None:
     places = ("README.md", "mkdocs.yml", "docs/**/*.md", ".github/workflows/*.yml")
-    address = re.compile(r"(?:github(?:usercontent)?\.com/|uses: )([\w.-]+/pytest-kbrel)\b")
+    address = re.compile(
+        r"(?:github(?:usercontent)?\.com/|uses: )([\w.-]+/pytest-kbrel)\b"
+    )
     written = {
         (path.name, repository)
         for place in places
         for path in ROOT.glob(place)
         for repository in address.findall(path.read_text(encoding="utf-8"))
     }
-    assert {name for name, _ in written} >= {"README.md", "ci.md", "gate.yml", "bless.yml"}
-    assert {repository for _, repository in written} == {REPOSITORY.removeprefix("https://github.com/")}
+    assert {name for name, _ in written} >= {
+        "README.md",
+        "ci.md",
+        "gate.yml",
+        "bless.yml",
+    }
+    assert {repository for _, repository in written} == {
+        REPOSITORY.removeprefix("https://github.com/")
+    }
 
 
 def test_the_pictures_are_small() -> None:
     pictures = [link for link in LINKS if link.endswith(".png")]
     assert len(pictures) == 2
     for link in pictures:
-        assert 20_000 < (ROOT / _path(link).removeprefix("/main/")).stat().st_size < 200_000
+        assert (
+            20_000
+            < (ROOT / _path(link).removeprefix("/main/")).stat().st_size
+            < 200_000
+        )
 
 
 def test_the_suite_in_the_readme_loads(tmp_path: Path) -> None:
@@ -97,17 +125,25 @@ def test_every_flag_in_the_readme_is_one(flag: str) -> None:
     assert flag in {option.flag for option in options.FLAGS}
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:`|\\$ )make ([a-z-]+)", README))))
+@pytest.mark.parametrize(
+    "target", sorted(set(re.findall(r"(?:`|\\$ )make ([a-z-]+)", README)))
+)
 def test_every_target_in_the_readme_is_one(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("probe", ["head_to_tail", "monitor"])
 def test_the_readme_has_the_figures_of_the_candidate(probe: str) -> None:
-    row = re.search(rf"^\| accuracy of `{probe}`.*?\| ([\d.]+) \| ([\d.]+) \|", README, flags=re.MULTILINE)
+    row = re.search(
+        rf"^\| accuracy of `{probe}`.*?\| ([\d.]+) \| ([\d.]+) \|",
+        README,
+        flags=re.MULTILINE,
+    )
     assert row is not None
     # `make candidates-table` writes this page.
     candidates = (ROOT / "docs/candidates.md").read_text(encoding="utf-8")
-    verdicts = dict(re.findall(r"^\| `([\w:]+)` \| (.*)$", candidates, flags=re.MULTILINE)[:2])
+    verdicts = dict(
+        re.findall(r"^\| `([\w:]+)` \| (.*)$", candidates, flags=re.MULTILINE)[:2]
+    )
     assert f"({row[1]}, no change)" in verdicts["reference"]
     assert f"green ({row[2]}, " in verdicts["reference:overconfident"]

@@ -53,7 +53,11 @@ responses = st.one_of(
         prompt_digest=texts,
         steps=st.lists(
             st.builds(
-                Step, token_id=st.integers(), token=texts, probability=numbers, watched=st.none() | numbers
+                Step,
+                token_id=st.integers(),
+                token=texts,
+                probability=numbers,
+                watched=st.none() | numbers,
             ),
             max_size=2,
         ).map(tuple),
@@ -61,10 +65,18 @@ responses = st.one_of(
 )
 requests = st.one_of(
     st.builds(ScoreRequest, prompt=texts, continuation=texts),
-    st.builds(GenerateRequest, prompt=texts, max_new_tokens=st.integers(), stop=st.just(("\n", "x"))),
+    st.builds(
+        GenerateRequest,
+        prompt=texts,
+        max_new_tokens=st.integers(),
+        stop=st.just(("\n", "x")),
+    ),
 )
 exchanges = st.builds(
-    Exchange, case=texts, ask=st.builds(Ask, fact_id=texts, role=texts, request=requests), response=responses
+    Exchange,
+    case=texts,
+    ask=st.builds(Ask, fact_id=texts, role=texts, request=requests),
+    response=responses,
 )
 
 
@@ -86,15 +98,25 @@ def test_what_travels_packed_comes_back_with_whole_texts(exchange):
     text = dumps_compact({"one": exchange, "several": (exchange,)})
     text.encode()
     expected = from_wire(
-        Exchange, json.loads(replace_surrogates(json.dumps(to_wire(exchange), ensure_ascii=False)))
+        Exchange,
+        json.loads(
+            replace_surrogates(json.dumps(to_wire(exchange), ensure_ascii=False))
+        ),
     )
     result = json.loads(text)
-    assert [from_wire(Exchange, one) for one in (result["one"], *result["several"])] == [expected, expected]
+    assert [
+        from_wire(Exchange, one) for one in (result["one"], *result["several"])
+    ] == [expected, expected]
 
 
 def test_of_a_packed_record_only_what_differs_from_its_defaults_is_told():
     value = MetricValue(name="accuracy", better="higher", value=None, n=3, note="")
-    assert json.loads(dumps_compact(value)) == {"name": "accuracy", "better": "higher", "value": None, "n": 3}
+    assert json.loads(dumps_compact(value)) == {
+        "name": "accuracy",
+        "better": "higher",
+        "value": None,
+        "n": 3,
+    }
     assert from_wire(MetricValue, json.loads(dumps_compact(value))) == value
 
 
@@ -140,7 +162,13 @@ def test_what_is_neither_a_record_nor_a_builtin_has_no_wire_form():
 
 @pytest.mark.parametrize(
     "wire",
-    [{}, {"id": 1, "relation": "r", "subject": "s", "object": "o"}, [], "text", {"id": "a", "aliases": "b"}],
+    [
+        {},
+        {"id": 1, "relation": "r", "subject": "s", "object": "o"},
+        [],
+        "text",
+        {"id": "a", "aliases": "b"},
+    ],
 )
 def test_what_is_no_record_is_refused(wire):
     with pytest.raises(ValueError):

@@ -10,7 +10,9 @@ from tests import reference_pages
 @pytest.mark.parametrize("name", reference_pages.PAGES)
 def test_a_page_of_the_reference_is_that_of_the_code(name: str) -> None:
     page = (reference_pages.FOLDER / name).read_text(encoding="utf-8")
-    assert page == reference_pages.PAGES[name](), "write it: python -m tests.reference_pages --write"
+    assert page == reference_pages.PAGES[name](), (
+        "write it: python -m tests.reference_pages --write"
+    )
 
 
 def test_every_argument_of_the_command_says_what_it_means() -> None:
@@ -23,4 +25,6 @@ def test_every_argument_of_the_command_says_what_it_means() -> None:
 
 
 def test_there_is_a_page_for_each_file() -> None:
-    assert {path.name for path in reference_pages.FOLDER.iterdir()} == reference_pages.PAGES.keys()
+    assert {
+        path.name for path in reference_pages.FOLDER.iterdir()
+    } == reference_pages.PAGES.keys()

@@ -79,7 +79,10 @@ def test_a_field_is_read_as_what_it_is(name: str, wire: Any, value: Any) -> None
 @pytest.mark.parametrize(
     ("name", "wire"),
     [
-        *(("pair", wire) for wire in (["b"], ["b", 0, 1], [0, "b"], {"b": 0}, "b0", None)),
+        *(
+            ("pair", wire)
+            for wire in (["b"], ["b", 0, 1], [0, "b"], {"b": 0}, "b0", None)
+        ),
         *(("many", wire) for wire in ([{}], [{"y": 1.0}], {"x": 1}, None)),
         *(("kind", wire) for wire in ("Round", "", None)),
         *(("share", wire) for wire in ("0.5", True, [])),
@@ -92,7 +95,9 @@ def test_what_does_not_fit_a_field_is_refused(name: str, wire: Any) -> None:
         from_wire(Shape, {name: wire})
 
 
-@pytest.mark.parametrize("value", [Named(name=""), Named(name="a"), Point(x=0), Point(x=1, y=0.0), Shape()])
+@pytest.mark.parametrize(
+    "value", [Named(name=""), Named(name="a"), Point(x=0), Point(x=1, y=0.0), Shape()]
+)
 def test_a_record_is_made_anew_of_its_fields_and_of_its_values(value: Any) -> None:
     assert record_of(type(value), values_of(value)) == value
     assert type(value)(**fields_of(value)) == value
@@ -130,7 +135,9 @@ def test_what_is_no_number_has_none(number: float) -> None:
         ("", ""),
     ],
 )
-def test_halves_of_surrogate_pairs_are_replaced_and_nothing_else(text: str, result: str) -> None:
+def test_halves_of_surrogate_pairs_are_replaced_and_nothing_else(
+    text: str, result: str
+) -> None:
     assert replace_surrogates(text) == result
 
 
@@ -150,4 +157,6 @@ class Later:
 
 def test_a_field_with_a_made_default_need_not_be_there() -> None:
     assert from_wire(Later, {}) == Later()
-    assert from_wire(Later, json.loads(dumps_compact(Later(names=("a",))))) == Later(names=("a",))
+    assert from_wire(Later, json.loads(dumps_compact(Later(names=("a",))))) == Later(
+        names=("a",)
+    )

@@ -20,7 +20,9 @@ def shards(count, by="fact"):
 
 
 def case_of(ids):
-    facts = tuple(Fact(id=name, relation="P36", subject="a", object="b") for name in ids)
+    facts = tuple(
+        Fact(id=name, relation="P36", subject="a", object="b") for name in ids
+    )
     return replace(made_case(), facts=facts)
 
 
@@ -54,7 +56,12 @@ def test_the_share_of_a_fact_is_fixed_for_ever():
 
 
 def slurm(task, first, count, last=None):
-    named = {"ID": task, "MIN": first, "COUNT": count, "MAX": first + count - 1 if last is None else last}
+    named = {
+        "ID": task,
+        "MIN": first,
+        "COUNT": count,
+        "MAX": first + count - 1 if last is None else last,
+    }
     return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in named.items()}
 
 

@@ -20,17 +20,23 @@ def built(tmp_path):
 
     def build(page: str, *, other: bool = False) -> subprocess.CompletedProcess[str]:
         config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-        config = re.sub(r"^nav:\n(?: .*\n)+", "nav: [index.md]\n", config, flags=re.MULTILINE)
+        config = re.sub(
+            r"^nav:\n(?: .*\n)+", "nav: [index.md]\n", config, flags=re.MULTILINE
+        )
         (tmp_path / "mkdocs.yml").write_text(config, encoding="utf-8")
         hooks = (ROOT / "mkdocs_hooks.py").read_text(encoding="utf-8")
         (tmp_path / "mkdocs_hooks.py").write_text(hooks, encoding="utf-8")
-        (tmp_path / "SECURITY.md").write_text("# Security\n\n## A rule\n\n[back](docs/index.md)\n")
+        (tmp_path / "SECURITY.md").write_text(
+            "# Security\n\n## A rule\n\n[back](docs/index.md)\n"
+        )
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs/index.md").write_text(page, encoding="utf-8")
         if other:
             (tmp_path / "docs/other.md").write_text("# Other\n", encoding="utf-8")
         command = [sys.executable, "-m", "mkdocs", "build"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
 
     return build
 
@@ -40,7 +46,9 @@ def test_files_of_the_repository_that_are_linked_become_pages(built, tmp_path):
     result = built(GOOD)
     assert result.returncode == 0, result.stderr
     site = tmp_path / "build/site"
-    assert 'href="repository/SECURITY/#a-rule"' in (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="repository/SECURITY/#a-rule"' in (site / "index.html").read_text(
+        encoding="utf-8"
+    )
     page = (site / "repository/SECURITY/index.html").read_text(encoding="utf-8")
     assert '<a href="../../">back</a>' in page
 
@@ -52,12 +60,23 @@ def test_files_of_the_repository_that_are_linked_become_pages(built, tmp_path):
         ("[x](nowhere.md)\n", "'nowhere.md', but the target is not found"),
         ("[x](#nowhere)\n", "no such anchor"),
         ("[x](../SECURITY.md#nowhere)\n", "no such anchor|does not contain an anchor"),
-        ("[x](../pytest_kbrel/bounds.py)\n", "'../pytest_kbrel/bounds.py', but the target is not found"),
+        (
+            "[x](../pytest_kbrel/bounds.py)\n",
+            "'../pytest_kbrel/bounds.py', but the target is not found",
+        ),
         ("[x](/index.md)\n", "absolute link"),
         ("| a |\n|---|\n| b |\nText\n", "a table needs a blank line behind it: Text"),
         ("A list:\n- one\n", "a list needs a blank line before it: - one"),
     ],
-    ids=["page", "anchor", "anchor in the repository", "code", "absolute", "table", "list"],
+    ids=[
+        "page",
+        "anchor",
+        "anchor in the repository",
+        "code",
+        "absolute",
+        "table",
+        "list",
+    ],
 )
 def test_a_fault_of_a_page_fails_the_build(built, fault, message):
     result = built(f"{GOOD}\n{fault}")
@@ -69,4 +88,6 @@ def test_a_fault_of_a_page_fails_the_build(built, fault, message):
 def test_a_page_that_is_not_in_the_navigation_fails_the_build(built):
     result = built(GOOD, other=True)
     assert result.returncode == 1
-    assert re.search(r"not included in the .nav. configuration:\s+- other.md", result.stderr), result.stderr
+    assert re.search(
+        r"not included in the .nav. configuration:\s+- other.md", result.stderr
+    ), result.stderr

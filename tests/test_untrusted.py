@@ -20,7 +20,10 @@ from pytest_kbrel.untrusted import DEEPEST, MIB, lines, parse, read_bytes, unpac
     [
         ('{"a": [1, -2, 0.5, "x", null, true]}', {"a": [1, -2, 0.5, "x", None, True]}),
         ("[" * DEEPEST + "]" * DEEPEST, None),
-        (json.dumps(["[" * 500, "{" * 500, '\\"[' * 200]), ["[" * 500, "{" * 500, '\\"[' * 200]),
+        (
+            json.dumps(["[" * 500, "{" * 500, '\\"[' * 200]),
+            ["[" * 500, "{" * 500, '\\"[' * 200],
+        ),
         ("[" + "[]," * 500 + "[]]", [[]] * 501),
         (json.dumps("9" * 5000), "9" * 5000),
         ("1.5e+300", 1.5e300),
@@ -35,7 +38,10 @@ def test_json_is_read(text, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 100_000 + "]" * 100_000, "nested more than 100 levels deep; allowed: at most 100"),
+        (
+            "[" * 100_000 + "]" * 100_000,
+            "nested more than 100 levels deep; allowed: at most 100",
+        ),
         ('{"a":' * 101 + "1" + "}" * 101, "nested more than 100 levels deep"),
         ('["]",' * 101 + "1" + "]" * 101, "nested more than 100 levels deep"),
         ("NaN", "found NaN; allowed: finite numbers"),
@@ -63,7 +69,10 @@ def test_lines_end_at_the_first_that_is_too_long():
     stream = io.BytesIO(b"one\n\nthree\n" + b"4" * 9 + b"\n")
     result = lines(stream, 8)
     assert [next(result) for _ in range(3)] == [b"one\n", b"\n", b"three\n"]
-    with pytest.raises(ValueError, match="found a line of more than 0 KiB; allowed: at most 0 KiB a line"):
+    with pytest.raises(
+        ValueError,
+        match="found a line of more than 0 KiB; allowed: at most 0 KiB a line",
+    ):
         next(result)
     # No more of it was read.
     assert stream.tell() == 20
@@ -73,7 +82,9 @@ def test_a_file_is_read_up_to_its_most(tmp_path: Path):
     path = tmp_path / "f"
     path.write_bytes(b"x" * 2048)
     assert len(read_bytes(path, 2048)) == 2048
-    with pytest.raises(ValueError, match="found more than 1 KiB; allowed: at most 1 KiB"):
+    with pytest.raises(
+        ValueError, match="found more than 1 KiB; allowed: at most 1 KiB"
+    ):
         read_bytes(path, 2047)
 
 
@@ -82,7 +93,9 @@ def test_zeros_that_unpack_to_far_more_are_refused_without_being_held():
     assert len(bomb) < MIB
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match="it unpacks to more than 2 MiB; allowed: at most 2 MiB"):
+        with pytest.raises(
+            ValueError, match="it unpacks to more than 2 MiB; allowed: at most 2 MiB"
+        ):
             unpack(bomb, 2 * MIB)
         assert tracemalloc.get_traced_memory()[1] < 10 * MIB
     finally:

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 
 from pytest_kbrel.baselines.format import case_key
-from pytest_kbrel.records import AggregateCase, Case, CaseResult, Fingerprint, Table, record
+from pytest_kbrel.records import (
+    AggregateCase,
+    Case,
+    CaseResult,
+    Fingerprint,
+    Table,
+    record,
+)
 
 
 @record
@@ -83,7 +90,9 @@ class Baseline:
         """Return the noise floors of a case over several, none where they were not measured."""
         return dict(self.aggregates).get(case_key(aggregate.suite, aggregate.id), ())
 
-    def case(self, case: Case | AggregateCase | CaseResult | str) -> BaselineCase | PublishedCase | None:
+    def case(
+        self, case: Case | AggregateCase | CaseResult | str
+    ) -> BaselineCase | PublishedCase | None:
         """Return the same case of this run, by record, node id or key; ``None`` when it has no such case.
 
         A paper knows no suites: its cases are found by id, in whatever suite they are.
@@ -104,7 +113,11 @@ AnsweredCase = tuple[str, str, Table, tuple[tuple[str, str], ...]]
 
 
 def session_baseline(
-    model: Fingerprint, cases: Iterable[AnsweredCase], *, judge: str, helpers: Iterable[Fingerprint] = ()
+    model: Fingerprint,
+    cases: Iterable[AnsweredCase],
+    *,
+    judge: str,
+    helpers: Iterable[Fingerprint] = (),
 ) -> Baseline:
     """Return what ``model`` answered in these cases, as if it had been blessed.
 
@@ -112,7 +125,9 @@ def session_baseline(
     or write distractors.
     """
     blessed = [
-        BaselineCase(key=case_key(suite, case_id), table=table, metrics=(), settings=settings)
+        BaselineCase(
+            key=case_key(suite, case_id), table=table, metrics=(), settings=settings
+        )
         for suite, case_id, table, settings in cases
     ]
     return Baseline(

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.baselines.format import case_key
-from pytest_kbrel.records import OWN_WORDING, WORDING_FIELDS, Digest, Fingerprint, Run, read_digest
+from pytest_kbrel.records import (
+    OWN_WORDING,
+    WORDING_FIELDS,
+    Digest,
+    Fingerprint,
+    Run,
+    read_digest,
+)
 from pytest_kbrel.serialization import to_wire
 
 # What two models must share for any case to be comparable; prompts are compared fact by fact.
@@ -29,7 +36,13 @@ SAME_JUDGE = (
 
 # What stands in a run's environment and is no version of anything.
 KEPT = (
-    *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
+    *(
+        "answers_asked",
+        "answers_reused",
+        "answers_store",
+        "answers_not_kept",
+        "answers_resumed",
+    ),
     *("tokens_spent", "model_load_seconds", "engine", "model_notes"),
 )
 
@@ -45,7 +58,9 @@ _LONGEST = 60
 _DIGEST, _TOLD = 64, 12
 
 
-def fingerprint_differences(a: Fingerprint, b: Fingerprint) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def fingerprint_differences(
+    a: Fingerprint, b: Fingerprint
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what two fingerprints must share and do not, and what else differs, each in words."""
     must: list[str] = []
     may: list[str] = []
@@ -64,7 +79,9 @@ def another_tokenizer(model: Fingerprint | None, baseline: Baseline | None) -> b
     return model.tokenizer_digest != baseline.model.tokenizer_digest
 
 
-def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> tuple[str, ...]:
+def judge_differences(
+    ours: Fingerprint | None, theirs: Fingerprint | None
+) -> tuple[str, ...]:
     """Return in words why two judges are not the same one, nothing if they are; ``None`` stands for rules."""
     if ours is None or theirs is None:
         same = ours is theirs
@@ -73,11 +90,21 @@ def judge_differences(ours: Fingerprint | None, theirs: Fingerprint | None) -> t
     return helper_differences("judge", ours, theirs)
 
 
-def helper_differences(role: str, ours: Fingerprint, theirs: Fingerprint) -> tuple[str, ...]:
+def helper_differences(
+    role: str, ours: Fingerprint, theirs: Fingerprint
+) -> tuple[str, ...]:
     """Return in words why two helping models are not the same one, nothing if they are."""
     a, b = to_wire(ours), to_wire(theirs)
-    differing = [f"{name} {a[name]!r} and {b[name]!r}" for name in SAME_JUDGE if a[name] != b[name]]
-    return (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(differing)})",) if differing else ()
+    differing = [
+        f"{name} {a[name]!r} and {b[name]!r}"
+        for name in SAME_JUDGE
+        if a[name] != b[name]
+    ]
+    return (
+        (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(differing)})",)
+        if differing
+        else ()
+    )
 
 
 def incomparable(
@@ -100,9 +127,14 @@ def incomparable(
         differences = (*differences, *judge_differences(judge, baseline.judge))
     for writer in writers:
         # Under another name the settings differ, which the facts' digests tell.
-        theirs = next((helper for helper in baseline.helpers if helper.spec == writer.spec), None)
+        theirs = next(
+            (helper for helper in baseline.helpers if helper.spec == writer.spec), None
+        )
         if theirs is not None:
-            differences = (*differences, *helper_differences("writer of distractors", writer, theirs))
+            differences = (
+                *differences,
+                *helper_differences("writer of distractors", writer, theirs),
+            )
     return differences
 
 
@@ -125,7 +157,11 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
     if missing := _not_asked(run, baseline):
-        words = "case of the baseline was" if len(missing) == 1 else "cases of the baseline were"
+        words = (
+            "case of the baseline was"
+            if len(missing) == 1
+            else "cases of the baseline were"
+        )
         differences.append(f"{len(missing)} {words} not asked (first: {missing[0]})")
     if (days := _days(baseline.created, run.created)) > OLD_DAYS:
         differences.append(
@@ -138,13 +174,19 @@ def _not_asked(run: Run, baseline: Baseline) -> list[str]:
     """Return the keys of the baseline's cases that the run lacks, of the suite files it has cases of."""
     ours = {case_key(case.suite, case.id) for case in run.cases}
     suites = {key.partition("::")[0] for key in ours}
-    return sorted(key for key in baseline.cases if key not in ours and key.partition("::")[0] in suites)
+    return sorted(
+        key
+        for key in baseline.cases
+        if key not in ours and key.partition("::")[0] in suites
+    )
 
 
 def _days(then: str, now: str) -> int:
     """Return the days between two times, 0 where one cannot be read."""
     try:
-        return (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)).days
+        return (
+            datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)
+        ).days
     except (ValueError, TypeError):
         return 0
 
@@ -185,26 +227,40 @@ def prompt_differences(
     readable = [
         (fact, mine, given)
         for fact, ours, theirs in asked
-        if (mine := read_digest(ours)) is not None and (given := read_digest(theirs)) is not None
+        if (mine := read_digest(ours)) is not None
+        and (given := read_digest(theirs)) is not None
     ]
     differences = [
         *_bos(readable),
-        *_words(readable, "the token ids of the prompts", lambda of: (of.prompts, of.count)),
+        *_words(
+            readable, "the token ids of the prompts", lambda of: (of.prompts, of.count)
+        ),
         *_words(readable, _SETTINGS, lambda of: of.settings),
         *_words(readable, "accepted answers", lambda of: of.accepted),
-        *_words(readable, "the draws (seed, distractors, contexts)", lambda of: of.draws),
+        *_words(
+            readable, "the draws (seed, distractors, contexts)", lambda of: of.draws
+        ),
     ]
     if another_tokenizer:
         differences = [
-            f"{words}: another tokenizer" if "token ids" in words else words for words in differences
+            f"{words}: another tokenizer" if "token ids" in words else words
+            for words in differences
         ]
     if settings:
-        listed = ", ".join(f"{name} ({_shown(mine)} and {_shown(given)})" for name, mine, given in settings)
+        listed = ", ".join(
+            f"{name} ({_shown(mine)} and {_shown(given)})"
+            for name, mine, given in settings
+        )
         differences = [
-            f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words for words in differences
+            f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words
+            for words in differences
         ]
     readable_facts = {fact for fact, _, _ in readable}
-    unknown = [fact for fact, ours, theirs in asked if ours != theirs and fact not in readable_facts]
+    unknown = [
+        fact
+        for fact, ours, theirs in asked
+        if ours != theirs and fact not in readable_facts
+    ]
     if unknown:
         differences.append(
             f"the way {len(unknown)} of {_facts(len(asked))} were asked (prompts, settings, accepted answers "
@@ -223,11 +279,17 @@ def _bos(digests: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
     missing = sum(max(0, theirs.bos - ours.bos) for ours, theirs in same)
     added = sum(max(0, ours.bos - theirs.bos) for ours, theirs in same)
     counts = (("missing", missing), ("added", added))
-    return [f"BOS {word} on {number} of {prompts} prompts" for word, number in counts if number]
+    return [
+        f"BOS {word} on {number} of {prompts} prompts"
+        for word, number in counts
+        if number
+    ]
 
 
 def _words(
-    digests: Sequence[tuple[str, Digest, Digest]], what: str, part: Callable[[Digest], object]
+    digests: Sequence[tuple[str, Digest, Digest]],
+    what: str,
+    part: Callable[[Digest], object],
 ) -> list[str]:
     facts = [fact for fact, ours, theirs in digests if part(ours) != part(theirs)]
     if not facts:

@@ -37,7 +37,9 @@ def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
     except FileNotFoundError:
         raise BaselineError(f"{path}: has no {META}; allowed: {ALLOWED}") from None
     except (OSError, ValueError) as error:
-        raise BaselineError(f"{file}: cannot be read: {error}; allowed: {ALLOWED}") from None
+        raise BaselineError(
+            f"{file}: cannot be read: {error}; allowed: {ALLOWED}"
+        ) from None
     version = meta.get("schema_version") if isinstance(meta, dict) else None
     if type(version) is not int or "outcomes" not in meta:
         raise BaselineError(f"{file}: is no kbrel baseline; allowed: {ALLOWED}")
@@ -81,7 +83,9 @@ _THOUSANDTHS = Bounds(0, 700_000)
 # What a baseline leaves to the suite, and a report folder keeps.
 _TEXTS = ("question", "expected", "rule", "truncated", "cluster")
 # The preset's dictionary of 8 MiB takes twice the memory, and one of 2 MiB makes large files a tenth larger.
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "dict_size": 4 * MIB}]
+_FILTERS = [
+    {"id": lzma.FILTER_LZMA2, "preset": 6 | lzma.PRESET_EXTREME, "dict_size": 4 * MIB}
+]
 # A fact takes some 150 bytes; answers of thousands of tokens take tens of thousands.
 _A_FACT, _ENVELOPE, _MOST_FACTS = 1 << 16, 1 << 20, 10**8
 
@@ -122,7 +126,9 @@ def read_compressed(path: Path, facts: int) -> bytes:
     ``OSError``.
     """
     if not 0 <= facts <= _MOST_FACTS:
-        raise ValueError(f"found {shown(facts)} as the number of its facts; allowed: 0 to {_MOST_FACTS:,}")
+        raise ValueError(
+            f"found {shown(facts)} as the number of its facts; allowed: 0 to {_MOST_FACTS:,}"
+        )
     return unpack(read_bytes(path, UNPACKED), _ENVELOPE + facts * _A_FACT)
 
 
@@ -138,7 +144,8 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
         "asked": _columns(digests) or [row.prompt_digest for row in rows],
         "columns": list(table.columns),
         "values": [
-            _once([_shortest(row.values[index]) for row in rows]) for index in range(len(table.columns))
+            _once([_shortest(row.values[index]) for row in rows])
+            for index in range(len(table.columns))
         ],
     }
     if any(row.top for row in rows):
@@ -146,22 +153,34 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
     if texts:
         entry |= {name: _once([getattr(row, name) for row in rows]) for name in _TEXTS}
     if any(row.others for row in rows):
-        entry["others"] = [[_reply(reply, texts) for reply in row.others] for row in rows]
+        entry["others"] = [
+            [_reply(reply, texts) for reply in row.others] for row in rows
+        ]
     # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
     text = json.dumps(entry, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.encode("ascii") + b"\n"
 
 
 def _table(entry: dict[str, Any]) -> Table:
-    facts, columns = [str(fact) for fact in entry["facts"]], tuple(map(str, entry["columns"]))
+    facts, columns = (
+        [str(fact) for fact in entry["facts"]],
+        tuple(map(str, entry["columns"])),
+    )
     n = len(facts)
-    values = [[float(value) for value in _each(column, n)] for column in entry["values"]]
+    values = [
+        [float(value) for value in _each(column, n)] for column in entry["values"]
+    ]
     if len(values) != len(columns):
         raise ValueError(f"{entry['case']} has values that belong to no column")
     if not all(-_LARGEST <= value <= _LARGEST for column in values for value in column):
-        raise ValueError(f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}")
+        raise ValueError(
+            f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}"
+        )
     texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
-    others = [tuple(map(_read_reply, replies)) for replies in _each(entry.get("others") or [()] * n, n)]
+    others = [
+        tuple(map(_read_reply, replies))
+        for replies in _each(entry.get("others") or [()] * n, n)
+    ]
     top = [_top(fact) for fact in _each(entry.get("top", [[]] * n), n)]
     rows = zip(
         facts,
@@ -198,7 +217,9 @@ def _reply(reply: Reply, texts: bool) -> list[str | bool]:
 
 
 def _read_reply(wire: list[Any]) -> Reply:
-    letter, answer, question, rule, truncated = [*wire, "", "", False] if len(wire) == 2 else wire
+    letter, answer, question, rule, truncated = (
+        [*wire, "", "", False] if len(wire) == 2 else wire
+    )
     return Reply(
         answer=str(answer),
         label=_WORDS[letter],
@@ -210,7 +231,10 @@ def _read_reply(wire: list[Any]) -> Reply:
 
 def _packed_top(top: Sequence[TopTokens]) -> list[list[list[int]]]:
     """Return at each position the token ids, and the log-probabilities in thousandths with their sign off."""
-    return [[[token for token, _ in tokens], [round(-1000 * nats) for _, nats in tokens]] for tokens in top]
+    return [
+        [[token for token, _ in tokens], [round(-1000 * nats) for _, nats in tokens]]
+        for tokens in top
+    ]
 
 
 def _top(packed: Any) -> tuple[TopTokens, ...]:
@@ -219,7 +243,9 @@ def _top(packed: Any) -> tuple[TopTokens, ...]:
         pairs = list(zip(tokens, thousandths, strict=True))
         sound = all(token in TOKEN_ID and nats in _THOUSANDTHS for token, nats in pairs)
         if len(pairs) > TOP_K.most or not sound:
-            raise ValueError(f"found {shown(packed)} as the most probable tokens of an answer")
+            raise ValueError(
+                f"found {shown(packed)} as the most probable tokens of an answer"
+            )
         top.append(tuple((token, -of / 1000) for token, of in pairs))
     return tuple(top)
 
@@ -247,7 +273,11 @@ def _digests(digests: Any, n: int) -> list[str]:
 
 
 def _once(column: list[Any]) -> Any:
-    return column[0] if len(column) > 1 and all(value == column[0] for value in column) else column
+    return (
+        column[0]
+        if len(column) > 1 and all(value == column[0] for value in column)
+        else column
+    )
 
 
 def _each(column: Any, n: int) -> list[Any]:

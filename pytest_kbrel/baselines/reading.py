@@ -13,7 +13,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel import resources
-from pytest_kbrel.baselines.base import Baseline, BaselineCase, PublishedCase, PublishedFigure
+from pytest_kbrel.baselines.base import (
+    Baseline,
+    BaselineCase,
+    PublishedCase,
+    PublishedFigure,
+)
 from pytest_kbrel.baselines.format import (
     ALLOWED,
     META,
@@ -43,7 +48,11 @@ def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
             f"{name_or_path!r} stands for figures of a paper, which no run replaces; allowed: a name that "
             f"does not begin with {PUBLISHED}"
         )
-    return rootdir / "baselines" / name_or_path if _is_name(name_or_path) else _path(name_or_path)
+    return (
+        rootdir / "baselines" / name_or_path
+        if _is_name(name_or_path)
+        else _path(name_or_path)
+    )
 
 
 def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
@@ -95,7 +104,10 @@ def search_path(rootdir: Path) -> tuple[Path, ...]:
 
 
 def _is_name(name_or_path: str) -> bool:
-    return not name_or_path.startswith((".", "~")) and not set(name_or_path) & {"/", os.sep}
+    return not name_or_path.startswith((".", "~")) and not set(name_or_path) & {
+        "/",
+        os.sep,
+    }
 
 
 def _path(text: str) -> Path:
@@ -106,7 +118,11 @@ def _path(text: str) -> Path:
 
 
 def find_baseline(
-    name_or_path: str, rootdir: Path, *, allowed: str = ALLOWED, others: Sequence[str] = ()
+    name_or_path: str,
+    rootdir: Path,
+    *,
+    allowed: str = ALLOWED,
+    others: Sequence[str] = (),
 ) -> Path:
     """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none.
 
@@ -117,16 +133,24 @@ def find_baseline(
         if path.is_dir():
             return path
         what = "a file" if path.exists() else "nothing"
-        beside = path.parent.iterdir() if what == "nothing" and path.parent.is_dir() else ()
+        beside = (
+            path.parent.iterdir() if what == "nothing" and path.parent.is_dir() else ()
+        )
         hint = nearest(path.name, sorted(one.name for one in beside if one.is_dir()))
         raise BaselineError(f"{path}: {what} is there; allowed: {allowed}{hint}")
     folders = search_path(rootdir)
     for folder in folders:
         if (folder / name_or_path).is_dir():
             return folder / name_or_path
-    names = sorted({path.parent.name for folder in folders for path in folder.glob(f"*/{META}")})
+    names = sorted(
+        {path.parent.name for folder in folders for path in folder.glob(f"*/{META}")}
+    )
     # A paper's model may be asked for by its own name.
-    papers = [name for name in published_names(folders) if name_or_path.lower() in name.split("/")[2:]]
+    papers = [
+        name
+        for name in published_names(folders)
+        if name_or_path.lower() in name.split("/")[2:]
+    ]
     hint = (
         f"; did you mean {' or '.join(map(repr, papers[:3]))}?"
         if papers
@@ -155,7 +179,10 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
         raise ValueError(f"{META} does not name {unknown[0]}")
     for key, case in cases.items():
         table = tables[key]
-        if facts_digest(table.rows) != case["facts"] or list(table.columns) != case["columns"]:
+        if (
+            facts_digest(table.rows) != case["facts"]
+            or list(table.columns) != case["columns"]
+        ):
             raise ValueError(f"the outcomes of {key} are not those that {META} names")
     provenance = meta["provenance"]
     return Baseline(
@@ -164,21 +191,38 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
         created=str(meta["created"]),
         reason=str(provenance["reason"]),
         commit=str(provenance["commit"]),
-        versions=tuple(sorted((str(name), str(value)) for name, value in provenance["versions"].items())),
+        versions=tuple(
+            sorted(
+                (str(name), str(value))
+                for name, value in provenance["versions"].items()
+            )
+        ),
         model=from_wire(Fingerprint, meta["model"]),
-        settings=tuple(sorted((str(name), str(value)) for name, value in meta["settings"].items())),
-        helpers=tuple(from_wire(Fingerprint, helper) for helper in meta.get("helpers", [])),
+        settings=tuple(
+            sorted((str(name), str(value)) for name, value in meta["settings"].items())
+        ),
+        helpers=tuple(
+            from_wire(Fingerprint, helper) for helper in meta.get("helpers", [])
+        ),
         cases={
             key: BaselineCase(
                 key=key,
                 table=tables[key],
                 metrics=_figures(case["metrics"]),
-                settings=tuple(sorted((str(name), str(value)) for name, value in case["settings"].items())),
+                settings=tuple(
+                    sorted(
+                        (str(name), str(value))
+                        for name, value in case["settings"].items()
+                    )
+                ),
                 noise=_noise(case),
             )
             for key, case in cases.items()
         },
-        aggregates=tuple((str(key), _noise(entry)) for key, entry in meta.get("aggregates", {}).items()),
+        aggregates=tuple(
+            (str(key), _noise(entry))
+            for key, entry in meta.get("aggregates", {}).items()
+        ),
     )
 
 
@@ -193,7 +237,11 @@ def _figures(metrics: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
     for name, value in metrics.items():
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise ValueError(f"{name} is {value!r}, which is no finite number")
     return tuple(sorted(metrics.items()))
 
@@ -209,7 +257,9 @@ def read_published(name: str, folders: Sequence[Path]) -> Baseline:
             return _read_figures(path)
     names = published_names(folders)
     below = [other for other in names if other.startswith(f"{name.rstrip('/')}/")]
-    shown = below or sorted({"/".join(other.split("/")[:2]) + "/..." for other in names})
+    shown = below or sorted(
+        {"/".join(other.split("/")[:2]) + "/..." for other in names}
+    )
     hint = "" if below else nearest(name, names)
     raise BaselineError(
         f"no published figures are called {name!r} in {' or '.join(str(folder) for folder in folders)}; "
@@ -250,7 +300,9 @@ def _read_figures(path: Path) -> Baseline:
     try:
         content: Any = read_json(path)
     except (OSError, ValueError) as error:
-        raise BaselineError(f"{path}: cannot be read: {error}; allowed: {_ALLOWED_FIGURES}") from None
+        raise BaselineError(
+            f"{path}: cannot be read: {error}; allowed: {_ALLOWED_FIGURES}"
+        ) from None
     version = content.get("schema_version") if isinstance(content, dict) else None
     if type(version) is not int or version > _VERSION:
         raise BaselineError(
@@ -258,8 +310,14 @@ def _read_figures(path: Path) -> Baseline:
         )
     try:
         paper = str(content["paper"])
-        cases = {case_id: _paper_case(case_id, entry, paper) for case_id, entry in content["cases"].items()}
-        settings = {"model": str(content["model"]), "setting": str(content.get("setting", ""))}
+        cases = {
+            case_id: _paper_case(case_id, entry, paper)
+            for case_id, entry in content["cases"].items()
+        }
+        settings = {
+            "model": str(content["model"]),
+            "setting": str(content.get("setting", "")),
+        }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(
             f"{path}: no published figures of this format: {type(error).__name__}: {error}; "

@@ -48,7 +48,9 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     results = _blessable(directory, run)
     cases = {_key(case): _described(case) for case in results}
     older = check_target(directory)
-    suites, former = ({key.partition("::")[0] for key in keys} for keys in (cases, older))
+    suites, former = (
+        {key.partition("::")[0] for key in keys} for keys in (cases, older)
+    )
     if dropped := sorted(former - suites):
         raise BaselineError(
             f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
@@ -83,11 +85,16 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             if case.aggregate
         },
     }
-    readable = json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    readable = (
+        json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
     try:
         replace_files(directory.resolve(), readable.encode("utf-8"), name, packed(data))
     except OSError as error:
-        raise BaselineError(f"{directory}: the baseline cannot be written: {error}") from None
+        raise BaselineError(
+            f"{directory}: the baseline cannot be written: {error}"
+        ) from None
 
 
 def measured_floor(directory: Path) -> tuple[int, int] | None:
@@ -99,16 +106,30 @@ def measured_floor(directory: Path) -> tuple[int, int] | None:
     if not (directory / META).is_file():
         return None
     cases = read_meta(directory, oldest=1).get("cases")
-    floors = [case.get("noise", {}) for case in cases.values()] if isinstance(cases, dict) else []
-    counts = [(int(floor["changed"]), int(floor["of"])) for floor in floors if "of" in floor]
-    return (sum(changed for changed, _ in counts), sum(of for _, of in counts)) if counts else None
+    floors = (
+        [case.get("noise", {}) for case in cases.values()]
+        if isinstance(cases, dict)
+        else []
+    )
+    counts = [
+        (int(floor["changed"]), int(floor["of"])) for floor in floors if "of" in floor
+    ]
+    return (
+        (sum(changed for changed, _ in counts), sum(of for _, of in counts))
+        if counts
+        else None
+    )
 
 
 def changed_labels(case: CaseResult) -> tuple[int, int]:
     """Return how many answers got another label when the model was asked again, and how many were asked."""
     first = {row.fact_id: row.replies for row in case.table.rows}
     again = [row for row in case.again.rows if row.fact_id in first]
-    pairs = [both for row in again for both in zip(row.replies, first[row.fact_id], strict=True)]
+    pairs = [
+        both
+        for row in again
+        for both in zip(row.replies, first[row.fact_id], strict=True)
+    ]
     return sum(now.label != was.label for now, was in pairs), len(pairs)
 
 
@@ -120,7 +141,11 @@ def commit_of(folder: Path) -> str:
     head = _git(folder, "rev-parse", "HEAD")
     if not head:
         return ""
-    return f"{head} with changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else head
+    return (
+        f"{head} with changes"
+        if _git(folder, "status", "--porcelain", "--untracked-files=no")
+        else head
+    )
 
 
 def check_target(directory: Path) -> tuple[str, ...]:
@@ -168,12 +193,16 @@ def _blessable(directory: Path, run: Run) -> list[CaseResult]:
         why = "the run is not complete: not every slice of every suite was asked and decided"
     elif run.problems:
         why = f"the run had problems: {run.problems[0]}"
-    elif broken := [case.id for case in run.cases if case.verdict == "invalid" or case.errors]:
+    elif broken := [
+        case.id for case in run.cases if case.verdict == "invalid" or case.errors
+    ]:
         why = f"these cases are not sound: {', '.join(broken)}"
     elif twice := sorted({key for key in keys if keys.count(key) > 1}):
         why = f"two suites of the same file name have the case {twice[0]}"
     if why:
-        raise BaselineError(f"{directory}: no baseline was written: {why}; {_BLESSABLE}")
+        raise BaselineError(
+            f"{directory}: no baseline was written: {why}; {_BLESSABLE}"
+        )
     return cases
 
 
@@ -190,7 +219,9 @@ def _described(case: CaseResult) -> dict[str, Any]:
 
 def _noise(case: CaseResult) -> dict[str, Any]:
     """Return how far the figures may differ when the model is asked twice, and how many answers changed."""
-    floors = {metric.name: metric.noise for metric in case.metrics if metric.noise is not None}
+    floors = {
+        metric.name: metric.noise for metric in case.metrics if metric.noise is not None
+    }
     if case.aggregate:
         return {"noise": {"net": floors}} if floors else {}
     if not case.again.rows:
@@ -256,7 +287,11 @@ def _clear(directory: Path) -> None:
     for path in directory.iterdir():
         try:
             age = time.time() - path.stat().st_mtime
-            if age > _FORGOTTEN and is_ours(path.name) and path.name not in (META, named):
+            if (
+                age > _FORGOTTEN
+                and is_ours(path.name)
+                and path.name not in (META, named)
+            ):
                 path.unlink()
         except FileNotFoundError:
             continue
@@ -265,7 +300,9 @@ def _clear(directory: Path) -> None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=_GIT_SECONDS)
+        done = subprocess.run(
+            command, capture_output=True, check=True, text=True, timeout=_GIT_SECONDS
+        )
     except (OSError, subprocess.SubprocessError, ValueError):
         return ""
     return done.stdout.strip()

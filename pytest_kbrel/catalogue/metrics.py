@@ -142,25 +142,58 @@ def _metrics(
     better: Better, low: float, high: float, names: str, *, comparable: bool = True
 ) -> dict[str, Metric]:
     return {
-        name: Metric(name=name, better=better, about=_ABOUT[name], low=low, high=high, comparable=comparable)
+        name: Metric(
+            name=name,
+            better=better,
+            about=_ABOUT[name],
+            low=low,
+            high=high,
+            comparable=comparable,
+        )
         for name in names.split()
     }
 
 
 METRICS: Mapping[str, Metric] = {
     **_metrics("lower", 0, math.inf, "monitor monitor_ablated"),
-    **_metrics("lower", 0, math.inf, "calls_monitor calls_study tokens_monitor tokens_study"),
+    **_metrics(
+        "lower", 0, math.inf, "calls_monitor calls_study tokens_monitor tokens_study"
+    ),
     **_metrics("higher", 0, math.inf, "saving_calls saving_tokens"),
     **_metrics("lower", 0, 1, "pfd ird"),
     **_metrics("lower", 0, 0.5, "accuracy_std"),
-    **_metrics("higher", 0, 1, "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base"),
-    **_metrics("higher", 0, 1, "accuracy_qa accuracy_wp accuracy_fc_pos accuracy_fc_neg"),
+    **_metrics(
+        "higher",
+        0,
+        1,
+        "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base",
+    ),
+    **_metrics(
+        "higher", 0, 1, "accuracy_qa accuracy_wp accuracy_fc_pos accuracy_fc_neg"
+    ),
     **_metrics("higher", 0, 1, "accuracy_positive accuracy_negative"),
     **_metrics("higher", -1, 1, "delta_positive delta_negative"),
-    **_metrics("higher", 0, 1, "accuracy_em accuracy_f1 accuracy_rouge_l accuracy_rules accuracy_macro"),
-    **_metrics("higher", 0, 1, "accuracy_head accuracy_torso accuracy_tail accuracy_top10"),
-    **_metrics("lower", 0, 1, "hallucination hallucination_em hallucination_f1 hallucination_rouge_l"),
-    **_metrics("lower", 0, 1, "hallucination_rules hallucination_macro missing missing_macro unparsable"),
+    **_metrics(
+        "higher",
+        0,
+        1,
+        "accuracy_em accuracy_f1 accuracy_rouge_l accuracy_rules accuracy_macro",
+    ),
+    **_metrics(
+        "higher", 0, 1, "accuracy_head accuracy_torso accuracy_tail accuracy_top10"
+    ),
+    **_metrics(
+        "lower",
+        0,
+        1,
+        "hallucination hallucination_em hallucination_f1 hallucination_rouge_l",
+    ),
+    **_metrics(
+        "lower",
+        0,
+        1,
+        "hallucination_rules hallucination_macro missing missing_macro unparsable",
+    ),
     **_metrics("lower", 0, 1, "choices_unread"),
     **_metrics("lower", -1, 1, "gap"),
     **_metrics("higher", 0, 1, "cr c_correct ccr ur iur"),
@@ -193,11 +226,20 @@ SHOWN_ONLY: Mapping[str, Metric] = {
     **_metrics("higher", 0, 1, "cr_control_majority cr_control_shuffled"),
     **_metrics("higher", 0, 1, "c_correct_control_random c_correct_control_shuffled"),
     **_metrics("lower", 0, 1, "c_wrong_control_random c_wrong_control_shuffled"),
-    **_metrics("higher", 0, 1, "ccr_control_majority ccr_control_random ccr_control_shuffled"),
+    **_metrics(
+        "higher", 0, 1, "ccr_control_majority ccr_control_random ccr_control_shuffled"
+    ),
     **_metrics("lower", 0, 1, "cwr_control_random cwr_control_shuffled"),
-    **_metrics("higher", -1, 1, "ncr_control_majority nccr_control_majority nccr_control_random"),
+    **_metrics(
+        "higher",
+        -1,
+        1,
+        "ncr_control_majority nccr_control_majority nccr_control_random",
+    ),
     **_metrics("higher", -1, 1, "nccr_control_shuffled"),
-    **_metrics("higher", 0, 1, "distractors_written distractors_alike distractors_length"),
+    **_metrics(
+        "higher", 0, 1, "distractors_written distractors_alike distractors_length"
+    ),
 }
 
 _CALIBRATION = "selective_risk brier auroc ece accuracy_at_80 accuracy_at_50"
@@ -223,17 +265,37 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
 }
 
 SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {
-    kind: {name: METRICS[name] for name in names.split()} for kind, names in _SLICE_NAMES.items()
+    kind: {name: METRICS[name] for name in names.split()}
+    for kind, names in _SLICE_NAMES.items()
 }
 OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
-    probe: {name: METRICS[name] for name in names.split()} for probe, names in _OVERALL_NAMES.items()
+    probe: {name: METRICS[name] for name in names.split()}
+    for probe, names in _OVERALL_NAMES.items()
 }
 
 # Rates, and differences of rates, of right or wrong answers: a judge that errs in some share of each kind
 # shrinks all their changes alike.
 JUDGED = {
-    *("accuracy", "accuracy_macro", "accuracy_head", "accuracy_torso", "accuracy_tail", "accuracy_top10"),
-    *("hallucination", "hallucination_macro", "gap", "cr", "wr", "ncr", "ccr", "cwr", "nccr", "as_expected"),
+    *(
+        "accuracy",
+        "accuracy_macro",
+        "accuracy_head",
+        "accuracy_torso",
+        "accuracy_tail",
+        "accuracy_top10",
+    ),
+    *(
+        "hallucination",
+        "hallucination_macro",
+        "gap",
+        "cr",
+        "wr",
+        "ncr",
+        "ccr",
+        "cwr",
+        "nccr",
+        "as_expected",
+    ),
 }
 
 # A model that gives every answer the same small probability has good figures of MONITOR without knowing

@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pytest_kbrel.bounds import COUNT, DISTRACTORS, NEW_TOKENS, Bounds
-from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric, SliceKind
+from pytest_kbrel.catalogue.metrics import (
+    OVERALL_METRICS,
+    SLICE_METRICS,
+    Metric,
+    SliceKind,
+)
 from pytest_kbrel.records import (
     ANSWER_CUE,
     ANSWER_TYPES,
@@ -100,8 +105,12 @@ class Probe:
     own_keys: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
     cue: str = ANSWER_CUE
-    setting_needs: Mapping[str, tuple[str, str | int]] = dataclasses.field(default_factory=dict)
-    overall_needs: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    setting_needs: Mapping[str, tuple[str, str | int]] = dataclasses.field(
+        default_factory=dict
+    )
+    overall_needs: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
     any_part: tuple[str, ...] = ()
     subsets: tuple[str, ...] = ()
     overall_by: str = ""
@@ -120,7 +129,11 @@ class Probe:
     @property
     def metrics(self) -> dict[str, Metric]:
         """All metrics that some slice of the probe has."""
-        return {name: metric for kind in self.kinds for name, metric in SLICE_METRICS[kind].items()}
+        return {
+            name: metric
+            for kind in self.kinds
+            for name, metric in SLICE_METRICS[kind].items()
+        }
 
     def is_overall(self, slice_name: str) -> bool:
         """Return True for the name of figures over slices; of several settings each has some of its own."""
@@ -148,7 +161,9 @@ _WORDINGS = Setting(
     default=HeadToTailSettings().wordings,
 )
 # These depend on the order of single answers, and not on a fact's mean over its wordings.
-_ONE_WORDING = dict.fromkeys(("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1))
+_ONE_WORDING = dict.fromkeys(
+    ("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1)
+)
 # What stands around a question; texts with places to fill in, or of more lines.
 _AROUND = {
     "system": "The system message.",
@@ -161,7 +176,11 @@ _SCORES = ("rules", "em", "f1", "rouge_l")
 
 
 def _new_tokens(settings: ProbeSettings) -> Setting:
-    return Setting(help="Longest answer in tokens.", bounds=NEW_TOKENS, default=settings.max_new_tokens)
+    return Setting(
+        help="Longest answer in tokens.",
+        bounds=NEW_TOKENS,
+        default=settings.max_new_tokens,
+    )
 
 
 MONITOR = Probe(
@@ -173,7 +192,11 @@ MONITOR = Probe(
     reads="contexts",
     headline={"monitor": ("monitor", "pfd", "ird", "anchor_prob", "accuracy")},
     brief_overall=True,
-    pairs=(("monitor", "accuracy"), ("monitor", "accuracy_std"), ("monitor", "monitor_ablated")),
+    pairs=(
+        ("monitor", "accuracy"),
+        ("monitor", "accuracy_std"),
+        ("monitor", "monitor_ablated"),
+    ),
     options={
         "variant": Setting(
             help="definition: the paper's formulas, every fact. published: as the authors' script does it.",
@@ -212,8 +235,13 @@ MONITOR = Probe(
     brief_answers=True,
     drops_facts=True,
     setting_needs={
-        **dict.fromkeys(("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")),
-        **dict.fromkeys(("calls_study", "tokens_study", "saving_calls", "saving_tokens"), ("study", "full")),
+        **dict.fromkeys(
+            ("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")
+        ),
+        **dict.fromkeys(
+            ("calls_study", "tokens_study", "saving_calls", "saving_tokens"),
+            ("study", "full"),
+        ),
     },
 )
 
@@ -225,7 +253,11 @@ HEAD_TO_TAIL = Probe(
     kinds=("head_to_tail",),
     reads="question",
     headline={"head_to_tail": ("accuracy", "hallucination", "missing", "unparsable")},
-    pairs=tuple((f"{name}_{score}", name) for name in ("accuracy", "hallucination") for score in _SCORES),
+    pairs=tuple(
+        (f"{name}_{score}", name)
+        for name in ("accuracy", "hallucination")
+        for score in _SCORES
+    ),
     options={
         "bucket_by": Setting(
             help="Subjects within a relation or a domain by popularity, or predicates within a domain.",
@@ -276,7 +308,8 @@ RELIABILITY = Probe(
             default="none",
         ),
         "choices": Setting(
-            help="K, the number of multiple-choice questions a fact.", default=ReliabilitySettings().choices
+            help="K, the number of multiple-choice questions a fact.",
+            default=ReliabilitySettings().choices,
         ),
         "distractors": Setting(
             help="How many wrong objects the questions draw their three from.",
@@ -321,7 +354,9 @@ RELIABILITY = Probe(
 )
 
 # In the order of suite files, runs and reports.
-PROBES: Mapping[ProbeName, Probe] = {probe.name: probe for probe in (MONITOR, HEAD_TO_TAIL, RELIABILITY)}
+PROBES: Mapping[ProbeName, Probe] = {
+    probe.name: probe for probe in (MONITOR, HEAD_TO_TAIL, RELIABILITY)
+}
 _BY_SETTINGS = {probe.settings: probe for probe in PROBES.values()}
 
 
@@ -335,7 +370,9 @@ def probe_named(kind: CaseKind | str) -> Probe | None:
     return next((probe for name, probe in PROBES.items() if name == kind), None)
 
 
-_RELIABILITY_SLICE = re.compile(rf"({'|'.join(KINDS)})(?:-(.+?))?-({'|'.join(PROMPTS)})")
+_RELIABILITY_SLICE = re.compile(
+    rf"({'|'.join(KINDS)})(?:-(.+?))?-({'|'.join(PROMPTS)})"
+)
 
 
 @record
@@ -363,4 +400,9 @@ def slice_name(kind: str, group: str, prompt: str) -> str:
 def reliability_slices(slice_by: str) -> tuple[str, ...]:
     """Return the slices whose names need no facts: with datasets, those of facts that belong to none."""
     groups: tuple[str, ...] = ANSWER_TYPES if slice_by == "answer_type" else ("",)
-    return tuple(slice_name(kind, group, prompt) for prompt in PROMPTS for group in groups for kind in KINDS)
+    return tuple(
+        slice_name(kind, group, prompt)
+        for prompt in PROMPTS
+        for group in groups
+        for kind in KINDS
+    )

@@ -109,11 +109,17 @@ class GateRule:
             return {**number, "description": self.about}
         parts = {
             "type": "object",
-            "properties": {key: {**number, "description": about} for key, about in THRESHOLDS.items()},
+            "properties": {
+                key: {**number, "description": about}
+                for key, about in THRESHOLDS.items()
+            },
             "required": ["within"],
             "additionalProperties": False,
         }
-        return {"description": f"{self.about} {_PLAIN_NUMBER}", "anyOf": [number, parts]}
+        return {
+            "description": f"{self.about} {_PLAIN_NUMBER}",
+            "anyOf": [number, parts],
+        }
 
     def always_met(self, bound: float, low: float, high: float) -> str:
         """Return why every value meets the bound of a rule that is not relative; empty where one may not."""
@@ -189,5 +195,9 @@ def family_size(suite: Suite) -> int:
     All cases of the file count, slices and those over several, whatever is selected: a verdict depends on
     nothing else that ran.
     """
-    gates = [case.gates for case in suite.cases] + [aggregate.gates for aggregate in suite.aggregates]
-    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)
+    gates = [case.gates for case in suite.cases] + [
+        aggregate.gates for aggregate in suite.aggregates
+    ]
+    return sum(
+        any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates
+    )

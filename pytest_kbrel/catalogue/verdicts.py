@@ -27,17 +27,42 @@ VERDICTS: Mapping[Judgement, VerdictKind] = {
     verdict.name: verdict
     for verdict in (
         # Worst first.
-        VerdictKind(name="fail", shown="failed", fails="always", markup={"red": True, "bold": True}),
-        VerdictKind(name="invalid", shown="invalid", fails="always", markup={"red": True, "bold": True}),
-        VerdictKind(name="not run", shown="not run", fails="always", markup={"yellow": True, "bold": True}),
+        VerdictKind(
+            name="fail",
+            shown="failed",
+            fails="always",
+            markup={"red": True, "bold": True},
+        ),
+        VerdictKind(
+            name="invalid",
+            shown="invalid",
+            fails="always",
+            markup={"red": True, "bold": True},
+        ),
+        VerdictKind(
+            name="not run",
+            shown="not run",
+            fails="always",
+            markup={"yellow": True, "bold": True},
+        ),
         VerdictKind(
             name="not comparable",
             shown="not comparable",
             fails="always",
             markup={"yellow": True, "bold": True},
         ),
-        VerdictKind(name="no baseline", shown="no baseline", fails="compared", markup={"yellow": True}),
-        VerdictKind(name="inconclusive", shown="inconclusive", fails="strict", markup={"yellow": True}),
+        VerdictKind(
+            name="no baseline",
+            shown="no baseline",
+            fails="compared",
+            markup={"yellow": True},
+        ),
+        VerdictKind(
+            name="inconclusive",
+            shown="inconclusive",
+            fails="strict",
+            markup={"yellow": True},
+        ),
         VerdictKind(name="part", shown="part", fails="never", markup={"yellow": True}),
         VerdictKind(name="pass", shown="passed", fails="never", markup={"green": True}),
     )

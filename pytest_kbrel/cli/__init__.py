@@ -80,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of the command with all its subcommands."""
     parser: argparse.ArgumentParser = _Parser(
-        prog="kbrel", description="Tools around suites that gate language-model checkpoints."
+        prog="kbrel",
+        description="Tools around suites that gate language-model checkpoints.",
     )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -94,9 +95,23 @@ def command_parser() -> argparse.ArgumentParser:
         default="suite",
         help="of suite files, or of report.json (default: suite)",
     )
-    schema.add_argument("--json", action="store_true", help="changes nothing: a schema is a JSON document")
+    schema.add_argument(
+        "--json",
+        action="store_true",
+        help="changes nothing: a schema is a JSON document",
+    )
     schema.set_defaults(run=_schema)
-    for command in (build, comment, compare, export, merge, report, judge, labels, cache):
+    for command in (
+        build,
+        comment,
+        compare,
+        export,
+        merge,
+        report,
+        judge,
+        labels,
+        cache,
+    ):
         command.register(commands)
     return parser
 

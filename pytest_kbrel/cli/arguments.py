@@ -27,7 +27,9 @@ def print_line(text: object) -> None:
 
 def add_json_flag(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``, which :func:`print_result` obeys."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
 
 
 def is_json_only(options: argparse.Namespace) -> bool:
@@ -40,7 +42,9 @@ def print_document(document: Mapping[str, Any]) -> None:
     print(json.dumps(document, indent=1, default=os.fspath, allow_nan=False))
 
 
-def print_result(options: argparse.Namespace, document: Mapping[str, Any], lines: Iterable[object]) -> None:
+def print_result(
+    options: argparse.Namespace, document: Mapping[str, Any], lines: Iterable[object]
+) -> None:
     """Print what a command did: ``document`` with ``--json``, otherwise ``lines`` for people."""
     if is_json_only(options):
         print_document(document)
@@ -61,7 +65,9 @@ def scratch_folder(output: Path) -> Iterator[Path]:
     if not output.parent.is_dir():
         raise FileNotFoundError(f"{output.parent}: no such folder to write to")
     if output.is_dir():
-        raise IsADirectoryError(f"{output}: is a folder; allowed: the name of a file in it")
+        raise IsADirectoryError(
+            f"{output}: is a folder; allowed: the name of a file in it"
+        )
     with tempfile.TemporaryDirectory(prefix=".kbrel-", dir=output.parent) as folder:
         yield Path(folder)
 
@@ -69,7 +75,9 @@ def scratch_folder(output: Path) -> Iterator[Path]:
 def refuse_existing(output: Path, *, force: bool) -> None:
     """Raise ``FileExistsError`` where ``output`` is a file already, unless ``force``."""
     if output.is_file() and not force:
-        raise FileExistsError(f"{output}: exists already; name another file or give --force")
+        raise FileExistsError(
+            f"{output}: exists already; name another file or give --force"
+        )
 
 
 @contextmanager
@@ -81,7 +89,9 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     """
     refuse_existing(output, force=force)
     with scratch_folder(output) as scratch:
-        with (scratch / output.name).open("w", encoding="utf-8", newline="\n") as stream:
+        with (scratch / output.name).open(
+            "w", encoding="utf-8", newline="\n"
+        ) as stream:
             yield stream
         (scratch / output.name).replace(output)
 

@@ -29,17 +29,31 @@ def register(commands: Commands) -> None:
         description=_ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("dump", type=Path, metavar="DUMP", help="file of facts, may be compressed (.gz)")
     parser.add_argument(
-        "--templates", type=Path, required=True, metavar="YAML", help="relations and questions"
+        "dump", type=Path, metavar="DUMP", help="file of facts, may be compressed (.gz)"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="folder to write, new or empty"
+        "--templates",
+        type=Path,
+        required=True,
+        metavar="YAML",
+        help="relations and questions",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder to write, new or empty",
     )
     _columns(parser)
     rules = parser.add_argument_group("rules")
     rules.add_argument(
-        "--until", type=integer_within(YEAR), default=2020, metavar="YEAR", help="last year (default: 2020)"
+        "--until",
+        type=integer_within(YEAR),
+        default=2020,
+        metavar="YEAR",
+        help="last year (default: 2020)",
     )
     rules.add_argument(
         "--cap",
@@ -49,7 +63,10 @@ def register(commands: Commands) -> None:
         help="most questions a template and bucket (default: 100)",
     )
     rules.add_argument(
-        "--seed", type=integer_within(FLAG_SEED), default=0, help="fixes the draw (default: 0)"
+        "--seed",
+        type=integer_within(FLAG_SEED),
+        default=0,
+        help="fixes the draw (default: 0)",
     )
     rules.add_argument(
         "--ascii-share",
@@ -72,12 +89,26 @@ def register(commands: Commands) -> None:
     )
     engine = parser.add_argument_group("engine")
     engine.add_argument(
-        "--memory-limit", type=_size, default="4GB", metavar="SIZE", help="of DuckDB (default: 4GB)"
+        "--memory-limit",
+        type=_size,
+        default="4GB",
+        metavar="SIZE",
+        help="of DuckDB (default: 4GB)",
     )
     engine.add_argument(
-        "--threads", type=integer_within(THREADS), default=None, metavar="N", help="default: all cores"
+        "--threads",
+        type=integer_within(THREADS),
+        default=None,
+        metavar="N",
+        help="default: all cores",
     )
-    engine.add_argument("--temp-dir", type=Path, default=None, metavar="DIR", help="where to spill to disk")
+    engine.add_argument(
+        "--temp-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="where to spill to disk",
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -85,10 +116,15 @@ def register(commands: Commands) -> None:
 def _columns(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the dump's columns")
     for name in ("subject", "relation", "object", "popularity"):
-        group.add_argument(f"--{name}", default=None, metavar="COLUMN", help=f"default: {name}")
+        group.add_argument(
+            f"--{name}", default=None, metavar="COLUMN", help=f"default: {name}"
+        )
     for name in ("year", "type"):
         group.add_argument(
-            f"--{name}", default=None, metavar="COLUMN", help=f"default: {name}, if there; '' for none"
+            f"--{name}",
+            default=None,
+            metavar="COLUMN",
+            help=f"default: {name}, if there; '' for none",
         )
     group.add_argument(
         "--table",
@@ -96,9 +132,14 @@ def _columns(parser: argparse.ArgumentParser) -> None:
         help="a row is an entity and each template names a column, instead of one row a fact",
     )
     group.add_argument(
-        "--format", choices=("csv", "tsv", "jsonl", "parquet"), default=None, help="default: by name"
+        "--format",
+        choices=("csv", "tsv", "jsonl", "parquet"),
+        default=None,
+        help="default: by name",
     )
-    group.add_argument("--no-quotes", action="store_true", help='" is a plain character in CSV and TSV')
+    group.add_argument(
+        "--no-quotes", action="store_true", help='" is a plain character in CSV and TSV'
+    )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -114,7 +155,9 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.serialization import to_wire
 
     dump = Dump(
-        path=options.dump, format=options.format or format_of(options.dump), quotes=not options.no_quotes
+        path=options.dump,
+        format=options.format or format_of(options.dump),
+        quotes=not options.no_quotes,
     )
     manifest = build_question_set(
         dump,
@@ -131,7 +174,11 @@ def _run(options: argparse.Namespace) -> int:
                 contained=options.answer_in_question,
             ),
         ),
-        engine=Engine(memory=options.memory_limit, threads=options.threads, folder=options.temp_dir),
+        engine=Engine(
+            memory=options.memory_limit,
+            threads=options.threads,
+            folder=options.temp_dir,
+        ),
     )
     document = {"output": options.output, "manifest": to_wire(manifest)}
     print_result(options, document, _lines(manifest, options.output))
@@ -141,7 +188,9 @@ def _run(options: argparse.Namespace) -> int:
 def _size(text: str) -> str:
     # DuckDB takes a negative size for no limit at all.
     if text.lstrip().startswith("-"):
-        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a size such as 4GB or 800MB")
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}; allowed: a size such as 4GB or 800MB"
+        )
     return text
 
 
@@ -149,7 +198,10 @@ def _mapping(options: argparse.Namespace) -> Columns:
     from pytest_kbrel.errors import KbrelError
     from pytest_kbrel.facts.question_set import Columns
 
-    given = {name: getattr(options, name) for name in ("subject", "relation", "object", "popularity")}
+    given = {
+        name: getattr(options, name)
+        for name in ("subject", "relation", "object", "popularity")
+    }
     named = {name: value for name, value in given.items() if value is not None}
     if options.table:
         for name in ("relation", "object"):
@@ -186,5 +238,7 @@ def _share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"found {shown(text)}; allowed: a number from 0 to below 1")
+        raise argparse.ArgumentTypeError(
+            f"found {shown(text)}; allowed: a number from 0 to below 1"
+        )
     return value

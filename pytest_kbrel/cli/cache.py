@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import AGE, shown
-from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
+from pytest_kbrel.cli.arguments import (
+    add_json_flag,
+    integer_within,
+    new_file,
+    print_result,
+)
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.words import DEFAULT_CACHE
 
@@ -23,19 +28,40 @@ _SECONDS = {"h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 
 def register(commands: Commands) -> None:
     """Add the command with its three actions."""
-    parser = commands.add_parser("cache", help="look at kept answers of models, forget some, or export them")
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    info = actions.add_parser("info", help="say how many answers are kept, of which models, since when")
-    prune = actions.add_parser("prune", help="forget answers, and give their room back to the disk")
-    prune.add_argument(
-        "--older-than", metavar="AGE", type=_seconds, help="those older than this, such as 12h, 30d or 8w"
+    parser = commands.add_parser(
+        "cache", help="look at kept answers of models, forget some, or export them"
     )
-    prune.add_argument("--model", metavar="DIGEST", help="those of this model, as info names it")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    info = actions.add_parser(
+        "info", help="say how many answers are kept, of which models, since when"
+    )
+    prune = actions.add_parser(
+        "prune", help="forget answers, and give their room back to the disk"
+    )
+    prune.add_argument(
+        "--older-than",
+        metavar="AGE",
+        type=_seconds,
+        help="those older than this, such as 12h, 30d or 8w",
+    )
+    prune.add_argument(
+        "--model", metavar="DIGEST", help="those of this model, as info names it"
+    )
     prune.add_argument("--all", action="store_true", help="all of them")
     export = actions.add_parser("export", help="write the answers as JSON, one a line")
-    export.add_argument("--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
-    export.add_argument("--model", metavar="DIGEST", help="only those of this model, as info names it")
-    export.add_argument("--force", action="store_true", help="replace the output if it is there")
+    export.add_argument(
+        "--output",
+        metavar="OUT.jsonl",
+        type=Path,
+        required=True,
+        help="the file to write",
+    )
+    export.add_argument(
+        "--model", metavar="DIGEST", help="only those of this model, as info names it"
+    )
+    export.add_argument(
+        "--force", action="store_true", help="replace the output if it is there"
+    )
     for action, run in ((info, _info), (prune, _prune), (export, _export)):
         action.add_argument(
             "folder",
@@ -60,8 +86,16 @@ def _info(options: argparse.Namespace) -> int:
         models = store.models()
         answers = sum(model.answers for model in models)
         contents = f"{count(answers, 'answer')} of {count(len(models), 'model')}"
-        lines = [f"{store.path}: {contents}, {_size(store.size())}", *([_table(models)] if models else [])]
-        document = {"path": store.path, "answers": answers, "bytes": store.size(), "models": to_wire(models)}
+        lines = [
+            f"{store.path}: {contents}, {_size(store.size())}",
+            *([_table(models)] if models else []),
+        ]
+        document = {
+            "path": store.path,
+            "answers": answers,
+            "bytes": store.size(),
+            "models": to_wire(models),
+        }
     print_result(options, document, lines)
     return 0
 
@@ -102,7 +136,10 @@ def _export(options: argparse.Namespace) -> int:
 
     output = options.output
     written = 0
-    with new_file(output, force=options.force) as stream, closing(Maintenance(options.folder)) as store:
+    with (
+        new_file(output, force=options.force) as stream,
+        closing(Maintenance(options.folder)) as store,
+    ):
         model = None if options.model is None else store.model(options.model)
         for line in store.lines(model):
             stream.write(line + "\n")
@@ -135,7 +172,8 @@ def _table(models: tuple[CachedModel, ...]) -> str:
             cached.model.dtype or "-",
             _day(cached.first),
             _day(cached.last),
-            one_line(cached.model.spec, 60) + (" (until its run ends)" if cached.for_one_run else ""),
+            one_line(cached.model.spec, 60)
+            + (" (until its run ends)" if cached.for_one_run else ""),
         )
         for cached in models
     ]
@@ -145,7 +183,9 @@ def _table(models: tuple[CachedModel, ...]) -> str:
 def _day(seconds: int) -> str:
     import datetime
 
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime(
+        "%Y-%m-%d %H:%M"
+    )
 
 
 def _size(count: int) -> str:

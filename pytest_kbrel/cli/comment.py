@@ -22,13 +22,30 @@ if TYPE_CHECKING:
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("comment", help="write the comment on a pull request about a recorded run")
-    parser.add_argument("report", metavar="RUN", type=Path, help="a report folder or its report.json")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="file to write, by default the terminal")
-    parser.add_argument("--name", default="", help="tells the comments of several gates apart")
-    parser.add_argument("--link", metavar="URL", default="", help="page of the job, with its artifacts")
-    parser.add_argument("--commit", metavar="ID", default="", help="the commit that was gated")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+    parser = commands.add_parser(
+        "comment", help="write the comment on a pull request about a recorded run"
+    )
+    parser.add_argument(
+        "report", metavar="RUN", type=Path, help="a report folder or its report.json"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="file to write, by default the terminal",
+    )
+    parser.add_argument(
+        "--name", default="", help="tells the comments of several gates apart"
+    )
+    parser.add_argument(
+        "--link", metavar="URL", default="", help="page of the job, with its artifacts"
+    )
+    parser.add_argument(
+        "--commit", metavar="ID", default="", help="the commit that was gated"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace a file that is there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 

@@ -32,8 +32,12 @@ _MODEL_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("export", help="write a recorded run in a format that other tools read")
-    parser.add_argument("report", metavar="RUN", type=Path, help="a report folder or its report.json")
+    parser = commands.add_parser(
+        "export", help="write a recorded run in a format that other tools read"
+    )
+    parser.add_argument(
+        "report", metavar="RUN", type=Path, help="a report folder or its report.json"
+    )
     parser.add_argument(
         "--format",
         choices=("eee", "csv", "parquet"),
@@ -48,8 +52,14 @@ def register(commands: Commands) -> None:
         metavar="PATH",
         help="the file (csv, parquet), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
     )
-    parser.add_argument("--model-id", metavar="ORG/NAME", help="what the model is called on the Hub (eee)")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.add_argument(
+        "--model-id",
+        metavar="ORG/NAME",
+        help="what the model is called on the Hub (eee)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files that are there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -62,9 +72,13 @@ def _run(options: argparse.Namespace) -> int:
     path = options.report
     if not path.is_file() and not (path / REPORT).is_file():
         earlier = earlier_note(path / REPORT)
-        raise KbrelError(f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}")
+        raise KbrelError(
+            f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}"
+        )
     if options.format == "parquet":
-        _export_responses(path if path.is_dir() else path.parent, options.output, force=options.force)
+        _export_responses(
+            path if path.is_dir() else path.parent, options.output, force=options.force
+        )
         print_result(options, {"files": [options.output]}, [options.output])
         return 0
     side = read_outcomes(str(path), Path.cwd())
@@ -72,7 +86,9 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(f"{path}: cannot be exported: {side}")
     cases = [case for case in side.cases if case.table.rows]
     if not cases:
-        raise KbrelError(f"{path}: no case has an outcome; allowed: a run with cases that are not invalid")
+        raise KbrelError(
+            f"{path}: no case has an outcome; allowed: a run with cases that are not invalid"
+        )
     if options.format == "csv":
         write_csv(cases, options.output, force=options.force)
         print_result(options, {"files": [options.output]}, [options.output])
@@ -81,7 +97,9 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(
             f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
         )
-    files = write_eee(read_report(path), cases, options.model_id, options.output, force=options.force)
+    files = write_eee(
+        read_report(path), cases, options.model_id, options.output, force=options.force
+    )
     print_result(options, {"files": files}, files)
     return 0
 
@@ -109,7 +127,14 @@ def write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
         for case in cases:
             for row in case.table.rows:
                 cells = (
-                    *(case.nodeid, row.fact_id, f"{_score(row):g}", row.label, row.rule, row.question),
+                    *(
+                        case.nodeid,
+                        row.fact_id,
+                        f"{_score(row):g}",
+                        row.label,
+                        row.rule,
+                        row.question,
+                    ),
                     *(row.expected, row.answer, row.cluster, row.prompt_digest),
                 )
                 writer.writerow(map(replace_surrogates, cells))
@@ -122,7 +147,12 @@ def _score(row: Outcome) -> float:
 
 
 def write_eee(
-    report: Mapping[str, Any], cases: list[CaseResult], model_id: str, output: Path, *, force: bool
+    report: Mapping[str, Any],
+    cases: list[CaseResult],
+    model_id: str,
+    output: Path,
+    *,
+    force: bool,
 ) -> tuple[Path, Path]:
     """Write the two records below ``output`` and return their paths; the same run has the same names."""
     from pytest_kbrel.serialization import replace_surrogates
@@ -133,7 +163,8 @@ def write_eee(
     stamp = str(int(created.timestamp()))
     evaluation_id = f"kbrel/{model_id}/{stamp}"
     lines = [
-        replace_surrogates(json.dumps(instance, ensure_ascii=False, allow_nan=False)) + "\n"
+        replace_surrogates(json.dumps(instance, ensure_ascii=False, allow_nan=False))
+        + "\n"
         for case in cases
         for instance in _instances(case, evaluation_id, model_id)
     ]
@@ -175,7 +206,9 @@ def write_eee(
 
 def _model_info(model: Mapping[str, Any], model_id: str) -> dict[str, Any]:
     details = {
-        key: str(model[key]) for key in ("spec", "weights_digest", "dtype", "quantisation") if model.get(key)
+        key: str(model[key])
+        for key in ("spec", "weights_digest", "dtype", "quantisation")
+        if model.get(key)
     }
     return {
         "name": model_id.partition("/")[2],
@@ -184,7 +217,11 @@ def _model_info(model: Mapping[str, Any], model_id: str) -> dict[str, Any]:
             "name": str(model.get("backend", "unknown")),
             "version": str(model.get("backend_version", "unknown")),
         },
-        "additional_details": {"deployment_type": "unknown", "model_availability": "unknown", **details},
+        "additional_details": {
+            "deployment_type": "unknown",
+            "model_availability": "unknown",
+            **details,
+        },
     }
 
 
@@ -205,28 +242,47 @@ def _metrics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 }
             details: dict[str, Any] = {"score": figure["value"]}
             if figure.get("low") is not None:
-                interval = {"lower": figure["low"], "upper": figure["high"], "confidence_level": 0.95}
-                details["uncertainty"] = {"confidence_interval": interval, "num_samples": figure["n"]}
+                interval = {
+                    "lower": figure["low"],
+                    "upper": figure["high"],
+                    "confidence_level": 0.95,
+                }
+                details["uncertainty"] = {
+                    "confidence_interval": interval,
+                    "num_samples": figure["n"],
+                }
             yield _result(case["id"], name, config, details)
 
 
 def _own_score(case: CaseResult) -> dict[str, Any]:
     scores = [_score(row) for row in case.table.rows]
-    config = {"lower_is_better": False, "score_type": "continuous", "min_score": 0.0, "max_score": 1.0}
+    config = {
+        "lower_is_better": False,
+        "score_type": "continuous",
+        "min_score": 0.0,
+        "max_score": 1.0,
+    }
     return _result(case.nodeid, _SCORE, config, {"score": sum(scores) / len(scores)})
 
 
-def _result(case: str, metric: str, config: dict[str, Any], details: dict[str, Any]) -> dict[str, Any]:
+def _result(
+    case: str, metric: str, config: dict[str, Any], details: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "evaluation_result_id": f"{case}:{metric}",
         "evaluation_name": case,
-        "source_data": {"dataset_name": case.partition("::")[0], "source_type": "other"},
+        "source_data": {
+            "dataset_name": case.partition("::")[0],
+            "source_type": "other",
+        },
         "metric_config": {"metric_id": metric, "metric_name": metric, **config},
         "score_details": details,
     }
 
 
-def _instances(case: CaseResult, evaluation_id: str, model_id: str) -> Iterator[dict[str, Any]]:
+def _instances(
+    case: CaseResult, evaluation_id: str, model_id: str
+) -> Iterator[dict[str, Any]]:
     for row in case.table.rows:
         score = _score(row)
         reference = [row.expected] if row.expected else []
@@ -243,7 +299,9 @@ def _instances(case: CaseResult, evaluation_id: str, model_id: str) -> Iterator[
             "evaluation_name": case.nodeid,
             "evaluation_result_id": f"{case.nodeid}:{_SCORE}",
             "sample_id": row.fact_id,
-            "sample_hash": hashlib.sha256("".join((row.question, *reference)).encode()).hexdigest(),
+            "sample_hash": hashlib.sha256(
+                "".join((row.question, *reference)).encode()
+            ).hexdigest(),
             "interaction_type": "single_turn",
             "input": {"raw": row.question, "reference": reference},
             "output": {"raw": [reply.answer for reply in row.replies]},

@@ -26,7 +26,9 @@ def register(commands: Commands) -> None:
         epilog="formats: see docs/datasets.md, or name a wrong one",
     )
     parser.add_argument("format", metavar="FORMAT", help="fktc, popqa, triviaqa, ...")
-    parser.add_argument("path", metavar="PATH", type=Path, help="the file, or for some formats a folder")
+    parser.add_argument(
+        "path", metavar="PATH", type=Path, help="the file, or for some formats a folder"
+    )
     parser.add_argument(
         "--output",
         metavar="FACTS.jsonl",
@@ -35,9 +37,13 @@ def register(commands: Commands) -> None:
         help="the file of facts to write; relations.yaml is written beside it",
     )
     parser.add_argument(
-        "--skip-broken", action="store_true", help="leave rows out that cannot be read, and count them"
+        "--skip-broken",
+        action="store_true",
+        help="leave rows out that cannot be read, and count them",
     )
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.add_argument(
+        "--force", action="store_true", help="replace files that are there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -55,11 +61,19 @@ def _run(options: argparse.Namespace) -> int:
     with scratch_folder(output) as scratch:
         facts, wordings = scratch / "facts.jsonl", scratch / _RELATIONS
         with facts.open("w", encoding="utf-8", newline="\n") as stream:
-            counts = _write(read(form, [options.path], relations), stream, skip=options.skip_broken)
-        wordings.write_text(relations_text(relations.values()), encoding="utf-8", newline="\n")
+            counts = _write(
+                read(form, [options.path], relations), stream, skip=options.skip_broken
+            )
+        wordings.write_text(
+            relations_text(relations.values()), encoding="utf-8", newline="\n"
+        )
         targets = ((facts, output), (wordings, output.parent / _RELATIONS))
         for made, target in targets:
-            if target.exists() and not options.force and not filecmp.cmp(made, target, shallow=False):
+            if (
+                target.exists()
+                and not options.force
+                and not filecmp.cmp(made, target, shallow=False)
+            ):
                 raise FileExistsError(
                     f"{target}: exists already with other content and is left as it is; name another folder, "
                     "or replace it with --force"
@@ -116,5 +130,7 @@ def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
         if len(counts.broken) < _NAMED:
             counts.broken.append(str(row.error))
     if not counts.written:
-        raise SuiteError(f"none of {counts.read} rows could be read; the first: {counts.broken[0]}")
+        raise SuiteError(
+            f"none of {counts.read} rows could be read; the first: {counts.broken[0]}"
+        )
     return counts

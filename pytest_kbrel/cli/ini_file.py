@@ -110,8 +110,16 @@ def read_key(directory: Path, key: str) -> tuple[Path, str]:
     if not path.is_file():
         return path, ""
     try:
-        value = _table(file, _parse(file, path.read_text(encoding="utf-8")), table).get(key, "")
-    except (OSError, ValueError, TypeError, AttributeError, iniconfig.ParseError) as error:
+        value = _table(file, _parse(file, path.read_text(encoding="utf-8")), table).get(
+            key, ""
+        )
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        iniconfig.ParseError,
+    ) as error:
         raise KbrelError(f"{path}: cannot be read: {error}") from None
     if not isinstance(value, str):
         raise KbrelError(f"{path}: {key}: found {value!r}; allowed: a text in quotes")
@@ -166,9 +174,17 @@ def _table(file: IniFile, parsed: Parsed, table: str) -> Parsed:
 def _with_line(text: str, table: str, line: str) -> str:
     """Return the text with ``line`` below the head of ``table``; where it has none, with both at its end."""
     end = "\r\n" if "\r\n" in text else "\n"
-    head = re.compile(rf"^\[{re.escape(table)}\][ \t]*([#;][^\r\n]*)?(\r\n|\n|\Z)", re.MULTILINE)
+    head = re.compile(
+        rf"^\[{re.escape(table)}\][ \t]*([#;][^\r\n]*)?(\r\n|\n|\Z)", re.MULTILINE
+    )
     if (match := head.search(text)) is None:
-        gap = "" if not text or text.endswith(end * 2) else end if text.endswith("\n") else end * 2
+        gap = (
+            ""
+            if not text or text.endswith(end * 2)
+            else end
+            if text.endswith("\n")
+            else end * 2
+        )
         return f"{text}{gap}[{table}]{end}{line}{end}"
     start = text[: match.end()]
     return f"{start}{'' if match[2] else end}{line}{end}{text[match.end() :]}"

@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 BASELINE = "prod"
 # What is typed next, and why.
 NEXT = (
-    ("pytest suites --kb-model=reference --kb-baseline=reference", "try it with the model that comes along"),
-    (f"pytest suites --kb-model=./checkpoint --kb-baseline-update={BASELINE}", "bless what you ship today"),
-    (f"pytest suites --kb-model=./candidate --kb-baseline={BASELINE}", "gate what you want to ship tomorrow"),
+    (
+        "pytest suites --kb-model=reference --kb-baseline=reference",
+        "try it with the model that comes along",
+    ),
+    (
+        f"pytest suites --kb-model=./checkpoint --kb-baseline-update={BASELINE}",
+        "bless what you ship today",
+    ),
+    (
+        f"pytest suites --kb-model=./candidate --kb-baseline={BASELINE}",
+        "gate what you want to ship tomorrow",
+    ),
 )
 _WORKFLOW = ".github/workflows/kbrel.yml"
 _MOVE = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
@@ -36,10 +45,16 @@ _IGNORED = {
 def register(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
-        "init", help="make a project: a suite, its baseline, settings and a workflow; nothing is overwritten"
+        "init",
+        help="make a project: a suite, its baseline, settings and a workflow; nothing is overwritten",
     )
     parser.add_argument(
-        "directory", metavar="DIR", type=Path, nargs="?", default=Path(), help="its folder (default: .)"
+        "directory",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        default=Path(),
+        help="its folder (default: .)",
     )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
@@ -87,8 +102,15 @@ class _Work:
             self.write(target.name, "".join(f"{line}\n" for line in _IGNORED))
             return
         data = target.read_bytes()
-        present = {line.strip().strip(b"/").decode("utf-8", "replace") for line in data.splitlines()}
-        lines = [line for line, others in _IGNORED.items() if not present & {line.strip("/"), *others}]
+        present = {
+            line.strip().strip(b"/").decode("utf-8", "replace")
+            for line in data.splitlines()
+        }
+        lines = [
+            line
+            for line, others in _IGNORED.items()
+            if not present & {line.strip("/"), *others}
+        ]
         if not lines:
             self.present[target] = "has the lines already"
             return
@@ -115,10 +137,14 @@ class _Work:
 def _run(options: argparse.Namespace) -> int:
     directory: Path = options.directory
     if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory}: is a file; allowed: a folder, or one to be made")
+        raise NotADirectoryError(
+            f"{directory}: is a file; allowed: a folder, or one to be made"
+        )
     work = _Work(directory)
     suite = (resources.suites() / "world.kb.yaml").read_text(encoding="utf-8")
-    work.write("suites/world.kb.yaml", suite.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1))
+    work.write(
+        "suites/world.kb.yaml", suite.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
+    )
     work.copy(resources.suites() / "world", "suites/world")
     work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
     work.copy(resources.baselines() / "reference", "baselines/reference")
@@ -145,18 +171,29 @@ def _is_below_a_repository(directory: Path) -> bool:
     """Return True if a folder lies in a git repository and is not its root."""
     here = directory.resolve()
     # In a worktree or submodule it is a file.
-    return not (here / ".git").exists() and any((folder / ".git").exists() for folder in here.parents)
+    return not (here / ".git").exists() and any(
+        (folder / ".git").exists() for folder in here.parents
+    )
 
 
 def _lines(work: _Work) -> list[str]:
     lines = [f"written: {path}" for path in work.files]
-    lines += [f"added to {path}: {' '.join(added)}" for path, added in work.added.items()]
+    lines += [
+        f"added to {path}: {' '.join(added)}" for path, added in work.added.items()
+    ]
     lines += [f"left alone: {path} {why}" for path, why in work.present.items()]
-    lines += [f"please add to {path}: {' '.join(added)}" for path, added in work.to_add.items()]
+    lines += [
+        f"please add to {path}: {' '.join(added)}"
+        for path, added in work.to_add.items()
+    ]
     if (workflow := work.directory / _WORKFLOW) in work.files:
         lines.append(f"please fill in OWNER and ./checkpoint: {workflow}")
         if _is_below_a_repository(work.directory):
             lines.append(_MOVE)
     width = max(len(command) for command, _ in NEXT)
     there = "" if work.directory == Path() else f", in {work.directory}"
-    return [*lines, f"next{there}:", *(f"  {command:{width}}  # {why}" for command, why in NEXT)]
+    return [
+        *lines,
+        f"next{there}:",
+        *(f"  {command:{width}}  # {why}" for command, why in NEXT),
+    ]

@@ -34,7 +34,9 @@ class Agreement(Counter[tuple[bool, Label]]):
     @property
     def agreeing(self) -> int:
         """The number of answers that both call right, or neither."""
-        return sum(n for (human, label), n in self.items() if human == (label == "correct"))
+        return sum(
+            n for (human, label), n in self.items() if human == (label == "correct")
+        )
 
     @property
     def wrong(self) -> int:
@@ -78,7 +80,11 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("path", metavar="IN.jsonl", type=Path, help="the predictions")
     parser.add_argument(
-        "--output", metavar="OUT.jsonl", type=Path, required=True, help="the same lines with their verdicts"
+        "--output",
+        metavar="OUT.jsonl",
+        type=Path,
+        required=True,
+        help="the same lines with their verdicts",
     )
     parser.add_argument(
         "--uninformative",
@@ -91,7 +97,9 @@ def register(commands: Commands) -> None:
         metavar="KEY",
         help="print how far the verdicts agree with a human's under this key (0 or 1)",
     )
-    parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    parser.add_argument(
+        "--force", action="store_true", help="replace the output if it is there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -120,7 +128,9 @@ def _run(options: argparse.Namespace) -> int:
             stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
-    totals = ", ".join(f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative"))
+    totals = ", ".join(
+        f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative")
+    )
     document = {
         "output": output,
         "predictions": counts.total(),
@@ -150,24 +160,40 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     for key in ("question", "answers", "prediction"):
         if key not in row:
             keys = ", ".join(row) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {keys}{nearest(key, row)}; {_FORM}")
+            raise ValueError(
+                f"the key {key!r} is missing; found: {keys}{nearest(key, row)}; {_FORM}"
+            )
     for key in ("verdict", "rule"):
         if key in row:
-            raise ValueError(f"the key {key!r} is there already; it is what this command adds")
+            raise ValueError(
+                f"the key {key!r} is there already; it is what this command adds"
+            )
     language = row.get("language", "")
     check_language(language)
     answers = row["answers"]
     if not isinstance(answers, list):
-        raise ValueError(f"'answers' must be a list of texts, found {describe(answers)}")
+        raise ValueError(
+            f"'answers' must be a list of texts, found {describe(answers)}"
+        )
     accepted = [_text("'answers'", answer, "texts or numbers") for answer in answers]
     if any(not answer.strip() for answer in accepted):
         raise ValueError("each of 'answers' must say something, found a blank one")
     question = _text("'question'", row["question"], "text")
-    prediction = "" if row["prediction"] is None else _text("'prediction'", row["prediction"], "text")
-    within = None if row.get("answer_range") is None else check_range(row["answer_range"])
+    prediction = (
+        ""
+        if row["prediction"] is None
+        else _text("'prediction'", row["prediction"], "text")
+    )
+    within = (
+        None if row.get("answer_range") is None else check_range(row["answer_range"])
+    )
     if within is not None and not accepted:
-        raise ValueError("'answer_range' is for questions with an answer; found no 'answers' beside it")
-    return judge(prediction, accepted, question, extra=extra, language=language, within=within)
+        raise ValueError(
+            "'answer_range' is for questions with an answer; found no 'answers' beside it"
+        )
+    return judge(
+        prediction, accepted, question, extra=extra, language=language, within=within
+    )
 
 
 def _text(what: str, value: object, allowed: str) -> str:
@@ -180,11 +206,15 @@ def _text(what: str, value: object, allowed: str) -> str:
 
 def _human(row: dict[str, Any], key: str) -> bool:
     if key not in row:
-        raise ValueError(f"the key {key!r} with the human's verdict is missing{nearest(key, row)}")
+        raise ValueError(
+            f"the key {key!r} with the human's verdict is missing{nearest(key, row)}"
+        )
     value = row[key]
     # Tables that other programs write have 1.0 for 1.
     text = f"{value:g}" if isinstance(value, float) else str(value)
     verdict = _HUMAN.get(text.lower()) if isinstance(value, (str, int, float)) else None
     if verdict is None:
-        raise ValueError(f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}")
+        raise ValueError(
+            f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}"
+        )
     return verdict

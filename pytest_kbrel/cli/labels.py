@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
-from pytest_kbrel.cli.arguments import add_json_flag, integer_within, new_file, print_result
+from pytest_kbrel.cli.arguments import (
+    add_json_flag,
+    integer_within,
+    new_file,
+    print_result,
+)
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.words import SUITE_SUFFIX
 
@@ -30,9 +35,15 @@ def register(commands: Commands) -> None:
         epilog='write "right", "wrong" or "missing" as the label of each line, and give the file to '
         "pytest --kb-judge-labels; call it where pytest was called, for the suites are read again",
     )
-    parser.add_argument("run_folder", metavar="RUN", type=Path, help="the folder of its reports")
     parser.add_argument(
-        "--output", metavar="OUT.jsonl", type=Path, required=True, help="the answers to label, one a line"
+        "run_folder", metavar="RUN", type=Path, help="the folder of its reports"
+    )
+    parser.add_argument(
+        "--output",
+        metavar="OUT.jsonl",
+        type=Path,
+        required=True,
+        help="the answers to label, one a line",
     )
     parser.add_argument(
         "--number",
@@ -41,7 +52,9 @@ def register(commands: Commands) -> None:
         default=_DEFAULT,
         help=f"how many answers to draw (default: {_DEFAULT})",
     )
-    parser.add_argument("--force", action="store_true", help="replace the output if it is there")
+    parser.add_argument(
+        "--force", action="store_true", help="replace the output if it is there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -56,14 +69,19 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(f"{options.run_folder}: has no {REPORT}; allowed: {allowed}")
     side = read_outcomes(str(options.run_folder), Path())
     if isinstance(side, str):
-        raise KbrelError(f"{options.run_folder}: {side}; allowed: a report folder as a run wrote it")
+        raise KbrelError(
+            f"{options.run_folder}: {side}; allowed: a report folder as a run wrote it"
+        )
     # A judge says nothing new of an answer that it has judged.
     answers = {
-        json.dumps([row[key] for key in ("question", "answers", "prediction")]): row for row in _rows(side)
+        json.dumps([row[key] for key in ("question", "answers", "prediction")]): row
+        for row in _rows(side)
     }
     if not answers:
         allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"
-        raise KbrelError(f"{options.run_folder}: no answer of it is for a judge; allowed: {allowed}")
+        raise KbrelError(
+            f"{options.run_folder}: no answer of it is for a judge; allowed: {allowed}"
+        )
     drawn = random.Random(0).sample(sorted(answers), min(options.number, len(answers)))
     with new_file(options.output, force=options.force) as stream:
         for key in drawn:
@@ -91,7 +109,9 @@ def _rows(side: RecordedOutcomes) -> Iterator[dict[str, Any]]:
     judged = [
         case
         for case in side.cases
-        if case.suite.endswith(SUITE_SUFFIX) and (probe := probe_named(case.probe)) and probe.judged
+        if case.suite.endswith(SUITE_SUFFIX)
+        and (probe := probe_named(case.probe))
+        and probe.judged
     ]
     facts = {
         (suite, case.id, fact.id): fact

@@ -21,11 +21,23 @@ _DOCUMENT = ("baseline", "summary", "exit_status", "complete", "problems")
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("merge", help="join recorded shards and decide them as one run")
-    parser.add_argument(
-        "runs", metavar="DIR", type=Path, nargs="+", help="report folders of all shards, or a folder of them"
+    parser = commands.add_parser(
+        "merge", help="join recorded shards and decide them as one run"
     )
-    parser.add_argument("--output", metavar="DIR", type=Path, required=True, help="folder of the reports")
+    parser.add_argument(
+        "runs",
+        metavar="DIR",
+        type=Path,
+        nargs="+",
+        help="report folders of all shards, or a folder of them",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="folder of the reports",
+    )
     parser.add_argument(
         "--baseline",
         metavar="NAME|PATH",
@@ -38,7 +50,9 @@ def register(commands: Commands) -> None:
         help="what an inconclusive case does (default: KB_INCONCLUSIVE, else kb_inconclusive of that file, "
         "else warn)",
     )
-    parser.add_argument("--junitxml", metavar="FILE", type=Path, help="JUnit file to write as well")
+    parser.add_argument(
+        "--junitxml", metavar="FILE", type=Path, help="JUnit file to write as well"
+    )
     parser.add_argument(
         "--junit-properties",
         action="store_true",
@@ -51,7 +65,9 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="folder in which the suites' paths begin (default: .)",
     )
-    parser.add_argument("--force", action="store_true", help="replace reports that are there")
+    parser.add_argument(
+        "--force", action="store_true", help="replace reports that are there"
+    )
     add_json_flag(parser)
     parser.set_defaults(run=_run)
 
@@ -65,11 +81,19 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.session.merge import merge
 
     if (options.output / REPORT).exists() and not options.force:
-        raise FileExistsError(f"{options.output}: holds a report; name another folder or give --force")
+        raise FileExistsError(
+            f"{options.output}: holds a report; name another folder or give --force"
+        )
     if options.junit_properties and options.junitxml is None:
-        raise KbrelError("--junit-properties: found without --junitxml; allowed: with it")
-    if options.output.resolve() in {run.resolve() for folder in options.runs for run in runs_in(folder)}:
-        raise FileExistsError(f"{options.output}: is one of the runs to join; allowed: another folder")
+        raise KbrelError(
+            "--junit-properties: found without --junitxml; allowed: with it"
+        )
+    if options.output.resolve() in {
+        run.resolve() for folder in options.runs for run in runs_in(folder)
+    }:
+        raise FileExistsError(
+            f"{options.output}: is one of the runs to join; allowed: another folder"
+        )
     root = options.rootdir.resolve()
     run, settings = merge(
         options.runs,
@@ -88,11 +112,18 @@ def _run(options: argparse.Namespace) -> int:
         )
     width = shutil.get_terminal_size().columns
     lines = [
-        text for text, _ in terminal_lines(run, width=width, color=False, written_to=str(options.output))
+        text
+        for text, _ in terminal_lines(
+            run, width=width, color=False, written_to=str(options.output)
+        )
     ]
     warnings = list(filter(None, [add_to_job_page(options.output)]))
     report = report_dict(run)
-    document = {"output": options.output, **{key: report[key] for key in _DOCUMENT}, "warnings": warnings}
+    document = {
+        "output": options.output,
+        **{key: report[key] for key in _DOCUMENT},
+        "warnings": warnings,
+    }
     print_result(options, document, [*lines, *warnings])
     return run.exit_status
 
@@ -117,7 +148,9 @@ def _baseline(root: Path) -> str:
 def _inconclusive(root: Path) -> str:
     origin, word = _setting("inconclusive", root)
     if word and word not in _INCONCLUSIVE:
-        raise KbrelError(f"{origin}: found {word!r}; allowed: {' or '.join(_INCONCLUSIVE)}")
+        raise KbrelError(
+            f"{origin}: found {word!r}; allowed: {' or '.join(_INCONCLUSIVE)}"
+        )
     return word
 
 

@@ -16,7 +16,12 @@ GROUP_ROWS = 10_000
 GROUP_CHARACTERS = 8_000_000
 # The parts of requests and responses that have a column, with their types. The others, such as stop strings
 # and the steps of an answer, are for replays only.
-_REQUEST = {"prompt": "string", "continuation": "string", "system": "string", "max_new_tokens": "int64"}
+_REQUEST = {
+    "prompt": "string",
+    "continuation": "string",
+    "system": "string",
+    "max_new_tokens": "int64",
+}
 _RESPONSE = {
     "text": "string",
     "thought": "string",
@@ -66,7 +71,11 @@ def write_parquet(exchanges: Iterable[Exchange], output: Path, *, force: bool) -
                 row = _row(exchange)
                 group.append(row)
                 total += 1
-                characters += sum(len(value) for value in row.values() if isinstance(value, (str, list)))
+                characters += sum(
+                    len(value)
+                    for value in row.values()
+                    if isinstance(value, (str, list))
+                )
                 if len(group) >= GROUP_ROWS or characters >= GROUP_CHARACTERS:
                     writer.write_table(_table(group, schema))
                     group, characters = [], 0
@@ -91,8 +100,16 @@ def _table(group: list[dict[str, Any]], schema: Any) -> Any:
 def _row(exchange: Exchange) -> dict[str, Any]:
     ask = exchange.ask
     parts = {
-        **{name: value for name, value in fields_of(ask.request).items() if name in _REQUEST},
-        **{name: value for name, value in fields_of(exchange.response).items() if name in _RESPONSE},
+        **{
+            name: value
+            for name, value in fields_of(ask.request).items()
+            if name in _REQUEST
+        },
+        **{
+            name: value
+            for name, value in fields_of(exchange.response).items()
+            if name in _RESPONSE
+        },
     }
     row = {
         **{"case": exchange.case, "fact": ask.fact_id, "role": ask.role, "to": ask.to},
@@ -101,5 +118,6 @@ def _row(exchange: Exchange) -> dict[str, Any]:
     }
     # Parquet's texts are UTF-8, which has no halves of surrogate pairs.
     return {
-        name: replace_surrogates(value) if isinstance(value, str) else value for name, value in row.items()
+        name: replace_surrogates(value) if isinstance(value, str) else value
+        for name, value in row.items()
     }

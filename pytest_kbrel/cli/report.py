@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
 def register(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser("report", help="make report.html of a report folder anew")
-    parser.add_argument("folder", metavar="DIR", type=Path, help="a report folder, as a run wrote it")
+    parser = commands.add_parser(
+        "report", help="make report.html of a report folder anew"
+    )
     parser.add_argument(
-        "--rootdir", metavar="DIR", type=Path, default=Path(), help="folder of the project's baselines"
+        "folder", metavar="DIR", type=Path, help="a report folder, as a run wrote it"
+    )
+    parser.add_argument(
+        "--rootdir",
+        metavar="DIR",
+        type=Path,
+        default=Path(),
+        help="folder of the project's baselines",
     )
     add_json_flag(parser)
     parser.set_defaults(run=_run)

@@ -67,7 +67,9 @@ def read_counts(path: Path) -> AnswerCounts | None:
         state = json.loads(path.read_text())
         counts = AnswerCounts()
         counts.current, counts.asked = str(state["case"]), int(state["asked"])
-        counts.answered.update({str(case): int(count) for case, count in state["answered"].items()})
+        counts.answered.update(
+            {str(case): int(count) for case, count in state["answered"].items()}
+        )
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return counts

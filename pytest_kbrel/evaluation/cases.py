@@ -53,7 +53,9 @@ class Retrieval:
 
         if not settings.encoder:
             return with_shots(case, tfidf_cosine)
-        encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)
+        encoder = self._encoder(
+            settings.encoder, self._rootpath / Path(case.suite).parent
+        )
 
         def similar(questions: Sequence[str], examples: Sequence[str]) -> Any:
             return cosine(encoder.embed(questions), encoder.embed(examples))
@@ -71,27 +73,45 @@ class Retrieval:
         count = getattr(settings, "distractors", 0)
         # Only distractors that were drawn by kind are more than needed.
         drawn = {name for name, _ in case.alike}
-        spare = [fact for fact in case.facts if fact.id in drawn and len(fact.negatives) > count]
+        spare = [
+            fact
+            for fact in case.facts
+            if fact.id in drawn and len(fact.negatives) > count
+        ]
         if not spare:
             return case
         from pytest_kbrel.metrics.text import cosine
         from pytest_kbrel.probes.reliability.shots import DIGITS
 
-        encoder = self._encoder(settings.encoder, self._rootpath / Path(case.suite).parent)
+        encoder = self._encoder(
+            settings.encoder, self._rootpath / Path(case.suite).parent
+        )
         # All texts at once, not in a call for each fact.
-        encoder.embed([text for fact in spare for text in (fact.object or "", *fact.negatives) if text])
+        encoder.embed(
+            [
+                text
+                for fact in spare
+                for text in (fact.object or "", *fact.negatives)
+                if text
+            ]
+        )
 
         def nearest(fact: Fact) -> Fact:
             negatives = fact.negatives
             if fact.object is not None:
                 row = cosine(encoder.embed([fact.object]), encoder.embed(negatives))[0]
                 # Equal similarities keep their order, since sorting is stable.
-                order = sorted(range(len(negatives)), key=lambda index: -round(float(row[index]), DIGITS))
+                order = sorted(
+                    range(len(negatives)),
+                    key=lambda index: -round(float(row[index]), DIGITS),
+                )
                 negatives = tuple(negatives[index] for index in order)
             return dataclasses.replace(fact, negatives=negatives[:count])
 
         chosen = {fact.id: nearest(fact) for fact in spare}
-        return dataclasses.replace(case, facts=tuple(chosen.get(fact.id, fact) for fact in case.facts))
+        return dataclasses.replace(
+            case, facts=tuple(chosen.get(fact.id, fact) for fact in case.facts)
+        )
 
     def close(self) -> None:
         """Close what the encoders hold."""
@@ -102,7 +122,9 @@ class Retrieval:
         from pytest_kbrel.models.embedding import Encoder
 
         if (spec, folder) not in self._encoders:
-            self._encoders[spec, folder] = Encoder(spec, args_for(spec, self._args), folder)
+            self._encoders[spec, folder] = Encoder(
+                spec, args_for(spec, self._args), folder
+            )
         return self._encoders[spec, folder]
 
 
@@ -122,8 +144,15 @@ def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
         return pool.ask(requests, to or BASELINE, nodeid)
 
     def keep_marked(exchanges: Sequence[Exchange]) -> None:
-        asks = [dataclasses.replace(one.ask, to=one.ask.to or BASELINE) for one in exchanges]
-        keep([dataclasses.replace(one, ask=ask) for one, ask in zip(exchanges, asks, strict=True)])
+        asks = [
+            dataclasses.replace(one.ask, to=one.ask.to or BASELINE) for one in exchanges
+        ]
+        keep(
+            [
+                dataclasses.replace(one, ask=ask)
+                for one, ask in zip(exchanges, asks, strict=True)
+            ]
+        )
 
     return run_case(case, ask, keep_marked)
 
@@ -137,7 +166,9 @@ def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:
     from pytest_kbrel.probes.grading import is_judged
 
     if broken := check_integrity(case, result.table, result.errors).broken:
-        raise ModelError(f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}")
+        raise ModelError(
+            f"{case.id}: nothing can be compared with --kb-baseline-model: {broken[0]}"
+        )
     model = pool.base()
     assert model is not None
     answered = (case.suite, case.id, result.table, settings_of(case))
@@ -156,6 +187,10 @@ def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResul
     from pytest_kbrel.probes import run_case
 
     nodeid = f"{case.suite}::{case.id}"
-    second = run_case(case, functools.partial(pool.ask_again, case=nodeid), lambda exchanges: None)
+    second = run_case(
+        case, functools.partial(pool.ask_again, case=nodeid), lambda exchanges: None
+    )
     errors = tuple(f"asked again: {error}" for error in second.errors)
-    return add_noise_floors(dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table)
+    return add_noise_floors(
+        dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table
+    )

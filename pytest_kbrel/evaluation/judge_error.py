@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.facts.judge_labels import LabelledAnswer, too_few
-from pytest_kbrel.records import Case, Fact, HeadToTailSettings, JudgeError, Request, Response
+from pytest_kbrel.records import (
+    Case,
+    Fact,
+    HeadToTailSettings,
+    JudgeError,
+    Request,
+    Response,
+)
 
 # Who asks, where a case would.
 ASKED_FOR = "--kb-judge-labels"
@@ -48,7 +55,10 @@ def measure_judge_error(
         gates=(),
         judge=judge,
     )
-    judging = judged(case, {fact.id: one.prediction for fact, one in zip(facts, labelled, strict=True)})
+    judging = judged(
+        case,
+        {fact.id: one.prediction for fact, one in zip(facts, labelled, strict=True)},
+    )
     try:
         asks = next(judging)
         judging.send(tuple(ask([one.request for one in asks], judge)))
@@ -57,8 +67,13 @@ def measure_judge_error(
         verdicts = stop.value
     if verdicts.failures:
         first = next(iter(verdicts.failures.values()))
-        raise ModelError(f"{ASKED_FOR}: {len(verdicts.failures)} of {len(facts)} have no verdict: {first}")
-    called = [(one.right, verdicts[fact.id].label) for fact, one in zip(facts, labelled, strict=True)]
+        raise ModelError(
+            f"{ASKED_FOR}: {len(verdicts.failures)} of {len(facts)} have no verdict: {first}"
+        )
+    called = [
+        (one.right, verdicts[fact.id].label)
+        for fact, one in zip(facts, labelled, strict=True)
+    ]
     error = JudgeError(
         right_accepted=called.count((True, "correct")),
         right=sum(right for right, _ in called),
@@ -79,8 +94,12 @@ def _check(error: JudgeError, judge: str) -> None:
         f"{error.wrong_accepted} of {error.wrong} wrong ones"
     )
     if problem := too_few(error.right, error.wrong):
-        raise ModelError(f"{ASKED_FOR}: without wrong answers that rules call uninformative: {problem}")
-    index = stats.judge_index(error.right_accepted, error.right, error.wrong_accepted, error.wrong)
+        raise ModelError(
+            f"{ASKED_FOR}: without wrong answers that rules call uninformative: {problem}"
+        )
+    index = stats.judge_index(
+        error.right_accepted, error.right, error.wrong_accepted, error.wrong
+    )
     if index.low is None or index.low <= 0:
         raise ModelError(
             f"{ASKED_FOR}: {counts}: by these labels it may be no better than chance (the difference of both "

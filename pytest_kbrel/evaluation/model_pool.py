@@ -28,7 +28,15 @@ from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.checkpoint.integrity import check_files
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.records import BASELINE, Case, Fingerprint, JudgeError, ProbeName, Request, Response
+from pytest_kbrel.records import (
+    BASELINE,
+    Case,
+    Fingerprint,
+    JudgeError,
+    ProbeName,
+    Request,
+    Response,
+)
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
@@ -57,7 +65,9 @@ class ModelPool:
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
 
-    def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+    def ask(
+        self, requests: Sequence[Request], to: str, case: str = ""
+    ) -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
 
         Raises ``ModelError``; that of a helper model says where the user named it.
@@ -81,7 +91,9 @@ class ModelPool:
                 raise
             raise self._of_helper(to, error) from None
 
-    def ask_again(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+    def ask_again(
+        self, requests: Sequence[Request], to: str, case: str = ""
+    ) -> Sequence[Response]:
         """Return responses of the model under test under another batch plan and without the cache.
 
         Helper models answer as in :meth:`ask`.
@@ -115,7 +127,9 @@ class ModelPool:
 
     def base(self) -> Fingerprint | None:
         """Return the fingerprint of the baseline model, ``None`` without one."""
-        return self._opened(BASELINE).describe() if self._settings.baseline_model else None
+        return (
+            self._opened(BASELINE).describe() if self._settings.baseline_model else None
+        )
 
     def opened(self) -> list[tuple[str, Fingerprint]]:
         """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
@@ -125,10 +139,14 @@ class ModelPool:
     def _opened(self, which: str) -> Model:
         if which in self._failed:
             name = self._settings.baseline_model if which else self._settings.model
-            raise ModelError(f"the model {name!r} could not be loaded; the first failure says why")
+            raise ModelError(
+                f"the model {name!r} could not be loaded; the first failure says why"
+            )
         if which not in self._models:
             try:
-                parsed = self._settings.baseline_spec if which else self._settings.model_spec
+                parsed = (
+                    self._settings.baseline_spec if which else self._settings.model_spec
+                )
                 assert parsed is not None
                 started = time.perf_counter()
                 self._models[which] = self._open(parsed.get())
@@ -148,19 +166,25 @@ class ModelPool:
 
     def _helper(self, text: str) -> CachingModel:
         if text in self._failed:
-            raise ModelError(f"the model {text!r} could not be opened; the first failure says why")
+            raise ModelError(
+                f"the model {text!r} could not be opened; the first failure says why"
+            )
         if text not in self._helpers:
             try:
                 folder = self._settings.use_cache
                 model = self._open(helper_spec(text, self._settings.judge_args))
-                self._helpers[text] = CachingModel(model, None if folder is None else Store(folder))
+                self._helpers[text] = CachingModel(
+                    model, None if folder is None else Store(folder)
+                )
             except KbrelError:
                 self._failed.add(text)
                 raise
         return self._helpers[text]
 
     def _open(self, spec: Spec) -> Model:
-        return registry.open_model(spec, threads=_threads(), folder=self._settings.use_cache)
+        return registry.open_model(
+            spec, threads=_threads(), folder=self._settings.use_cache
+        )
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
         """Return the error of a helper model with the flag or key that names it."""
@@ -204,8 +228,14 @@ class ModelPool:
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
         own = [(_WHOSE[which], model) for which, model in self._models.items()]
-        helpers = [(f"{text}: ", helper.model) for text, helper in self._helpers.items()]
-        return tuple(f"{prefix}{note}" for prefix, model in (*own, *helpers) for note in notes_of(model))
+        helpers = [
+            (f"{text}: ", helper.model) for text, helper in self._helpers.items()
+        ]
+        return tuple(
+            f"{prefix}{note}"
+            for prefix, model in (*own, *helpers)
+            for note in notes_of(model)
+        )
 
     def helper(self, text: str) -> Fingerprint:
         """Return the fingerprint of the helper model that ``text`` names; opens it if necessary."""
@@ -236,7 +266,8 @@ class ModelPool:
     def new_spent(self) -> list[tuple[str, int, int]]:
         """Return each model on a server, with the tokens that it read and wrote since the last call."""
         models = {
-            _SPENT_BY[which].format(model.describe().spec): model for which, model in self._models.items()
+            _SPENT_BY[which].format(model.describe().spec): model
+            for which, model in self._models.items()
         }
         for text, helper in self._helpers.items():
             models[f"{text} ({role_of(self._settings, text)})"] = helper.model
@@ -288,7 +319,10 @@ class ModelPool:
 
 def run_lock(settings: Settings) -> RunLock | None:
     """Return the lock of a run that asks served models, ``None`` where none or no cache is used."""
-    is_served = any(registry.backend_of(text).is_served for text in (settings.model, settings.baseline_model))
+    is_served = any(
+        registry.backend_of(text).is_served
+        for text in (settings.model, settings.baseline_model)
+    )
     if not is_served or settings.use_cache is None or settings.from_run is not None:
         return None
     return RunLock(settings.use_cache, settings.run)
@@ -317,13 +351,19 @@ def with_specs(settings: Settings) -> Settings:
     """
     model = baseline = judge = None
     if settings.from_run is None:
-        model = _parsed(lambda: _priced(settings, _own_spec(settings, settings.model, settings.model_args)))
+        model = _parsed(
+            lambda: _priced(
+                settings, _own_spec(settings, settings.model, settings.model_args)
+            )
+        )
     if settings.baseline_model:
         text, _, args = settings.baseline_model.partition(",")
         baseline = _parsed(lambda: _own_spec(settings, text, args))
     if settings.judge != RULES:
         judge = _parsed(lambda: helper_spec(settings.judge, settings.judge_args))
-    return dataclasses.replace(settings, model_spec=model, baseline_spec=baseline, judge_spec=judge)
+    return dataclasses.replace(
+        settings, model_spec=model, baseline_spec=baseline, judge_spec=judge
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -358,7 +398,12 @@ def spec_notes(settings: Settings) -> tuple[str, ...]:
         (_WHOSE[BASELINE], settings.baseline_spec),
         ("judge: ", settings.judge_spec),
     )
-    return tuple(f"{whose}{note}" for whose, one in parsed if one is not None for note in notes_of(one.spec))
+    return tuple(
+        f"{whose}{note}"
+        for whose, one in parsed
+        if one is not None
+        for note in notes_of(one.spec)
+    )
 
 
 def announcements_of(settings: Settings) -> tuple[str, ...]:
@@ -373,7 +418,9 @@ def announcements_of(settings: Settings) -> tuple[str, ...]:
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:
     """Return the error of a probe that needs probabilities, for a model that cannot score answers."""
     title = PROBES[probe].title
-    return ModelError(f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template")
+    return ModelError(
+        f"{title} cannot be run: {why}; allowed: -k 'not {probe}', or another template"
+    )
 
 
 def _own_spec(settings: Settings, text: str, args: str) -> Spec:
@@ -388,7 +435,11 @@ def _own_spec(settings: Settings, text: str, args: str) -> Spec:
 
 
 def _priced(settings: Settings, spec: Spec) -> Spec:
-    return dataclasses.replace(spec, prices=settings.prices) if isinstance(spec, OpenAISpec) else spec
+    return (
+        dataclasses.replace(spec, prices=settings.prices)
+        if isinstance(spec, OpenAISpec)
+        else spec
+    )
 
 
 def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:

@@ -14,7 +14,17 @@ from pytest_kbrel.records import AnswerType, Fact, Relation, record
 from pytest_kbrel.resources import tsv_rows
 
 Sort = Literal[
-    "yes/no", "year", "date", "number", "quantity", "person", "place", "title", "name", "other", "unknown"
+    "yes/no",
+    "year",
+    "date",
+    "number",
+    "quantity",
+    "person",
+    "place",
+    "title",
+    "name",
+    "other",
+    "unknown",
 ]
 _Wanted = Literal["", "time", "number", "person", "place", "title"]
 
@@ -28,9 +38,13 @@ TIME = re.compile(
     rf"|(\d{{1,2}}(st|nd|rd|th)? (of )?)?({MONTH})( \d{{1,2}}(st|nd|rd|th)?)?(,? \d{{1,4}})?"
     r"|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 )
-NUMBER = re.compile(r"[-+$€£]? ?\d[\d,. ]*( ?%| (percent|hundred|thousand|million|billion|trillion))?")
+NUMBER = re.compile(
+    r"[-+$€£]? ?\d[\d,. ]*( ?%| (percent|hundred|thousand|million|billion|trillion))?"
+)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_YEAR = re.compile(r"(?:in )?(?:c(?:a|irca)?\.? ?)?(?:(?:1\d|20)\d\d|\d{1,4} ?(?:bce?|ad|ce|b\.c\.|a\.d\.))")
+_YEAR = re.compile(
+    r"(?:in )?(?:c(?:a|irca)?\.? ?)?(?:(?:1\d|20)\d\d|\d{1,4} ?(?:bce?|ad|ce|b\.c\.|a\.d\.))"
+)
 _SOME_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _DATED = re.compile(
     rf"\b(?:{MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:1\d|20)?\d0'?s|century|centuries|[ap]\.?m)\b"
@@ -52,13 +66,23 @@ _MANY, _ARTICLES, _VERBS, _ENDS, _CALLED = (
     frozenset(_SETS[name]) for name in ("many", "articles", "verbs", "ends", "called")
 )
 # Names for one thing, and nouns by what they ask for.
-_SAME = {word: name[5:] for name, words in _SETS.items() if name.startswith("same ") for word in words}
+_SAME = {
+    word: name[5:]
+    for name, words in _SETS.items()
+    if name.startswith("same ")
+    for word in words
+}
 _NOUNS: dict[str, _Wanted] = {
     word: kind for kind in get_args(_Wanted) for word in _SETS.get(f"noun {kind}", ())
 }
 # So many words at most stand between a question word and the noun that it belongs to.
 _REACH = 4
-_BY_TYPE: dict[str, _Wanted] = {"time": "time", "number": "number", "person": "person", "location": "place"}
+_BY_TYPE: dict[str, _Wanted] = {
+    "time": "time",
+    "number": "number",
+    "person": "person",
+    "location": "place",
+}
 _SORTS: dict[_Wanted, Sort] = {
     "": "unknown",
     "time": "date",
@@ -86,10 +110,14 @@ class Kind:
 
         "Rock" and "J-pop" are both genres, though only one of them looks like a name.
         """
-        return ("other" if self.keyword and self.sort == "name" else self.sort), self.keyword
+        return (
+            "other" if self.keyword and self.sort == "name" else self.sort
+        ), self.keyword
 
 
-def kind_of(answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True) -> Kind:
+def kind_of(
+    answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True
+) -> Kind:
     """Return the kind of an answer by its text and the question it answers.
 
     ``answer_type`` is that of the facts file, where it is known. Without an ``answer`` (a question that
@@ -107,7 +135,13 @@ def kind_of(answer: str | None, question: str = "", answer_type: str = "", *, ca
     if text.casefold() in _YES_NO and _QUESTIONS.isdisjoint(words):
         return Kind(sort="yes/no")
     sort = _by_looks(_BEHIND.sub("", text) or text, wanted)
-    if not sort and cased and wanted != "number" and text.isascii() and not any(map(str.isupper, text)):
+    if (
+        not sort
+        and cased
+        and wanted != "number"
+        and text.isascii()
+        and not any(map(str.isupper, text))
+    ):
         sort = "other"
     return Kind(sort=sort or _by_question(text, words, wanted), keyword=keyword)
 
@@ -138,9 +172,15 @@ def _keyword(words: Sequence[str]) -> tuple[str, _Wanted]:
     if first == "how":
         return "", "number" if behind and behind[0] in _MANY else ""
     if first in ("when", "where") or first.startswith("who"):
-        wanted: _Wanted = "time" if first == "when" else "place" if first == "where" else "person"
+        wanted: _Wanted = (
+            "time" if first == "when" else "place" if first == "where" else "person"
+        )
         # Who sang it is a singer, who plays her an actor.
-        done = behind[0] if wanted == "person" and behind and behind[0] not in _VERBS else ""
+        done = (
+            behind[0]
+            if wanted == "person" and behind and behind[0] not in _VERBS
+            else ""
+        )
         return (noun if _NOUNS.get(noun) == wanted else done), wanted
     if noun not in _NOUNS:
         # "What is Ann Lee's occupation?"
@@ -179,7 +219,9 @@ def _by_looks(text: str, wanted: _Wanted) -> Sort | Literal[""]:
     if wanted != "number":
         if _YEAR.fullmatch(folded):
             return "year"
-        dated = _DATED.search(folded) and (wanted == "time" or (not wanted and any(map(str.isdigit, folded))))
+        dated = _DATED.search(folded) and (
+            wanted == "time" or (not wanted and any(map(str.isdigit, folded)))
+        )
         if TIME.fullmatch(folded) or dated:
             return "date"
     if wanted == "time" and _SOME_YEAR.search(folded):
@@ -193,7 +235,12 @@ def _by_looks(text: str, wanted: _Wanted) -> Sort | Literal[""]:
         return "quantity" if _SIGNS.search(bare) or "percent" in bare else "number"
     plain = not any(word[:1].isupper() for word in text.split()[1:])
     # "20-year period", "8 bytes"
-    if words and _is_number(words[0].partition("-")[0]) and plain and len(words) <= _LONGEST_QUANTITY:
+    if (
+        words
+        and _is_number(words[0].partition("-")[0])
+        and plain
+        and len(words) <= _LONGEST_QUANTITY
+    ):
         return "quantity"
     return ""
 
@@ -210,7 +257,9 @@ def _by_question(text: str, words: Sequence[str], wanted: _Wanted) -> Sort:
     if named and (named[0] in _PLACES or named[-1] in _PLACES or _is_located(text)):
         return "place"
     parts = text.split()
-    capitals = 2 <= len(parts) <= 3 and all(part[:1].isupper() and part.isalpha() for part in parts)
+    capitals = 2 <= len(parts) <= 3 and all(
+        part[:1].isupper() and part.isalpha() for part in parts
+    )
     return "person" if capitals and _QUESTIONS.isdisjoint(words) else "name"
 
 
@@ -218,5 +267,8 @@ def _is_located(text: str) -> bool:
     """Return True if a text names a place in another: "Dhaka, Bangladesh"."""
     parts = [part.strip() for part in text.split(",")]
     return len(parts) in (2, 3) and all(
-        part[:1].isupper() and len(part.split()) <= 3 and not any(map(str.isdigit, part)) for part in parts
+        part[:1].isupper()
+        and len(part.split()) <= 3
+        and not any(map(str.isdigit, part))
+        for part in parts
     )

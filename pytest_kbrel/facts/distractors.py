@@ -34,7 +34,12 @@ class DrawnNegatives:
 
 
 def with_negatives(
-    facts: Sequence[Fact], pool: Sequence[Fact], count: int, seed: int, *, at_least: int = 1
+    facts: Sequence[Fact],
+    pool: Sequence[Fact],
+    count: int,
+    seed: int,
+    *,
+    at_least: int = 1,
 ) -> tuple[Fact, ...]:
     """Return the facts with up to ``count`` negatives each, drawn from the objects in ``pool``.
 
@@ -67,12 +72,16 @@ def with_alike_negatives(
     another; among these the ones of similar length come first, in the order of a draw by seed, fact id and
     candidate. With ``spare`` up to so many times ``count`` are returned, for somebody to choose the nearest.
     """
-    by_relation: dict[str, list[Fact]] = {fact.relation: [] for fact in facts if not fact.negatives}
+    by_relation: dict[str, list[Fact]] = {
+        fact.relation: [] for fact in facts if not fact.negatives
+    }
     for other in pool:
         if other.relation in by_relation:
             by_relation[other.relation].append(other)
     mixed = {
-        name: _Kinds(others) for name, others in by_relation.items() if is_mixed(relations.get(name), others)
+        name: _Kinds(others)
+        for name, others in by_relation.items()
+        if is_mixed(relations.get(name), others)
     }
     index = _Index(facts, pool)
     # One of them may be what the model answers.
@@ -85,7 +94,9 @@ def with_alike_negatives(
             made.append(_filled(fact, index, count, seed, at_least))
             continue
         kinds = mixed[fact.relation]
-        texts, same = _drawn(fact, index, kinds, seed, enough=enough, count=count, most=count * spare)
+        texts, same = _drawn(
+            fact, index, kinds, seed, enough=enough, count=count, most=count * spare
+        )
         if len(texts) < at_least:
             raise _too_few(fact, len(texts), at_least)
         made.append(dataclasses.replace(fact, negatives=tuple(texts)))
@@ -100,12 +111,16 @@ def is_mixed(relation: Relation | None, facts: Sequence[Fact]) -> bool:
     They are of one kind where the relation says of which (``answer_type``), where it has wordings of its own,
     and where most of its facts ask the same question about different subjects.
     """
-    if relation is not None and (relation.answer_type or relation.frames or relation.statements):
+    if relation is not None and (
+        relation.answer_type or relation.frames or relation.statements
+    ):
         return False
     wordings = Counter(
         fact.question.replace(fact.subject, "[X]")
         for fact in facts
-        if fact.question and fact.question != fact.subject and fact.subject in fact.question
+        if fact.question
+        and fact.question != fact.subject
+        and fact.subject in fact.question
     )
     return 2 * max(wordings.values(), default=0) < len(facts)
 
@@ -147,7 +162,14 @@ def _rank(fact: Fact, text: str, seed: int) -> bytes:
 
 
 def _drawn(
-    fact: Fact, index: _Index, kinds: _Kinds, seed: int, *, enough: int, count: int, most: int
+    fact: Fact,
+    index: _Index,
+    kinds: _Kinds,
+    seed: int,
+    *,
+    enough: int,
+    count: int,
+    most: int,
 ) -> tuple[list[str], int]:
     """Return the negatives of a fact of a mixed relation, and how many of them are of its own kind.
 
@@ -157,7 +179,13 @@ def _drawn(
 
     def ordered(folded: Iterable[str]) -> list[str]:
         texts = [index.spelling[fact.relation][name] for name in folded]
-        return sorted(texts, key=lambda text: (_length_class(fact.object, text), _rank(fact, text, seed)))
+        return sorted(
+            texts,
+            key=lambda text: (
+                _length_class(fact.object, text),
+                _rank(fact, text, seed),
+            ),
+        )
 
     own = kinds.of(fact)
     closest = kinds.closest.get(own.closest, set()) & wrong
@@ -168,7 +196,9 @@ def _drawn(
     if len(closest) + len(same) >= enough:
         chosen = [*ordered(closest), *ordered(same)][:most]
         return chosen, len(chosen)
-    chosen = [*ordered(closest), *ordered(same), *ordered(wrong - closest - same)][:count]
+    chosen = [*ordered(closest), *ordered(same), *ordered(wrong - closest - same)][
+        :count
+    ]
     return chosen, min(len(closest) + len(same), count)
 
 
@@ -209,22 +239,33 @@ class _Index:
                 spelling = self.spelling.setdefault(fact.relation, {})
                 # Of several spellings the least one, so that the order of the pool does not matter.
                 spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
-            answers = self.answers.setdefault((fact.relation, fact.subject.casefold()), set())
+            answers = self.answers.setdefault(
+                (fact.relation, fact.subject.casefold()), set()
+            )
             for name in fact.accepted:
                 answers.add(name.casefold())
                 if spelt:
-                    self.bearers.setdefault((fact.relation, name.casefold()), set()).add(folded)
+                    self.bearers.setdefault(
+                        (fact.relation, name.casefold()), set()
+                    ).add(folded)
 
     def right(self, fact: Fact) -> set[str]:
         """Return the objects that answer the fact by one of their names."""
         names = {answer.casefold() for answer in fact.accepted}
         names |= self.answers.get((fact.relation, fact.subject.casefold()), set())
-        bearers = {folded for name in names for folded in self.bearers.get((fact.relation, name), ())}
+        bearers = {
+            folded
+            for name in names
+            for folded in self.bearers.get((fact.relation, name), ())
+        }
         if fact.answer_range is not None:
             low, high = fact.answer_range
             for folded in self.spelling.get(fact.relation, {}):
                 digits = _FIGURES.search(folded)
-                if digits is not None and low <= float(digits[0].replace(",", "")) <= high:
+                if (
+                    digits is not None
+                    and low <= float(digits[0].replace(",", "")) <= high
+                ):
                     bearers.add(folded)
         return bearers
 
@@ -233,7 +274,11 @@ class _Index:
 
     def candidates(self, fact: Fact) -> list[str]:
         right = self.right(fact)
-        return [text for folded, text in self.spelling.get(fact.relation, {}).items() if folded not in right]
+        return [
+            text
+            for folded, text in self.spelling.get(fact.relation, {}).items()
+            if folded not in right
+        ]
 
 
 class _Kinds:
@@ -252,4 +297,6 @@ class _Kinds:
 
     def of(self, fact: Fact) -> Kind:
         """Return the kind of a fact's object, or of the answer it would have."""
-        return kind_of(fact.object, fact.question or "", fact.answer_type, cased=self._cased)
+        return kind_of(
+            fact.object, fact.question or "", fact.answer_type, cased=self._cased
+        )

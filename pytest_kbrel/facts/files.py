@@ -22,7 +22,14 @@ from pytest_kbrel.facts.located import (
     require_keys,
     unknown,
 )
-from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, LANGUAGE_TAG, Fact, Relation, Shot
+from pytest_kbrel.records import (
+    ANSWER_TYPES,
+    BUCKETS,
+    LANGUAGE_TAG,
+    Fact,
+    Relation,
+    Shot,
+)
 
 REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
@@ -31,7 +38,10 @@ LISTS = ("aliases", "negatives")
 # A value that a message shows whole.
 _SHOWN = 60
 _RANGE = Bounds(-1e300, 1e300, whole=False)
-_CHOICES: Mapping[str, tuple[str, ...]] = {"answer_type": ANSWER_TYPES, "bucket": BUCKETS}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "answer_type": ANSWER_TYPES,
+    "bucket": BUCKETS,
+}
 KEYS = (
     *(*_TEXTS, *LISTS, "popularity", "question", *_CHOICES, *_NOTES),
     *("valid_until", "language", "answer_range"),
@@ -57,16 +67,22 @@ def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
     first_line: dict[str, int] = {}
     for line, value in json_rows(path, FORM):
         # Of a file that is of another format already the first line is no fact.
-        foreign = not first_line and (isinstance(value, SuiteError) or not set(REQUIRED) <= set(value))
+        foreign = not first_line and (
+            isinstance(value, SuiteError) or not set(REQUIRED) <= set(value)
+        )
         if isinstance(value, SuiteError):
             raise SuiteError(f"{value}{_PUBLIC}") if foreign else value
         try:
             fact = as_fact(value)
         except ValueError as error:
-            raise SuiteError(f"{error}{_PUBLIC if foreign else ''}", path, line) from None
+            raise SuiteError(
+                f"{error}{_PUBLIC if foreign else ''}", path, line
+            ) from None
         if fact.id in first_line:
             first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
-            raise SuiteError(f"{first}; allowed: an 'id' of its own for each fact", path, line)
+            raise SuiteError(
+                f"{first}; allowed: an 'id' of its own for each fact", path, line
+            )
         first_line[fact.id] = line
         yield line, fact
     if not first_line:
@@ -87,15 +103,21 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             _text(repr(key), item)
         elif key in LISTS:
             if not isinstance(item, list):
-                raise ValueError(f"{key!r} must be a list of texts, found {describe(item)}")
+                raise ValueError(
+                    f"{key!r} must be a list of texts, found {describe(item)}"
+                )
             for member in item:
                 _text(f"each of {key!r}", member)
         elif key == "popularity":
             if item not in POPULARITY:
-                raise ValueError(f"'popularity' must be {POPULARITY}, found {describe(item)}")
+                raise ValueError(
+                    f"'popularity' must be {POPULARITY}, found {describe(item)}"
+                )
         elif key in _CHOICES:
             if item not in ("", *_CHOICES[key]):
-                raise ValueError(f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}")
+                raise ValueError(
+                    f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}"
+                )
         elif key == "valid_until":
             check_date(item)
         elif key == "language":
@@ -103,10 +125,14 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         elif key == "answer_range":
             check_range(item)
             if value.get("object") is None:
-                raise ValueError("'answer_range' is for questions with an answer; found 'object': null")
+                raise ValueError(
+                    "'answer_range' is for questions with an answer; found 'object': null"
+                )
         elif key in _NOTES:
             if not isinstance(item, str) or "\0" in item:
-                raise ValueError(f"{key!r} must be text without NUL, found {describe(item)}")
+                raise ValueError(
+                    f"{key!r} must be text without NUL, found {describe(item)}"
+                )
         else:
             raise ValueError(unknown("key", key, KEYS))
     require_keys(value, *REQUIRED)
@@ -121,8 +147,15 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
 
 
 def _text(what: str, item: Any) -> None:
-    if not isinstance(item, str) or not item or item != item.strip() or len(item.splitlines()) != 1:
-        raise ValueError(f"{what} must be text of one line without space around it, found {describe(item)}")
+    if (
+        not isinstance(item, str)
+        or not item
+        or item != item.strip()
+        or len(item.splitlines()) != 1
+    ):
+        raise ValueError(
+            f"{what} must be text of one line without space around it, found {describe(item)}"
+        )
     if "\0" in item:
         raise ValueError(f"{what} must be text without NUL, found {describe(item)}")
 
@@ -133,13 +166,17 @@ def check_date(item: Any) -> None:
         if item != "" and datetime.date.fromisoformat(item).isoformat() != item:
             raise ValueError
     except (TypeError, ValueError):
-        raise ValueError(f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}") from None
+        raise ValueError(
+            f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}"
+        ) from None
 
 
 def check_language(item: Any) -> None:
     """Raise ``ValueError`` unless the value of ``language`` is a language tag, or empty."""
     if item != "" and not (isinstance(item, str) and re.fullmatch(LANGUAGE_TAG, item)):
-        raise ValueError(f"'language' must be a language tag such as de or pt-BR, found {describe(item)}")
+        raise ValueError(
+            f"'language' must be a language tag such as de or pt-BR, found {describe(item)}"
+        )
 
 
 def check_range(item: Any) -> tuple[float, float]:
@@ -159,9 +196,13 @@ def _check_negatives(fact: Fact) -> None:
     right = [answer.casefold() for answer in fact.accepted]
     for negative, key in zip(fact.negatives, folded, strict=True):
         if key in right:
-            raise ValueError(f"'negatives' must be wrong answers, found {negative!r}, which is a right one")
+            raise ValueError(
+                f"'negatives' must be wrong answers, found {negative!r}, which is a right one"
+            )
         if folded.count(key) > 1:
-            raise ValueError(f"'negatives' must differ from each other, found {negative!r} twice")
+            raise ValueError(
+                f"'negatives' must differ from each other, found {negative!r} twice"
+            )
 
 
 _SHOT_KEYS = ("question", "answer", "subject", "valid_until")
@@ -181,7 +222,9 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     for line, shot in json_records(path, _SHOTS_FORM, _shot):
         if shot.question in shots:
             first = shots[shot.question][0]
-            message = f"question {shot.question!r} stands twice; the first is on line {first}"
+            message = (
+                f"question {shot.question!r} stands twice; the first is on line {first}"
+            )
             raise SuiteError(f"{message}; allowed: each question once", path, line)
         shots[shot.question] = line, shot
     if not shots:
@@ -196,12 +239,16 @@ def _shot(value: dict[str, Any]) -> Shot:
     for key in ("question", "answer"):
         if key not in value:
             keys = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}")
+            raise ValueError(
+                f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}"
+            )
     for key, item in value.items():
         if key == "answer" and item is None:
             continue
         if not isinstance(item, str) or not item.strip() or len(item.splitlines()) != 1:
-            allowed = "text of one line, not blank" + (", or null" if key == "answer" else "")
+            allowed = "text of one line, not blank" + (
+                ", or null" if key == "answer" else ""
+            )
             raise ValueError(f"{key!r} must be {allowed}, found {describe(item)}")
     if "valid_until" in value:
         check_date(value["valid_until"])
@@ -232,7 +279,14 @@ def _plain_number(number: float) -> float:
 
 # Ids and domains become part of pytest node ids and of -k expressions.
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
-_RELATION_KEYS = ("label", "domain", "frames", "statements", "answer_type", "popularity")
+_RELATION_KEYS = (
+    "label",
+    "domain",
+    "frames",
+    "statements",
+    "answer_type",
+    "popularity",
+)
 
 
 def read_relations(path: Path) -> tuple[Relation, ...]:
@@ -251,8 +305,12 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
 
 def _relation(name: str, entry: Entry) -> Relation:
     if not ID.fullmatch(name):
-        raise entry.error(f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}")
-    keys = entry.node.keys(f"relation {name}", _RELATION_KEYS, required=("label", "domain"))
+        raise entry.error(
+            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
+        )
+    keys = entry.node.keys(
+        f"relation {name}", _RELATION_KEYS, required=("label", "domain")
+    )
     domain = keys["domain"].node
     if not ID.fullmatch(domain.text("domain")):
         raise domain.wrong("domain", "ASCII letters, digits, _ and .")
@@ -265,13 +323,17 @@ def _relation(name: str, entry: Entry) -> Relation:
         answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
         if "answer_type" in keys
         else "",
-        popularity=float(keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY))
+        popularity=float(
+            keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY)
+        )
         if "popularity" in keys
         else None,
     )
 
 
-def _templates(keys: dict[str, Entry], key: str, counts: dict[str, int]) -> tuple[str, ...]:
+def _templates(
+    keys: dict[str, Entry], key: str, counts: dict[str, int]
+) -> tuple[str, ...]:
     if key not in keys or keys[key].node.value == ():
         return ()
     seen: dict[str, Node] = {}
@@ -281,34 +343,52 @@ def _templates(keys: dict[str, Entry], key: str, counts: dict[str, int]) -> tupl
             if text.count(placeholder) != count:
                 allowed = "exactly once" if count else "nowhere"
                 fault = f"found {text.count(placeholder)} times in {text!r}"
-                raise node.error(f"each of {key} must contain {placeholder} {allowed}, {fault}")
+                raise node.error(
+                    f"each of {key} must contain {placeholder} {allowed}, {fault}"
+                )
         if text in seen:
-            raise node.error(f"each of {key} must differ, found {text!r} again from line {seen[text].line}")
+            raise node.error(
+                f"each of {key} must differ, found {text!r} again from line {seen[text].line}"
+            )
         seen[text] = node
     return tuple(seen)
 
 
 # Names that YAML would take for something else than text stand in quotes.
-_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][A-Za-z0-9_.]*", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z_][A-Za-z0-9_.]*", re.IGNORECASE
+)
 
 
 def relations_text(relations: Iterable[Relation]) -> str:
     """Return relations as the text of a relations file."""
-    lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame.\n"]
+    lines = [
+        "# [X] is the subject, [Y] the object. The first frame is the base frame.\n"
+    ]
     for relation in relations:
         name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
-        lines.append(f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n")
+        lines.append(
+            f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n"
+        )
         if relation.answer_type:
             lines.append(f"  answer_type: {relation.answer_type}\n")
         if relation.popularity is not None:
             lines.append(f"  popularity: {relation.popularity!r}\n")
-        for key, texts in (("frames", relation.frames), ("statements", relation.statements)):
+        for key, texts in (
+            ("frames", relation.frames),
+            ("statements", relation.statements),
+        ):
             if texts:
-                lines.append(f"  {key}:\n" + "".join(f"    - {_quoted(text)}\n" for text in texts))
+                lines.append(
+                    f"  {key}:\n"
+                    + "".join(f"    - {_quoted(text)}\n" for text in texts)
+                )
     return "".join(lines)
 
 
 def _quoted(text: str) -> str:
     import yaml
 
-    return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)).rstrip("\n")
+    return str(
+        yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)
+    ).rstrip("\n")

@@ -93,12 +93,18 @@ def _answer(row: Mapping[str, Any]) -> LabelledAnswer:
     label, language = row["label"], row.get("language", "")
     if not isinstance(label, str) or label not in _LABELS:
         hint = nearest(label, _LABELS) if isinstance(label, str) else ""
-        raise ValueError(f"'label' must be {', '.join(_LABELS)}, found {describe(label)}{hint}")
+        raise ValueError(
+            f"'label' must be {', '.join(_LABELS)}, found {describe(label)}{hint}"
+        )
     accepted = tuple(read_answers("answers", row["answers"]))
     if not accepted:
-        raise ValueError("'answers' must have an accepted answer: without one rules judge, and no model")
+        raise ValueError(
+            "'answers' must have an accepted answer: without one rules judge, and no model"
+        )
     if not isinstance(row["prediction"], str):
-        raise ValueError(f"'prediction' must be text, found {describe(row['prediction'])}")
+        raise ValueError(
+            f"'prediction' must be text, found {describe(row['prediction'])}"
+        )
     check_language(language)
     return LabelledAnswer(
         question=clean("question", row["question"]),

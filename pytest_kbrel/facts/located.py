@@ -35,7 +35,9 @@ class Node:
 
     def wrong(self, what: str, allowed: str, hint: str = "") -> SuiteError:
         """Return the error that ``what`` must be ``allowed`` and is not."""
-        return self.error(f"{what} must be {allowed}, found {describe(self.value)}{hint}")
+        return self.error(
+            f"{what} must be {allowed}, found {describe(self.value)}{hint}"
+        )
 
     def mapping(self, what: str) -> dict[str, Entry]:
         """Return the entries of a mapping."""
@@ -43,7 +45,9 @@ class Node:
             raise self.wrong(what, "a mapping")
         return self.value
 
-    def keys(self, what: str, allowed: Sequence[str], required: Sequence[str] = ()) -> dict[str, Entry]:
+    def keys(
+        self, what: str, allowed: Sequence[str], required: Sequence[str] = ()
+    ) -> dict[str, Entry]:
         """Return the entries of a mapping that may have the ``allowed`` keys and must have the required."""
         entries = self.mapping(what)
         for key, entry in entries.items():
@@ -68,12 +72,20 @@ class Node:
         allowed = "text of one line, not blank and without NUL"
         if not isinstance(self.value, str):
             scalar = isinstance(self.value, (bool, int, float, datetime.date))
-            raise self.wrong(what, allowed, " (put it in quotes if text is meant)" if scalar else "")
-        if not self.value.strip() or len(self.value.splitlines()) != 1 or "\0" in self.value:
+            raise self.wrong(
+                what, allowed, " (put it in quotes if text is meant)" if scalar else ""
+            )
+        if (
+            not self.value.strip()
+            or len(self.value.splitlines()) != 1
+            or "\0" in self.value
+        ):
             raise self.wrong(what, allowed)
         return self.value
 
-    def number(self, what: str, allowed: str = "a number", bounds: Bounds = _ANY) -> float:
+    def number(
+        self, what: str, allowed: str = "a number", bounds: Bounds = _ANY
+    ) -> float:
         """Return a finite number within ``bounds``; ``allowed`` words what may stand here."""
         if isinstance(self.value, (int, float)) and self.value in bounds:
             # Minus zero is zero, but would be printed with its sign.
@@ -102,7 +114,9 @@ class Node:
                 return datetime.date.fromisoformat(value)
             except ValueError:
                 pass
-        if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        if isinstance(value, datetime.date) and not isinstance(
+            value, datetime.datetime
+        ):
             return value
         raise self.wrong(what, "a date such as 2026-11-01")
 
@@ -166,7 +180,11 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 def _unreadable(path: Path, error: OSError) -> SuiteError:
     """Return the error of a file that cannot be opened; of one that is not there, with the nearest name."""
-    beside = path.parent.iterdir() if isinstance(error, FileNotFoundError) and path.parent.is_dir() else ()
+    beside = (
+        path.parent.iterdir()
+        if isinstance(error, FileNotFoundError) and path.parent.is_dir()
+        else ()
+    )
     hint = nearest(path.name, sorted(file.name for file in beside))
     return SuiteError(f"cannot be read: {error.strerror}{hint}", path)
 
@@ -176,7 +194,9 @@ def require_keys(value: Mapping[str, Any], *keys: str) -> None:
     for key in keys:
         if key not in value:
             present = ", ".join(value) or "nothing"
-            raise ValueError(f"the key {key!r} is missing; found: {present}; needed: {', '.join(keys)}")
+            raise ValueError(
+                f"the key {key!r} is missing; found: {present}; needed: {', '.join(keys)}"
+            )
 
 
 def read_text(path: Path, most: int = DOCUMENT) -> str:
@@ -191,7 +211,9 @@ def read_text(path: Path, most: int = DOCUMENT) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SuiteError(f"not UTF-8: found byte 0x{data[error.start]:02x}", path, line) from None
+        raise SuiteError(
+            f"not UTF-8: found byte 0x{data[error.start]:02x}", path, line
+        ) from None
 
 
 def read_document(path: Path) -> Node:
@@ -208,8 +230,16 @@ def read_document(path: Path) -> Node:
         return _Tree(path, yaml.SafeLoader("")).node(root)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
-        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        line = (
+            mark.line + 1
+            if mark
+            else text.count("\n", 0, getattr(error, "position", 0)) + 1
+        )
+        problem = (
+            getattr(error, "problem", None)
+            or getattr(error, "reason", None)
+            or str(error)
+        )
         if "nesting depth" in problem:
             # The parser's own limit, in newer versions, is met before ours by what it reads ahead.
             raise SuiteError(_TOO_DEEP, path, line) from None
@@ -249,14 +279,20 @@ class _Tree:
     def node(self, raw: Any) -> Node:
         line = raw.start_mark.line + 1
         if id(raw) in self.open:
-            raise SuiteError("an alias refers to the value it stands in", self.path, line)
+            raise SuiteError(
+                "an alias refers to the value it stands in", self.path, line
+            )
         if id(raw) not in self.done:
             self.open.append(id(raw))
-            self.done[id(raw)] = Node(path=self.path, line=line, value=self.value(raw, line))
+            self.done[id(raw)] = Node(
+                path=self.path, line=line, value=self.value(raw, line)
+            )
             self.open.pop()
         return self.done[id(raw)]
 
-    def value(self, raw: Any, line: int) -> Scalar | tuple[Node, ...] | dict[str, Entry]:
+    def value(
+        self, raw: Any, line: int
+    ) -> Scalar | tuple[Node, ...] | dict[str, Entry]:
         if raw.id == "mapping":
             return self.entries(raw)
         if raw.id == "sequence":
@@ -269,19 +305,27 @@ class _Tree:
         try:
             value: Scalar = self.constructor.construct_object(raw)
         except (ValueError, OverflowError) as error:
-            raise SuiteError(f"not a value: {shown(raw.value)} ({error})", self.path, line) from None
+            raise SuiteError(
+                f"not a value: {shown(raw.value)} ({error})", self.path, line
+            ) from None
         except (LookupError, AttributeError):
             # PyYAML takes for granted that a tag in the file suits the text behind it.
             kind = raw.tag.rpartition(":")[2]
-            raise SuiteError(f"not a value: {shown(raw.value)} is no {kind}", self.path, line) from None
+            raise SuiteError(
+                f"not a value: {shown(raw.value)} is no {kind}", self.path, line
+            ) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
-            raise SuiteError(f"a value of the kind {raw.tag} is not allowed", self.path, line)
+            raise SuiteError(
+                f"a value of the kind {raw.tag} is not allowed", self.path, line
+            )
         return value
 
     def check_number(self, text: str, line: int) -> None:
         problem = ""
         if len(text) > _LONGEST_NUMBER:
-            problem = f"it has {len(text):,} characters, allowed: at most {_LONGEST_NUMBER}"
+            problem = (
+                f"it has {len(text):,} characters, allowed: at most {_LONGEST_NUMBER}"
+            )
         elif _SIXTIES.fullmatch(text):
             problem = "YAML reads it as a number to base 60"
         elif _OCTAL.fullmatch(text):
@@ -308,11 +352,15 @@ class _Tree:
                 hint = " (put it in quotes if text is meant)"
                 if isinstance(name, (int, float)) and not isinstance(name, bool):
                     hint = " (put it in quotes if text is meant; a decimal number has a point: 0.4)"
-                raise SuiteError(f"a key must be text, found {describe(name)}{hint}", self.path, line)
+                raise SuiteError(
+                    f"a key must be text, found {describe(name)}{hint}", self.path, line
+                )
             if name in entries:
                 first = entries[name].line
                 raise SuiteError(
-                    f"key {shown(name)} stands twice; the first is on line {first}", self.path, line
+                    f"key {shown(name)} stands twice; the first is on line {first}",
+                    self.path,
+                    line,
                 )
             entries[name] = Entry(line=line, node=self.node(child))
         self.merged += sum(map(len, merged))
@@ -326,7 +374,9 @@ class _Tree:
         return entries
 
 
-def json_rows(path: Path, form: str) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
+def json_rows(
+    path: Path, form: str
+) -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
     """Yield the objects of a JSON Lines file one by one with their line numbers; blank lines are skipped.
 
     A line that is no JSON object is yielded as the error it is, so that a caller may go on behind it.
@@ -370,7 +420,9 @@ def json_object(data: bytes, form: str, *, first: bool = False) -> dict[str, Any
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: found byte 0x{data[error.start]:02x}; {form}") from None
+        raise ValueError(
+            f"not UTF-8: found byte 0x{data[error.start]:02x}; {form}"
+        ) from None
     value = json_value(text, form, first=first)
     if not isinstance(value, dict):
         raise ValueError(f"not a JSON object: found {describe(value)}; {form}")

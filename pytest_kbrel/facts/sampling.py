@@ -33,11 +33,15 @@ def sample(
     return first_drawn(facts, count, seed, cluster)
 
 
-def first_drawn(facts: Sequence[Fact], count: int, seed: int, cluster: str) -> tuple[Fact, ...]:
+def first_drawn(
+    facts: Sequence[Fact], count: int, seed: int, cluster: str
+) -> tuple[Fact, ...]:
     """Return the ``count`` facts that :func:`sample` draws first, in the order in which they came."""
     drawn: Counter[str] = Counter()
     order = []
-    for rank, position in sorted((_rank(f"{seed}\0{fact.id}"), at) for at, fact in enumerate(facts)):
+    for rank, position in sorted(
+        (_rank(f"{seed}\0{fact.id}"), at) for at, fact in enumerate(facts)
+    ):
         name = facts[position].cluster(cluster) or facts[position].id
         order.append((drawn[name], rank, position))
         drawn[name] += 1
@@ -51,7 +55,9 @@ def _count(limit: int | float, total: int) -> int:
     if isinstance(limit, float) and 0 < limit <= 1:
         # 0.07 * 100 is 7.000000000000001 in binary and must not become 8.
         return max(1, math.ceil(limit * total - 1e-9))
-    raise ValueError(f"a limit is a whole number from 1 or a share above 0 up to 1.0, found {limit!r}")
+    raise ValueError(
+        f"a limit is a whole number from 1 or a share above 0 up to 1.0, found {limit!r}"
+    )
 
 
 def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
@@ -69,13 +75,19 @@ def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
         return ()
     for value in popularity:
         if not math.isfinite(value) or value < 0:
-            raise ValueError(f"popularity must be finite and not negative, found {value}")
+            raise ValueError(
+                f"popularity must be finite and not negative, found {value}"
+            )
     counted = sorted(Counter(popularity).items())
     tail, torso = bucket_lines(lambda: counted)
-    return tuple("tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity)
+    return tuple(
+        "tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity
+    )
 
 
-def bucket_lines(counted: Callable[[], Iterable[tuple[float, int]]]) -> tuple[float, float]:
+def bucket_lines(
+    counted: Callable[[], Iterable[tuple[float, int]]],
+) -> tuple[float, float]:
     """Return the highest popularity that is tail and the highest that is torso or tail.
 
     ``counted`` yields each popularity once, ascending, with the number of items that have it. It is called
@@ -119,8 +131,12 @@ def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:
     """
     subjects = [(fact.subject, fact.popularity or 0.0) for fact in facts]
     distinct = list(dict.fromkeys(subjects))
-    bucket = dict(zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True))
-    return {fact.id: bucket[subject] for fact, subject in zip(facts, subjects, strict=True)}
+    bucket = dict(
+        zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True)
+    )
+    return {
+        fact.id: bucket[subject] for fact, subject in zip(facts, subjects, strict=True)
+    }
 
 
 def in_domain_examples(
@@ -141,10 +157,15 @@ def in_domain_examples(
     for name in dict.fromkeys(fact.relation for fact in facts):
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
-                pools.setdefault(_template(fact), []).append((_rank(f"{seed}\0\0{fact.id}"), fact))
+                pools.setdefault(_template(fact), []).append(
+                    (_rank(f"{seed}\0\0{fact.id}"), fact)
+                )
     for pool in pools.values():
         pool.sort(key=lambda entry: entry[0])
-    return tuple((fact.id, _example(fact, pools.get(_template(fact), []), relations, seed)) for fact in facts)
+    return tuple(
+        (fact.id, _example(fact, pools.get(_template(fact), []), relations, seed))
+        for fact in facts
+    )
 
 
 def _rank(text: str) -> bytes:
@@ -156,17 +177,26 @@ def _template(fact: Fact) -> tuple[str, bool]:
 
 
 def _example(
-    fact: Fact, pool: Sequence[tuple[bytes, Fact]], relations: Mapping[str, Relation], seed: int
+    fact: Fact,
+    pool: Sequence[tuple[bytes, Fact]],
+    relations: Mapping[str, Relation],
+    seed: int,
 ) -> tuple[Shot, ...]:
     own = {answer.casefold() for answer in fact.accepted}
     # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass over
     # a large relation, and a new fact in the pool concerns those only whose search ends at it.
-    start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=lambda entry: entry[0])
+    start = bisect.bisect(
+        pool, _rank(f"{seed}\0example\0{fact.id}"), key=lambda entry: entry[0]
+    )
     for step in range(len(pool)):
         other = pool[(start + step) % len(pool)][1]
         answers = {answer.casefold() for answer in other.accepted}
         names = fact.subject.casefold(), other.subject.casefold()
-        if names[0] != names[1] and own.isdisjoint({*answers, names[1]}) and names[0] not in answers:
+        if (
+            names[0] != names[1]
+            and own.isdisjoint({*answers, names[1]})
+            and names[0] not in answers
+        ):
             frames = relations[other.relation].frames
             question = other.question or frames[0].replace("[X]", other.subject)
             return (Shot(question=question, answer=other.object),)

@@ -20,7 +20,10 @@ _MOST_ATTEMPTS = 1000
 
 
 # The first edition of an event that is asked about and the years between two; other events are yearly.
-_EVENTS: Mapping[str, tuple[int, int]] = {"Summer Olympics": (2028, 4), "World Cup": (2030, 4)}
+_EVENTS: Mapping[str, tuple[int, int]] = {
+    "Summer Olympics": (2028, 4),
+    "World Cup": (2030, 4),
+}
 # Opening days that are fixed.
 _SCHEDULED: Mapping[tuple[str, int], datetime.date] = {
     ("Summer Olympics", 2028): datetime.date(2028, 7, 14),
@@ -65,14 +68,21 @@ KINDS = tuple(
         event=event,
         wordings=(question,),
     )
-    for slug, answer_type, about, options, event, question in tsv_rows("facts/unseen_kinds.tsv")
+    for slug, answer_type, about, options, event, question in tsv_rows(
+        "facts/unseen_kinds.tsv"
+    )
 )
 _NAMES = {name: names.split("|") for name, names in tsv_rows("facts/unseen_names.tsv")}
 _PLACE_SORTS = ("", "", "", "", "Upper ", "Lower ", "Great ", "Little ", "Old ")
 
 
 def make_unseen(
-    facts: Sequence[Fact], *, count: int, seed: int, as_of: datetime.date, expires: datetime.date
+    facts: Sequence[Fact],
+    *,
+    count: int,
+    seed: int,
+    as_of: datetime.date,
+    expires: datetime.date,
 ) -> tuple[Fact, ...]:
     """Return ``count`` questions without an answer, spread evenly over ``KINDS`` (Table 3 has 20 as well).
 
@@ -85,16 +95,22 @@ def make_unseen(
     if count < 1:
         raise ValueError(f"count must be at least 1, found {count}")
     if expires < as_of:
-        raise ValueError(f"expires must not lie before as_of, found {expires} before {as_of}")
+        raise ValueError(
+            f"expires must not lie before as_of, found {expires} before {as_of}"
+        )
     pools = option_pools(facts, as_of)
-    real_names = {name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)}
+    real_names = {
+        name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)
+    }
     rng = random.Random(f"unseen {seed}")
     made: dict[str, Fact] = {}
     turn = 0
     while len(made) < count:
         kind = KINDS[turn % len(KINDS)]
         turn += 1
-        subject, question, year = _fresh(kind, rng, pools["countries"], expires, real_names, made)
+        subject, question, year = _fresh(
+            kind, rng, pools["countries"], expires, real_names, made
+        )
         options = dates_of(year) if kind.options == "dates" else pools[kind.options]
         allowed = [option for option in options if option != subject]
         made[question] = dataclasses.replace(
@@ -106,7 +122,9 @@ def make_unseen(
     return tuple(made.values())
 
 
-def _as_fact(kind: UnseenKind, prefix: str, subject: str, question: str, year: int) -> Fact:
+def _as_fact(
+    kind: UnseenKind, prefix: str, subject: str, question: str, year: int
+) -> Fact:
     return Fact(
         id=f"{prefix}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
         relation=kind.slug,
@@ -119,7 +137,12 @@ def _as_fact(kind: UnseenKind, prefix: str, subject: str, question: str, year: i
 
 
 def unseen_examples(
-    facts: Sequence[Fact], *, count: int, seed: int, after: int | None, avoid: Iterable[str] = ()
+    facts: Sequence[Fact],
+    *,
+    count: int,
+    seed: int,
+    after: int | None,
+    avoid: Iterable[str] = (),
 ) -> tuple[Fact, ...]:
     """Return up to ``count`` unanswerable questions to show as examples, evenly over the kinds.
 
@@ -158,12 +181,16 @@ def _fresh(
         subject, question, year = draw_question(
             kind, rng, countries=countries, after=expires.year, horizon=horizon
         )
-        if question not in made and (kind.about == "country" or subject.casefold() not in real_names):
+        if question not in made and (
+            kind.about == "country" or subject.casefold() not in real_names
+        ):
             return subject, question, year
         # Few countries and years make few questions: look further ahead.
         horizon += 1
         if horizon > _MOST_ATTEMPTS:
-            raise ValueError(f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions")
+            raise ValueError(
+                f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions"
+            )
 
 
 def draw_question(
@@ -192,7 +219,10 @@ def draw_question(
 
 
 def invent_name(
-    about: Literal["person", "place", "work", "product"], rng: random.Random, *, training: bool = False
+    about: Literal["person", "place", "work", "product"],
+    rng: random.Random,
+    *,
+    training: bool = False,
 ) -> str:
     """Return a name that nothing real bears; training and test names never meet, part for part."""
     if about == "person":
@@ -200,7 +230,10 @@ def invent_name(
     if about == "place":
         return rng.choice(_PLACE_SORTS) + _coin("place", rng, training)
     if about == "work":
-        start, middle = rng.choice(_NAMES["work starts"]), rng.choice(_NAMES["work ends"])
+        start, middle = (
+            rng.choice(_NAMES["work starts"]),
+            rng.choice(_NAMES["work ends"]),
+        )
         return f"The {start} {middle} {_coin('place', rng, training)}"
     number = rng.randrange(1, 500) * 2 + training
     return f"{rng.choice(_NAMES['product starts'])} {number}"
@@ -227,10 +260,14 @@ _MONTHS = "January|February|March|April|May|June|July|August|September|October|N
 
 def dates_of(year: int) -> tuple[str, ...]:
     """Return the days of a year as ``5 March 2031``, without the last days of the months."""
-    return tuple(f"{day} {month} {year}" for month in _MONTHS.split("|") for day in range(1, 29))
+    return tuple(
+        f"{day} {month} {year}" for month in _MONTHS.split("|") for day in range(1, 29)
+    )
 
 
-def option_pools(facts: Iterable[Fact], as_of: datetime.date) -> dict[str, tuple[str, ...]]:
+def option_pools(
+    facts: Iterable[Fact], as_of: datetime.date
+) -> dict[str, tuple[str, ...]]:
     """Return the options of every sort but ``dates``, sorted; more than 20 each.
 
     ``as_of`` is the day the questions are made: years of the past lie before it.
@@ -244,12 +281,17 @@ def option_pools(facts: Iterable[Fact], as_of: datetime.date) -> dict[str, tuple
         "small numbers": tuple(str(number) for number in range(2, 42)),
         "years": tuple(str(year) for year in range(as_of.year - 180, as_of.year - 20)),
     }
-    for options in (name.removeprefix("options ") for name in _NAMES if name.startswith("options ")):
+    for options in (
+        name.removeprefix("options ") for name in _NAMES if name.startswith("options ")
+    ):
         names = [sorted(texts.get(role, ())) for role in _WHERE.get(options, ())]
         pool = {name.casefold(): name for group in names for name in group}
         # One more than is drawn, for the subject itself may not be an option.
         if len(pool) <= DISTRACTORS:
-            pool = {**{name.casefold(): name for name in _NAMES[f"options {options}"]}, **pool}
+            pool = {
+                **{name.casefold(): name for name in _NAMES[f"options {options}"]},
+                **pool,
+            }
         pools[options] = tuple(sorted(pool.values()))
     return pools
 
@@ -265,7 +307,9 @@ _FILE_OPTIONS: Mapping[AnswerType, str] = {
 _AS_OF = datetime.date(2060, 1, 1)
 
 
-def with_options(unseen: Sequence[Fact], facts: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
+def with_options(
+    unseen: Sequence[Fact], facts: Sequence[Fact], seed: int
+) -> tuple[Fact, ...]:
     """Return the questions with negatives of their answer type, drawn by seed and fact id.
 
     A question that has some keeps them, and one whose relation has other facts gets none.
@@ -280,7 +324,9 @@ def with_options(unseen: Sequence[Fact], facts: Sequence[Fact], seed: int) -> tu
             return fact
         pool = pools[_FILE_OPTIONS[fact.answer_type or "other"]]
         prefix = f"{seed}\0{fact.id}\0".encode()
-        drawn = sorted(pool, key=lambda text: hashlib.sha256(prefix + text.encode()).digest())[:DISTRACTORS]
+        drawn = sorted(
+            pool, key=lambda text: hashlib.sha256(prefix + text.encode()).digest()
+        )[:DISTRACTORS]
         return dataclasses.replace(fact, negatives=tuple(drawn))
 
     return tuple(filled(fact) for fact in unseen)

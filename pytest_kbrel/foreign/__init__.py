@@ -53,7 +53,9 @@ def read_run(path: Path, wanted: Wanted) -> ScoredRun:
     if form is None:
         raise KbrelError(f"{path}: is no run of a known tool; allowed: {ALLOWED}")
     if wanted.pool and form != "lm_eval":
-        raise KbrelError(f"{path}: --pool {wanted.pool[0]}: has no groups; allowed: a run of lm_eval")
+        raise KbrelError(
+            f"{path}: --pool {wanted.pool[0]}: has no groups; allowed: a run of lm_eval"
+        )
     try:
         return _READERS[form](path, wanted)
     except OSError as error:
@@ -84,7 +86,9 @@ def format_of(path: Path) -> str | None:
     if b'"evaluation_id"' in head and b'"source_metadata"' in head:
         return "every_eval_ever"
     return (
-        "inspect_ai" if b'"status"' in head and b'"eval"' in head and b'"kbrel_version"' not in head else None
+        "inspect_ai"
+        if b'"status"' in head and b'"eval"' in head and b'"kbrel_version"' not in head
+        else None
     )
 
 
@@ -92,6 +96,8 @@ def _format_of_folder(path: Path) -> str | None:
     # lm_eval writes into a folder named after the model in the one that the user names.
     if any(path.glob("samples_*.jsonl")) or any(path.glob("*/samples_*.jsonl")):
         return "lm_eval"
-    if any(path.glob("*.eval")) or any(format_of(one) == "inspect_ai" for one in path.glob("*.json")):
+    if any(path.glob("*.eval")) or any(
+        format_of(one) == "inspect_ai" for one in path.glob("*.json")
+    ):
         return "inspect_ai"
     return None

@@ -13,7 +13,15 @@ from typing import Any
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_rows
-from pytest_kbrel.foreign.scored import ONE_TASK, Answer, ScoredRun, Wanted, metric_score, number, scored_run
+from pytest_kbrel.foreign.scored import (
+    ONE_TASK,
+    Answer,
+    ScoredRun,
+    Wanted,
+    metric_score,
+    number,
+    scored_run,
+)
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
@@ -56,7 +64,9 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     models: dict[str, None] = {}
     run = scored_run(path, TOOL, _answers(instances, metrics, lower, models), wanted)
     if len(models) > 1:
-        raise KbrelError(f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file")
+        raise KbrelError(
+            f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file"
+        )
     return dataclasses.replace(run, model=next(iter(models), ""))
 
 
@@ -69,7 +79,10 @@ def _aggregate(path: Path) -> dict[str, Any]:
 
 
 def _answers(
-    path: Path, metrics: Mapping[str, str], lower: Collection[str], models: dict[str, None]
+    path: Path,
+    metrics: Mapping[str, str],
+    lower: Collection[str],
+    models: dict[str, None],
 ) -> Iterator[Answer]:
     """Yield the rows, and note their models.
 

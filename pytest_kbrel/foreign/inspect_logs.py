@@ -26,8 +26,14 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
     try:
         from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_samples
     except ModuleNotFoundError:
-        raise MissingExtraError("inspect-ai", "inspect", f"{path}: reading a log of Inspect") from None
-    names = [str(path)] if path.is_file() else sorted(info.name for info in list_eval_logs(str(path)))
+        raise MissingExtraError(
+            "inspect-ai", "inspect", f"{path}: reading a log of Inspect"
+        ) from None
+    names = (
+        [str(path)]
+        if path.is_file()
+        else sorted(info.name for info in list_eval_logs(str(path)))
+    )
     tasks: dict[str, str] = {}
     models: set[str] = set()
     for name in names:
@@ -44,12 +50,16 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
         tasks[log.eval.task] = name
         models.add(str(log.eval.model))
     if len(models) > 1:
-        raise KbrelError(f"{path}: found {len(models)} models: {', '.join(sorted(models))}; allowed: one")
+        raise KbrelError(
+            f"{path}: found {len(models)} models: {', '.join(sorted(models))}; allowed: one"
+        )
 
     def answers() -> Iterator[Answer]:
         for task, name in tasks.items():
             # One after another: a log may be larger than the memory.
-            samples = read_eval_log_samples(name, all_samples_required=False, resolve_attachments=False)
+            samples = read_eval_log_samples(
+                name, all_samples_required=False, resolve_attachments=False
+            )
             yield from _answers(name, task, samples)
 
     return scored_run(path, TOOL, answers(), wanted, model="".join(models))
@@ -59,7 +69,9 @@ def _by_inspect(name: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except Exception as error:  # Inspect's reader raises whatever its libraries do.
-        raise KbrelError(f"{name}: Inspect cannot read it: {type(error).__name__}: {error}") from None
+        raise KbrelError(
+            f"{name}: Inspect cannot read it: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
@@ -91,7 +103,11 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
 
 def _asked(sample: Any) -> str:
     """Return all that a sample asks: without ids of their own, samples are numbered in the order they ran."""
-    asked = [sample.input] if isinstance(sample.input, str) else [message.text for message in sample.input]
+    asked = (
+        [sample.input]
+        if isinstance(sample.input, str)
+        else [message.text for message in sample.input]
+    )
     targets = [sample.target] if isinstance(sample.target, str) else sample.target
     return json.dumps([asked, sample.choices, targets])
 
@@ -100,11 +116,15 @@ def _scores(sample: Any) -> dict[str, float | None]:
     scores: dict[str, float | None] = {}
     for scorer, score in (sample.scores or {}).items():
         if isinstance(score.value, dict):
-            scores |= {f"{scorer}/{key}": _number(value) for key, value in score.value.items()}
+            scores |= {
+                f"{scorer}/{key}": _number(value) for key, value in score.value.items()
+            }
         elif not isinstance(score.value, list):
             scores[scorer] = _number(score.value)
     return scores
 
 
 def _number(value: object) -> float | None:
-    return _GRADES[value] if isinstance(value, str) and value in _GRADES else number(value)
+    return (
+        _GRADES[value] if isinstance(value, str) and value in _GRADES else number(value)
+    )

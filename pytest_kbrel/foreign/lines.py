@@ -34,11 +34,17 @@ def json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     row = untrusted.parse(line, nan=True)
                 except json.JSONDecodeError as error:
                     end = (
-                        "" if line.endswith(b"\n") else ", and no line ends there: the file may be cut short"
+                        ""
+                        if line.endswith(b"\n")
+                        else ", and no line ends there: the file may be cut short"
                     )
-                    raise ValueError(f"is no JSON at character {error.pos + 1}: {error.msg}{end}") from None
+                    raise ValueError(
+                        f"is no JSON at character {error.pos + 1}: {error.msg}{end}"
+                    ) from None
                 if not isinstance(row, dict):
-                    raise ValueError(f"found {type(row).__name__}; allowed: an object a line")
+                    raise ValueError(
+                        f"found {type(row).__name__}; allowed: an object a line"
+                    )
                 yield where, row
     except (ValueError, RecursionError) as error:
         raise KbrelError(f"{where}: {error}") from None
@@ -62,10 +68,14 @@ def csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             lines = text(stream)
             header = next(lines, "")
             delimiter = max(_DELIMITERS, key=header.count)
-            reader = csv.reader(itertools.chain([header], lines), delimiter=delimiter, strict=True)
+            reader = csv.reader(
+                itertools.chain([header], lines), delimiter=delimiter, strict=True
+            )
             names = next(reader, [])
             if twice := {name for name in names if names.count(name) > 1}:
-                raise KbrelError(f"{where}: found the column {sorted(twice)[0]!r} twice; allowed: once")
+                raise KbrelError(
+                    f"{where}: found the column {sorted(twice)[0]!r} twice; allowed: once"
+                )
             for cells in reader:
                 if not cells:
                     continue

@@ -32,7 +32,16 @@ _RESULTS = re.compile(r"results_(?P<date>.+)\.json")
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 # What a row has besides its metrics, in versions before it listed these.
 _OWN = {
-    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *(
+        "doc_id",
+        "doc",
+        "target",
+        "arguments",
+        "resps",
+        "filtered_resps",
+        "filter",
+        "metrics",
+    ),
     *_HASHES,
 }
 
@@ -47,9 +56,15 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
     lower = {task: _lower(task, of_task) for task, of_task in results.items()}
     pools = _pools(path, results, wanted.pool)
     answers = (
-        answer for task, file in files for answer in _answers(task, file, pools.get(task, ""), lower[task])
+        answer
+        for task, file in files
+        for answer in _answers(task, file, pools.get(task, ""), lower[task])
     )
-    models = {str(of_task["model_name"]): None for of_task in results.values() if of_task.get("model_name")}
+    models = {
+        str(of_task["model_name"]): None
+        for of_task in results.values()
+        if of_task.get("model_name")
+    }
     return scored_run(path, TOOL, answers, wanted, model=", ".join(models))
 
 
@@ -57,7 +72,11 @@ def _files(path: Path) -> list[tuple[str, Path]]:
     """Return the samples of one run by task."""
     if path.is_file() and (match := _RESULTS.fullmatch(path.name)) is not None:
         date = match["date"]
-        paths = [one for one in sorted(path.parent.glob("samples_*.jsonl")) if one.stem.endswith(f"_{date}")]
+        paths = [
+            one
+            for one in sorted(path.parent.glob("samples_*.jsonl"))
+            if one.stem.endswith(f"_{date}")
+        ]
         if not paths:
             raise KbrelError(
                 f"{path}: found no samples_TASK_{date}.jsonl beside it; allowed: lm_eval --log_samples"
@@ -122,7 +141,9 @@ def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:
     return frozenset([*lower, LOG_PERPLEXITY])
 
 
-def _pools(path: Path, results: Mapping[str, Mapping[str, Any]], groups: Sequence[str]) -> dict[str, str]:
+def _pools(
+    path: Path, results: Mapping[str, Mapping[str, Any]], groups: Sequence[str]
+) -> dict[str, str]:
     """Return the group of each task that belongs to one of ``groups``, directly or by a group within.
 
     ``results`` has the results file of each task.
@@ -155,23 +176,34 @@ def _pools(path: Path, results: Mapping[str, Mapping[str, Any]], groups: Sequenc
                         "allowed: groups without a task in common"
                     )
         if group not in pools.values():
-            raise KbrelError(f"{path}: --pool {group}: found no samples of its tasks; allowed: --log_samples")
+            raise KbrelError(
+                f"{path}: --pool {group}: found no samples of its tasks; allowed: --log_samples"
+            )
     return pools
 
 
-def _answers(task: str, path: Path, pool: str, lower: frozenset[str]) -> Iterator[Answer]:
+def _answers(
+    task: str, path: Path, pool: str, lower: frozenset[str]
+) -> Iterator[Answer]:
     """Yield the rows of a task; those of a ``pool`` have the task in their id.
 
     ``lower`` are the metrics of which less is better.
     """
     for where, row in json_rows(path):
         if "doc_id" not in row:
-            raise KbrelError(f"{where}: found no doc_id; allowed: a row of lm_eval --log_samples")
+            raise KbrelError(
+                f"{where}: found no doc_id; allowed: a row of lm_eval --log_samples"
+            )
         listed = row.get("metrics")
-        names = listed if isinstance(listed, list) else [name for name in row if name not in _OWN]
+        names = (
+            listed
+            if isinstance(listed, list)
+            else [name for name in row if name not in _OWN]
+        )
         filtered = str(row.get("filter") or "none")
         scores = {
-            name if filtered == "none" else f"{name},{filtered}": score for name, score in _scores(row, names)
+            name if filtered == "none" else f"{name},{filtered}": score
+            for name, score in _scores(row, names)
         }
         doc = row.get("doc")
         expected, answer = _expected_and_answer(row)
@@ -190,7 +222,9 @@ def _answers(task: str, path: Path, pool: str, lower: frozenset[str]) -> Iterato
         )
 
 
-def _scores(row: Mapping[str, Any], names: Sequence[object]) -> Iterator[tuple[str, float | None]]:
+def _scores(
+    row: Mapping[str, Any], names: Sequence[object]
+) -> Iterator[tuple[str, float | None]]:
     """Yield the metrics of a row with their values."""
     for name in names:
         value = row.get(name) if isinstance(name, str) else None
@@ -225,6 +259,8 @@ def _question(row: Mapping[str, Any]) -> str:
             if isinstance(doc.get(name), str):
                 return str(doc[name])
     arguments = row.get("arguments")
-    if isinstance(arguments, dict) and isinstance(first := arguments.get("gen_args_0"), dict):
+    if isinstance(arguments, dict) and isinstance(
+        first := arguments.get("gen_args_0"), dict
+    ):
         return str(first.get("arg_0", ""))
     return ""

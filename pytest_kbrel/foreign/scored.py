@@ -124,7 +124,9 @@ def field(answer: Answer, key: str, flag: str) -> str:
                 return str(value)
     keys = list(dict.fromkeys(name for fields in answer.fields for name in fields))
     shown = ", ".join(keys[:_SHOWN]) + (", ..." if len(keys) > _SHOWN else "")
-    raise KbrelError(f"{answer.where}: {flag} {key}: the row has no such value; allowed: one of {shown}")
+    raise KbrelError(
+        f"{answer.where}: {flag} {key}: the row has no such value; allowed: one of {shown}"
+    )
 
 
 def _inner(fields: Any, path: Sequence[str]) -> Any:
@@ -166,20 +168,28 @@ def scored_run(
             available[metric] = available.get(metric, False) or score is not None
             if not wanted.metrics or _named(metric, wanted.metrics):
                 by_id = case.setdefault(metric, {})
-                row = by_id.get(answer.id) or by_id.setdefault(sys.intern(answer.id), _row(answer, wanted))
+                row = by_id.get(answer.id) or by_id.setdefault(
+                    sys.intern(answer.id), _row(answer, wanted)
+                )
                 row.add(score, asked)
     if not rows:
-        raise KbrelError(f"{path}: found no scored row; allowed: a file with a row for each question")
+        raise KbrelError(
+            f"{path}: found no scored row; allowed: a file with a row for each question"
+        )
     if missing := [name for name in wanted.metrics if not _scored(name, available)]:
         there = ", ".join(one for one, scored in available.items() if scored) or "none"
-        raise KbrelError(f"{path}: found no score named {', '.join(missing)}; allowed here: {there}")
+        raise KbrelError(
+            f"{path}: found no score named {', '.join(missing)}; allowed here: {there}"
+        )
     return ScoredRun(
         path=path,
         tool=tool,
         model=model,
         # Where metrics are named, a task without any of them is not asked about.
         cases={
-            name: _case(by_id, frozenset(one for one in by_id if _named(one, lower[name])))
+            name: _case(
+                by_id, frozenset(one for one in by_id if _named(one, lower[name]))
+            )
             for name, by_id in rows.items()
             if by_id or not wanted.metrics
         },
@@ -187,7 +197,9 @@ def scored_run(
 
 
 def _scored(name: str, available: Mapping[str, bool]) -> bool:
-    return any(scored and _named(metric, (name,)) for metric, scored in available.items())
+    return any(
+        scored and _named(metric, (name,)) for metric, scored in available.items()
+    )
 
 
 def _named(metric: str, names: Iterable[str]) -> bool:
@@ -265,7 +277,9 @@ def _row(answer: Answer, wanted: Wanted) -> _Row:
         question=_excerpt(answer.question),
         expected=_excerpt(answer.expected),
         answer=_excerpt(answer.answer),
-        cluster=sys.intern(field(answer, wanted.cluster, "--cluster")) if wanted.cluster else "",
+        cluster=sys.intern(field(answer, wanted.cluster, "--cluster"))
+        if wanted.cluster
+        else "",
         asked=_digest(answer.asked),
     )
 
@@ -277,5 +291,7 @@ def _excerpt(text: str) -> str:
 
 def _digest(text: str) -> str:
     if len(text) > 2 * _DIGEST:
-        text = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST).hexdigest()
+        text = hashlib.blake2b(
+            text.encode(errors="surrogatepass"), digest_size=_DIGEST
+        ).hexdigest()
     return sys.intern(text)

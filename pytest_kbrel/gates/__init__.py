@@ -9,7 +9,12 @@ from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.noise import add_noise_floors
 from pytest_kbrel.gates.rules import decide
-from pytest_kbrel.gates.sequential import has_failed, is_decided, planned_looks, with_looks_told
+from pytest_kbrel.gates.sequential import (
+    has_failed,
+    is_decided,
+    planned_looks,
+    with_looks_told,
+)
 
 __all__ = [
     "Soundness",

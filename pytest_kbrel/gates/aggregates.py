@@ -10,17 +10,35 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, setting_differences
+from pytest_kbrel.baselines import (
+    Baseline,
+    BaselineCase,
+    PublishedCase,
+    setting_differences,
+)
 from pytest_kbrel.gates.cases import obstacle_of, unjudged, verdict_of
 from pytest_kbrel.gates.changes import change_figures, churn_of, without_tokens
-from pytest_kbrel.gates.figures import as_expected, distinct_changes, figures_over, pooled_figures
+from pytest_kbrel.gates.figures import (
+    as_expected,
+    distinct_changes,
+    figures_over,
+    pooled_figures,
+)
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, without
-from pytest_kbrel.records import AggregateCase, CaseResult, Change, Churn, GateResult, Judgement, MetricValue
+from pytest_kbrel.records import (
+    AggregateCase,
+    CaseResult,
+    Change,
+    Churn,
+    GateResult,
+    Judgement,
+    MetricValue,
+)
 
 
 def decide_aggregate(
@@ -39,18 +57,24 @@ def decide_aggregate(
     ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons``,
     ``incomparable`` and ``picked_of`` are those of :func:`pytest_kbrel.gates.decide_case`.
     """
-    results = {result.id: result for result in members if result.suite == aggregate.suite}
+    results = {
+        result.id: result for result in members if result.suite == aggregate.suite
+    }
     broken = [
         f"{member} {'has no result' if member not in results else 'is invalid'}"
         for member in aggregate.members
-        if member not in results or results[member].verdict == "invalid" or not results[member].table.rows
+        if member not in results
+        or results[member].verdict == "invalid"
+        or not results[member].table.rows
     ]
     if broken or not aggregate.members:
         why = (
             f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}; "
             "allowed: members that were all measured"
         )
-        invalid = _result(aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,))
+        invalid = _result(
+            aggregate, "invalid", gates=unjudged(aggregate.gates, why), errors=(why,)
+        )
         return under_waivers(invalid, aggregate.waivers)
     cases = [results[member] for member in aggregate.members]
     paper = "" if baseline is None else baseline.paper
@@ -58,10 +82,16 @@ def decide_aggregate(
     pooled = aggregate.probe == "pooled"
     missing, pairings = _paired(cases, baseline, pooled)
     if paper:
-        missing = [] if published is not None else [f"{aggregate.id} over the same {len(cases)} cases"]
+        missing = (
+            []
+            if published is not None
+            else [f"{aggregate.id} over the same {len(cases)} cases"]
+        )
     alpha = stats.sidak(comparisons)
     figures = pooled_figures(len(cases)) if pooled else figures_over(cases)
-    tables = [as_expected(case.table, case.table) if pooled else case.table for case in cases]
+    tables = [
+        as_expected(case.table, case.table) if pooled else case.table for case in cases
+    ]
     measurement = measure_figures(
         figures,
         tables,
@@ -71,7 +101,9 @@ def decide_aggregate(
         paper=paper,
     )
     churn = None if missing else churn_of(pairings, another_tokenizer=another_tokenizer)
-    measurement = with_noise(measurement, () if baseline is None else baseline.noise_over(aggregate))
+    measurement = with_noise(
+        measurement, () if baseline is None else baseline.noise_over(aggregate)
+    )
     measurement = dataclasses.replace(
         measurement,
         changes=change_figures(churn, pairings),
@@ -90,12 +122,18 @@ def decide_aggregate(
         other_suites=() if baseline is None else baseline.other_suites(aggregate.suite),
     )
     gates = decide(
-        aggregate.gates, measurement, obstacle=obstacle or _stopped(cases), comparisons=comparisons
+        aggregate.gates,
+        measurement,
+        obstacle=obstacle or _stopped(cases),
+        comparisons=comparisons,
     )
     gates = with_positive_controls(gates, aggregate.gates, measurement, comparisons)
     metrics = measurement.values
     if all(case.again.rows for case in cases):
-        again = [as_expected(case.again, case.table) if pooled else case.again for case in cases]
+        again = [
+            as_expected(case.again, case.table) if pooled else case.again
+            for case in cases
+        ]
         metrics = with_own_noise(metrics, noise_floors(figures, tables, again))
     result = _result(
         aggregate,
@@ -112,7 +150,11 @@ def decide_aggregate(
 
 def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
     """Return why nothing over all cases is compared where some stopped early, and so by what they showed."""
-    stopped = [(case.id, case.looks) for case in cases if case.looks is not None and case.looks.early]
+    stopped = [
+        (case.id, case.looks)
+        for case in cases
+        if case.looks is not None and case.looks.early
+    ]
     if not stopped:
         return None
     first, looks = stopped[0]
@@ -123,7 +165,9 @@ def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
     )
 
 
-def _published(aggregate: AggregateCase, baseline: Baseline | None) -> PublishedCase | None:
+def _published(
+    aggregate: AggregateCase, baseline: Baseline | None
+) -> PublishedCase | None:
     """Return what a paper prints over exactly these members: over others it is another figure."""
     case = None if baseline is None else baseline.case(aggregate)
     # The top tenth counts in no figure but its own.
@@ -147,8 +191,13 @@ def _paired(
             waived = case.unmatched.waived
             tables = without(case.table, waived), without(blessed.table, waived)
             if pooled:
-                tables = as_expected(tables[0], case.table), as_expected(tables[1], case.table)
-            pairings.append(pair(*tables, setting_differences(case.settings, blessed.settings)))
+                tables = (
+                    as_expected(tables[0], case.table),
+                    as_expected(tables[1], case.table),
+                )
+            pairings.append(
+                pair(*tables, setting_differences(case.settings, blessed.settings))
+            )
         else:
             missing.append(case.id)
     return missing, pairings

@@ -6,9 +6,19 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import BaselineCase, PublishedCase, prompt_differences, setting_differences
+from pytest_kbrel.baselines import (
+    BaselineCase,
+    PublishedCase,
+    prompt_differences,
+    setting_differences,
+)
 from pytest_kbrel.catalogue.verdicts import worst
-from pytest_kbrel.gates.changes import change_figures, churn_of, fact_changes, without_tokens
+from pytest_kbrel.gates.changes import (
+    change_figures,
+    churn_of,
+    fact_changes,
+    without_tokens,
+)
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.judge_error import with_judge_error
@@ -82,7 +92,10 @@ def decide_case(
             requests=requests,
             truncated=truncated_in(table),
             # NaN has no wire form, and the message counts these rows.
-            table=Table(columns=table.columns, rows=tuple(r for r in table.rows if not is_nan(r.values))),
+            table=Table(
+                columns=table.columns,
+                rows=tuple(r for r in table.rows if not is_nan(r.values)),
+            ),
             settings=settings_of(case),
             notes=case.notes,
             looks=looks,
@@ -127,7 +140,11 @@ def decide_case(
 
 
 def part_result(
-    case: Case, facts: int, errors: Sequence[str], *, judge_error: JudgeError | None = None
+    case: Case,
+    facts: int,
+    errors: Sequence[str],
+    *,
+    judge_error: JudgeError | None = None,
 ) -> CaseResult:
     """Return what one shard has of a case: nothing is measured, and its gates are not judged.
 
@@ -159,7 +176,9 @@ def _with_clusters(case: Case, table: Table) -> Table:
     return Table(
         columns=table.columns,
         rows=tuple(
-            dataclasses.replace(row, cluster=clusters[row.fact_id]) if clusters.get(row.fact_id) else row
+            dataclasses.replace(row, cluster=clusters[row.fact_id])
+            if clusters.get(row.fact_id)
+            else row
             for row in table.rows
         ),
     )
@@ -195,7 +214,13 @@ def compare_case(
     pairings = () if before is None else (pair(compared, before, differing),)
     figures = figures_of(metrics_for(result.probe, result.slice, table.columns))
     measurement = measure_figures(
-        figures, (table,), pairings, alpha=alpha, published=published, paper=paper, looks=looks
+        figures,
+        (table,),
+        pairings,
+        alpha=alpha,
+        published=published,
+        paper=paper,
+        looks=looks,
     )
     churn = churn_of(pairings, another_tokenizer=another_tokenizer)
     measurement = with_noise(measurement, () if run is None else run.noise)
@@ -226,7 +251,11 @@ def compare_case(
     if looks is None or not looks.early:
         results = with_positive_controls(results, gates, measurement, comparisons)
     # A recorded run says itself who was asked in vain.
-    in_vain = set(result.unmatched.unanswered if asked is None else (fact.id for fact in asked.facts))
+    in_vain = set(
+        result.unmatched.unanswered
+        if asked is None
+        else (fact.id for fact in asked.facts)
+    )
     unasked = [fact for pairing in pairings for fact in pairing.unasked]
     lost, gained = ((), ()) if before is None else fact_changes(asked, compared, before)
     return dataclasses.replace(
@@ -300,11 +329,18 @@ def obstacle_of(
     ``cases`` are the ids of the cases measured, ``missing`` those of them that the baseline does not have.
     """
     if not asked:
-        return "no baseline", "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
+        return (
+            "no baseline",
+            "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
+        )
     if missing and paper:
         return "no baseline", f"{paper} has no figures of {', '.join(missing)}"
     if missing:
-        renamed = f" (it has the suite files {', '.join(other_suites)})" if other_suites else ""
+        renamed = (
+            f" (it has the suite files {', '.join(other_suites)})"
+            if other_suites
+            else ""
+        )
         return "no baseline", (
             f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
         )
@@ -332,7 +368,9 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
     facts = len(pairing.candidate.rows) + len(differing) + len(added)
     reasons = []
     if differing:
-        what = prompt_differences(pairing.asked, pairing.settings, another_tokenizer=another_tokenizer)
+        what = prompt_differences(
+            pairing.asked, pairing.settings, another_tokenizer=another_tokenizer
+        )
         reasons.append(f"candidate and baseline differ in {what}")
     if not facts:
         reasons.append("all facts are waived, and none is left to compare")

@@ -13,7 +13,16 @@ from pytest_kbrel.gates.figures import Figure, good_share, is_good
 from pytest_kbrel.gates.measurement import Measured, Pairing, pair
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.metrics.divergence import agreement
-from pytest_kbrel.records import Case, Change, Churn, Divergence, MetricValue, Outcome, Reply, Table
+from pytest_kbrel.records import (
+    Case,
+    Change,
+    Churn,
+    Divergence,
+    MetricValue,
+    Outcome,
+    Reply,
+    Table,
+)
 
 _KEPT, _ANCHOR = "kept", "anchor"
 # The quantiles of the change in anchor probability that reports show.
@@ -30,8 +39,12 @@ def fact_changes(
     are known where the ``case`` is. The probabilities are means over the tokens of MONITOR's primary anchor
     (0..1); ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
     """
-    relations = {fact.id: fact.relation for fact in case.facts} if case is not None else {}
-    labels = {one.id: one.shown_label for one in case.relations} if case is not None else {}
+    relations = (
+        {fact.id: fact.relation for fact in case.facts} if case is not None else {}
+    )
+    labels = (
+        {one.id: one.shown_label for one in case.relations} if case is not None else {}
+    )
     buckets = dict(case.buckets) if case is not None else {}
     lost: list[Change] = []
     gained: list[Change] = []
@@ -70,7 +83,9 @@ def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
     return values.get(_ANCHOR) if values.get(_KEPT) else None
 
 
-def churn_of(pairings: Sequence[Pairing], *, another_tokenizer: bool = False) -> Churn | None:
+def churn_of(
+    pairings: Sequence[Pairing], *, another_tokenizer: bool = False
+) -> Churn | None:
     """Return how many facts of all pairings have another answer, or another label; ``None`` without facts.
 
     A fact that several cases ask about counts in each, and in each of its wordings. Answers are compared as
@@ -82,7 +97,11 @@ def churn_of(pairings: Sequence[Pairing], *, another_tokenizer: bool = False) ->
         for pairing in pairings
         for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
     ]
-    replies = [both for new, old, _ in rows for both in zip(new.replies, old.replies, strict=True)]
+    replies = [
+        both
+        for new, old, _ in rows
+        for both in zip(new.replies, old.replies, strict=True)
+    ]
     if not rows:
         return None
     moves = [
@@ -95,7 +114,9 @@ def churn_of(pairings: Sequence[Pairing], *, another_tokenizer: bool = False) ->
         facts=len(replies),
         texts=sum(now.answer != was.answer for now, was in replies),
         labels=sum(now.label != was.label for now, was in replies),
-        anchor_moves=tuple(zip(QUANTILES, map(float, np.quantile(moves, QUANTILES)), strict=True))
+        anchor_moves=tuple(
+            zip(QUANTILES, map(float, np.quantile(moves, QUANTILES)), strict=True)
+        )
         if moves
         else (),
         divergence=None if another_tokenizer else _divergence(pairings),
@@ -114,7 +135,14 @@ def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
         return None
     cases = range(len(pairings))
     rows = stats.sample(
-        [[(one.kl, one.agreed, one.positions) for of, _, one in compared if of == case] for case in cases],
+        [
+            [
+                (one.kl, one.agreed, one.positions)
+                for of, _, one in compared
+                if of == case
+            ]
+            for case in cases
+        ],
         [tuple(fact for of, fact, _ in compared if of == case) for case in cases],
         [3] * len(pairings),
     )
@@ -138,14 +166,19 @@ def _over_all(parts: stats.Parts, above: int, below: int | None = None) -> stats
     """Return the sum of a column over that of another, or over the number of rows."""
     # Not one sum: the parts have different shapes while one case's facts are left out in turn.
     (totals, n), *others = parts
-    numerator, denominator = totals[..., above], n if below is None else totals[..., below]
+    numerator, denominator = (
+        totals[..., above],
+        n if below is None else totals[..., below],
+    )
     for more, rows in others:
         numerator = numerator + more[..., above]
         denominator = denominator + (rows if below is None else more[..., below])
     return ratio(numerator, denominator)
 
 
-def change_figures(churn: Churn | None, pairings: Sequence[Pairing]) -> tuple[Measured, ...]:
+def change_figures(
+    churn: Churn | None, pairings: Sequence[Pairing]
+) -> tuple[Measured, ...]:
     """Return the churn as figures that gates may be about: shares of the facts, with Wilson's interval.
 
     The wordings of a fact are no facts of their own: the interval is that of so many facts. The divergence is
@@ -155,7 +188,9 @@ def change_figures(churn: Churn | None, pairings: Sequence[Pairing]) -> tuple[Me
         return ()
     facts = sum(len(pairing.baseline.rows) for pairing in pairings)
     counts = (("churn", churn.texts), ("flips", churn.labels))
-    values = [_share(name, count * facts / churn.facts, facts) for name, count in counts]
+    values = [
+        _share(name, count * facts / churn.facts, facts) for name, count in counts
+    ]
     if (moved := churn.divergence) is not None:
         of_name = {
             "kl": (moved.kl, moved.kl_low, moved.kl_high),
@@ -164,11 +199,24 @@ def change_figures(churn: Churn | None, pairings: Sequence[Pairing]) -> tuple[Me
         for name, (value, low, high) in of_name.items():
             better = DIVERGENCE_METRICS[name].better
             values.append(
-                MetricValue(name=name, better=better, value=value, low=low, high=high, n=moved.facts)
+                MetricValue(
+                    name=name,
+                    better=better,
+                    value=value,
+                    low=low,
+                    high=high,
+                    n=moved.facts,
+                )
             )
     return tuple(
         Measured(
-            figure=Figure(name=value.name, better=value.better, columns=(), statistic=_none, rate=True),
+            figure=Figure(
+                name=value.name,
+                better=value.better,
+                columns=(),
+                statistic=_none,
+                rate=True,
+            ),
             value=value,
         )
         for value in values
@@ -177,7 +225,9 @@ def change_figures(churn: Churn | None, pairings: Sequence[Pairing]) -> tuple[Me
 
 def _share(name: str, count: float, facts: int) -> MetricValue:
     low, high = stats.wilson(count, facts)
-    return MetricValue(name=name, better="lower", value=count / facts, low=low, high=high, n=facts)
+    return MetricValue(
+        name=name, better="lower", value=count / facts, low=low, high=high, n=facts
+    )
 
 
 def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> str:
@@ -188,7 +238,9 @@ def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> s
         "this run": [row for pairing in pairings for row in pairing.candidate.rows],
         "the baseline": [row for pairing in pairings for row in pairing.baseline.rows],
     }
-    lacking = [name for name, of in rows.items() if of and not any(row.top for row in of)]
+    lacking = [
+        name for name, of in rows.items() if of and not any(row.top for row in of)
+    ]
     if not lacking:
         return ""
     verb = "have" if len(lacking) > 1 else "has"
@@ -199,4 +251,6 @@ def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> s
 
 
 def _none(parts: stats.Parts) -> stats.Array:
-    raise NotImplementedError("changes are counted fact by fact, not computed from columns")
+    raise NotImplementedError(
+        "changes are counted fact by fact, not computed from columns"
+    )

@@ -20,6 +20,8 @@ def with_family(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     corrected = []
     for case in cases:
         pairs = [(gate, *next(adjusted)) for gate in case.gates]
-        gates = tuple(dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs)
+        gates = tuple(
+            dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs
+        )
         corrected.append(dataclasses.replace(case, gates=gates))
     return tuple(corrected)

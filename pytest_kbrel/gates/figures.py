@@ -22,7 +22,16 @@ from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.base import RowStatistic, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
-from pytest_kbrel.records import BUCKETS, CaseResult, Change, Outcome, ProbeName, Reply, Table, record
+from pytest_kbrel.records import (
+    BUCKETS,
+    CaseResult,
+    Change,
+    Outcome,
+    ProbeName,
+    Reply,
+    Table,
+    record,
+)
 
 # Sums of floats do not end on the last digit.
 _SLACK = 1e-9
@@ -94,7 +103,9 @@ class Figure:
         moved: dict[str, float] = {}
         for share, size in zip(self._term_shares, self.terms, strict=True):
             counted = [
-                of for member, _ in itertools.islice(columns, size) for of in self._counted(tables[member])
+                of
+                for member, _ in itertools.islice(columns, size)
+                for of in self._counted(tables[member])
             ]
             total = math.fsum(count for _, count in counted)
             for fact, count in counted:
@@ -124,7 +135,9 @@ class Figure:
         values, facts = [], []
         for member, names in self.columns:
             table = tables[member]
-            columns_of = operator.itemgetter(*(table.columns.index(name) for name in names))
+            columns_of = operator.itemgetter(
+                *(table.columns.index(name) for name in names)
+            )
             rows = sorted(table.rows, key=_fact_of)
             values.append([columns_of(row.values) for row in rows])
             facts.append(tuple(map(_fact_of, rows)))
@@ -134,7 +147,9 @@ class Figure:
         """Return the figure itself; ``None`` where it is undefined."""
         if self.of_rows is not None:
             (rows,) = self.sample(tables).values
-            result = float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
+            result = (
+                float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
+            )
         else:
             result = float(self.statistic(self.sample(tables).totals))
         return None if result != result else result
@@ -151,14 +166,24 @@ class Figure:
             facts=self.weight(tables),
         )
 
-    def _estimate_of_rows(self, tables: Sequence[Table], statistic: RowStatistic) -> stats.Estimate:
+    def _estimate_of_rows(
+        self, tables: Sequence[Table], statistic: RowStatistic
+    ) -> stats.Estimate:
         (rows,), value = self.sample(tables).values, self.value(tables)
-        estimate = stats.Estimate(value=value, n=len(rows), note=stats.UNDEFINED if value is None else "")
+        estimate = stats.Estimate(
+            value=value, n=len(rows), note=stats.UNDEFINED if value is None else ""
+        )
         if value is None or not self.has_interval:
             return estimate
-        low, high = stats.bootstrap_rows(lambda counts: statistic(rows, counts), len(rows), seed=0)
+        low, high = stats.bootstrap_rows(
+            lambda counts: statistic(rows, counts), len(rows), seed=0
+        )
         # Draws that are all alike say nothing about how far the figure could be off.
-        return estimate if low == high else dataclasses.replace(estimate, low=low, high=high)
+        return (
+            estimate
+            if low == high
+            else dataclasses.replace(estimate, low=low, high=high)
+        )
 
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
@@ -193,25 +218,38 @@ Term = tuple[MetricFormula, tuple[int, ...]]
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     """Return the figures over ``cases``, all of one probe."""
     metrics = [
-        {metric.name: metric for metric in metrics_for(case.probe, case.slice, case.table.columns)}
+        {
+            metric.name: metric
+            for metric in metrics_for(case.probe, case.slice, case.table.columns)
+        }
         for case in cases
     ]
     probe = probe_named(cases[0].probe)
     assert probe is not None
     over = _OVER.get(probe.name)
-    return over(metrics, [case.slice for case in cases]) if over else _means(metrics, probe)
+    return (
+        over(metrics, [case.slice for case in cases])
+        if over
+        else _means(metrics, probe)
+    )
 
 
-def _means(metrics: Sequence[dict[str, MetricFormula]], probe: Probe) -> tuple[Figure, ...]:
+def _means(
+    metrics: Sequence[dict[str, MetricFormula]], probe: Probe
+) -> tuple[Figure, ...]:
     """Plain means over the slices (MONITOR's Table 4 has their sum / 21, which looks like a slip)."""
     return tuple(
-        _figure(name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean)
+        _figure(
+            name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean
+        )
         for name in probe.overall_metrics
         if all(name in of for of in metrics)
     )
 
 
-def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
+def _head_to_tail(
+    metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]
+) -> tuple[Figure, ...]:
     """Accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
@@ -228,7 +266,9 @@ def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[
     top = groups.pop(TOP10, ())
 
     def terms(metric: str, *buckets: str) -> list[Term]:
-        return [(metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets]
+        return [
+            (metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets
+        ]
 
     figures = [
         _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
@@ -236,7 +276,9 @@ def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[
         if bucket in groups
     ]
     if top:
-        figures.append(_figure(f"accuracy_{TOP10}", [(metrics[top[0]]["accuracy"], top)], _mean))
+        figures.append(
+            _figure(f"accuracy_{TOP10}", [(metrics[top[0]]["accuracy"], top)], _mean)
+        )
     if "head" in groups and "tail" in groups:
         figures.append(
             _figure(
@@ -250,15 +292,21 @@ def _head_to_tail(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[
     names = ("accuracy", "hallucination", "missing")
     figures += [_figure(name, terms(name, *groups), _mean) for name in names]
     members = [member for group in domains.values() for member in group]
-    shares = tuple(1 / len(domains) / len(group) for group in domains.values() for _ in group)
+    shares = tuple(
+        1 / len(domains) / len(group) for group in domains.values() for _ in group
+    )
     for name in names:
         single: list[Term] = [(metrics[member][name], (member,)) for member in members]
-        macro = _figure(f"{name}_macro", single, lambda values: _weighted(values, shares))
+        macro = _figure(
+            f"{name}_macro", single, lambda values: _weighted(values, shares)
+        )
         figures.append(dataclasses.replace(macro, shares=shares))
     return tuple(figures)
 
 
-def _reliability(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]) -> tuple[Figure, ...]:
+def _reliability(
+    metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]
+) -> tuple[Figure, ...]:
     """Seen and unseen figures over the pooled slices of their kind, and the two that need both."""
     kinds = [RELIABILITY.kind(name) for name in slices]
     seen = tuple(member for member, kind in enumerate(kinds) if kind == "seen")
@@ -269,9 +317,13 @@ def _reliability(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[s
 
     figures = []
     if seen:
-        figures += [_figure(name, [term(name, seen)], _mean) for name in ("nccr", "ncr")]
+        figures += [
+            _figure(name, [term(name, seen)], _mean) for name in ("nccr", "ncr")
+        ]
     if unseen:
-        figures += [_figure(name, [term(name, unseen)], _mean) for name in ("iur", "ur")]
+        figures += [
+            _figure(name, [term(name, unseen)], _mean) for name in ("iur", "ur")
+        ]
     if seen and unseen:
         figures += [
             _figure(
@@ -289,7 +341,10 @@ def _reliability(metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[s
 
 
 # How papers combine slices, where it is not by plain means.
-_OVER: dict[ProbeName, Callable[[Sequence[dict[str, MetricFormula]], Sequence[str]], tuple[Figure, ...]]] = {
+_OVER: dict[
+    ProbeName,
+    Callable[[Sequence[dict[str, MetricFormula]], Sequence[str]], tuple[Figure, ...]],
+] = {
     "head_to_tail": _head_to_tail,
     "reliability": _reliability,
 }
@@ -328,13 +383,17 @@ def _figure(
     return Figure(
         name=name,
         better=METRICS[name].better,
-        columns=tuple((member, metric.columns) for metric, group in terms for member in group),
+        columns=tuple(
+            (member, metric.columns) for metric, group in terms for member in group
+        ),
         statistic=statistic,
         bounds=(float(METRICS[name].low), float(METRICS[name].high)),
         # Over the pooled facts of some members, and not a mean of their means.
         rate=first.rate and len(terms) == 1,
         over=first.over,
-        undefined=f"{first.undefined} in one of the cases" if len(terms) > 1 else first.undefined,
+        undefined=f"{first.undefined} in one of the cases"
+        if len(terms) > 1
+        else first.undefined,
         vacuous=first.vacuous,
         terms=tuple(len(group) for _, group in terms),
     )
@@ -388,7 +447,9 @@ def as_expected(table: Table, asked: Table) -> Table:
     return Table(
         columns=(AS_EXPECTED,),
         rows=tuple(
-            _as_expected_row(row, good_share(row, expected.get(row.fact_id, row.expected)))
+            _as_expected_row(
+                row, good_share(row, expected.get(row.fact_id, row.expected))
+            )
             for row in table.rows
         ),
     )
@@ -399,7 +460,9 @@ def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
     distinct: dict[str, Change] = {}
     for change in (change for case in changes for change in case):
         first = distinct.get(change.fact_id)
-        if first is None or (first.old_probability is None and change.old_probability is not None):
+        if first is None or (
+            first.old_probability is None and change.old_probability is not None
+        ):
             distinct[change.fact_id] = change
     return tuple(distinct[fact] for fact in sorted(distinct))
 

@@ -80,13 +80,18 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
     """
     limits, rows = case.integrity, table.rows
     total = max(len(case.facts), len(rows) + len(errors))
-    errored, answered = _errored(limits, total, len(rows), errors), _answered(limits, total, rows)
+    errored, answered = (
+        _errored(limits, total, len(rows), errors),
+        _answered(limits, total, rows),
+    )
     findings = list(_of_rows(case, table)) if rows else []
     broken = [errored.says] if errored.share.broken else []
     broken += _never(rows)
     broken += [finding.says for finding in findings if finding.share.broken]
     # Where too many are empty or have no response, that has said it.
-    reported = {finding.share.name for finding in (errored, *findings) if finding.share.broken}
+    reported = {
+        finding.share.name for finding in (errored, *findings) if finding.share.broken
+    }
     if rows and answered.share.broken and reported.isdisjoint(("errored", "empty")):
         broken.append(answered.says)
     shares = tuple(finding.share for finding in (answered, errored, *findings))
@@ -126,7 +131,12 @@ def answers_in(rows: Sequence[Outcome]) -> Sequence[Outcome]:
         return rows
     return [
         dataclasses.replace(
-            row, answer=of.answer, label=of.label, rule=of.rule, truncated=of.truncated, others=()
+            row,
+            answer=of.answer,
+            label=of.label,
+            rule=of.rule,
+            truncated=of.truncated,
+            others=(),
         )
         for row in rows
         for of in row.replies
@@ -180,13 +190,19 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield from first_token(limits, table)
 
 
-def _errored(limits: Integrity, total: int, measured: int, errors: Sequence[str]) -> Finding:
+def _errored(
+    limits: Integrity, total: int, measured: int, errors: Sequence[str]
+) -> Finding:
     # A fact that is neither measured nor reported went missing on the way.
     lost = max(len(errors), total - measured)
     shown = "; ".join(errors[:_SHOWN]) or "nothing is known of them"
     more = f"; and {lost - _SHOWN} more" if lost > _SHOWN and errors else ""
     return check_at_most(
-        limits, "errored", lost, total, f"{count(lost, 'fact')} without usable responses: {shown}{more}"
+        limits,
+        "errored",
+        lost,
+        total,
+        f"{count(lost, 'fact')} without usable responses: {shown}{more}",
     )
 
 
@@ -201,7 +217,10 @@ def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
     elif cut := sum(row.truncated for row in empty):
         detail, remedy = f", {cut} of them cut short before an answer", _ENDLESS
     else:
-        detail, remedy = "", "the model answers nothing, or its prompts or stop strings do not suit it"
+        detail, remedy = (
+            "",
+            "the model answers nothing, or its prompts or stop strings do not suit it",
+        )
     return check_at_most(
         limits,
         "empty",
@@ -266,7 +285,8 @@ def _unparsable(limits: Integrity, rows: Sequence[Outcome]) -> Iterator[Finding]
 
 def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
     total, unread = (
-        round(sum(filter(math.isfinite, column(table, name)))) for name in ("choices", "choices_unread")
+        round(sum(filter(math.isfinite, column(table, name))))
+        for name in ("choices", "choices_unread")
     )
     if total:
         yield check_at_most(
@@ -284,7 +304,11 @@ def repeated(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
 
     Where it is right it is explained by the facts, and saying "unsure" again and again is honest.
     """
-    counts = Counter(normalise(row.answer) for row in rows if is_informative(row) and row.label == "wrong")
+    counts = Counter(
+        normalise(row.answer)
+        for row in rows
+        if is_informative(row) and row.label == "wrong"
+    )
     answer, times = max(counts.items(), key=lambda item: item[1], default=("", 0))
     return check_at_most(
         limits,
@@ -325,7 +349,9 @@ def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
     """Yield whether all anchors (MONITOR, eq. 1) of the facts that are kept have the same probability."""
     anchors = [
         f"{anchor:.9g}"
-        for anchor, is_kept in zip(column(table, "anchor"), column(table, "kept"), strict=True)
+        for anchor, is_kept in zip(
+            column(table, "anchor"), column(table, "kept"), strict=True
+        )
         if is_kept and math.isfinite(anchor)
     ]
     if anchors:
@@ -386,7 +412,11 @@ def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
     """
     first, right = column(table, "first_token"), column(table, "cell:none:0")
     # Runs of older versions have no such column.
-    held = [bool(written) for written, is_right in zip(first, right, strict=False) if is_right]
+    held = [
+        bool(written)
+        for written, is_right in zip(first, right, strict=False)
+        if is_right
+    ]
     if held:
         n, written = len(held), sum(held)
         yield Finding(
@@ -415,7 +445,11 @@ def _chances(facts: Sequence[Fact]) -> dict[str, float]:
     for fact in facts:
         if fact.object is not None and (name := normalise(fact.object)):
             objects[fact.relation][name] += 1
-    return {fact.id: _chance(fact, objects[fact.relation]) for fact in facts if fact.object is not None}
+    return {
+        fact.id: _chance(fact, objects[fact.relation])
+        for fact in facts
+        if fact.object is not None
+    }
 
 
 def _chance(fact: Fact, objects: Counter[str]) -> float:
@@ -432,7 +466,14 @@ _LONGEST_SHOWN = 60
 
 
 def check_at_most(
-    limits: Integrity, name: str, value: int, total: int, problem: str, remedy: str = "", *, fewest: int = 0
+    limits: Integrity,
+    name: str,
+    value: int,
+    total: int,
+    problem: str,
+    remedy: str = "",
+    *,
+    fewest: int = 0,
 ) -> Finding:
     """Return a share against the limit ``name``, above which it breaks unless of fewer than ``fewest``."""
     limit: float = getattr(limits, name)

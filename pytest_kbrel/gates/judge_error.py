@@ -10,14 +10,19 @@ from pytest_kbrel.gates.measurement import Measured, Measurement
 from pytest_kbrel.records import JudgeError
 
 
-def with_judge_error(measurement: Measurement, errors: Sequence[JudgeError | None]) -> Measurement:
+def with_judge_error(
+    measurement: Measurement, errors: Sequence[JudgeError | None]
+) -> Measurement:
     """Return the measurement whose changes are corrected for the judge of its members, one error for each.
 
     Members that rules judge have none, and a figure over one of these stays as it is; so does a comparison
     with a paper, whose answers another judged.
     """
     return dataclasses.replace(
-        measurement, figures=tuple(_with_error(measured, errors) for measured in measurement.figures)
+        measurement,
+        figures=tuple(
+            _with_error(measured, errors) for measured in measurement.figures
+        ),
     )
 
 
@@ -30,5 +35,7 @@ def _with_error(measured: Measured, errors: Sequence[JudgeError | None]) -> Meas
         return measured
     judged = dataclasses.replace(measured, judge_error=error)
     mde = measured.value.mde
-    value = dataclasses.replace(measured.value, mde=None if mde is None else judged.true_change(mde))
+    value = dataclasses.replace(
+        measured.value, mde=None if mde is None else judged.true_change(mde)
+    )
     return dataclasses.replace(judged, value=value)

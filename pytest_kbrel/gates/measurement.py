@@ -76,7 +76,11 @@ class Measured:
     @property
     def index(self) -> stats.Estimate | None:
         """What a true change is multiplied by in the judge's eyes (J); ``None`` without a known error."""
-        return None if self.judge_error is None else stats.judge_index(*_counts(self.judge_error))
+        return (
+            None
+            if self.judge_error is None
+            else stats.judge_index(*_counts(self.judge_error))
+        )
 
     def true_ends(
         self, low: float | None, high: float | None, alpha: float = _ALPHA
@@ -92,11 +96,19 @@ class Measured:
 
     def true_change(self, change: float) -> float:
         """Return the true change behind one that the judge sees."""
-        return change if self.index is None or not self.index.value else change / self.index.value
+        return (
+            change
+            if self.index is None or not self.index.value
+            else change / self.index.value
+        )
 
     def most_seen(self, change: float) -> float:
         """Return the most that the judge may see of a true change above 0."""
-        return change if self.index is None or self.index.high is None else change * self.index.high
+        return (
+            change
+            if self.index is None or self.index.high is None
+            else change * self.index.high
+        )
 
     def judge_adds(self, recovery: float, alpha: float = _ALPHA) -> float:
         """Return how far the judge's error may move the contrast with such a share of the baseline."""
@@ -122,8 +134,16 @@ class Measured:
             return False
         if self.identical:
             return True
-        compared = self.difference is not None and self.published is None and self.value.delta is not None
-        return compared and not self.difference.worse and self.value.paired >= stats.FEWEST_UNLOST  # type: ignore[union-attr]
+        compared = (
+            self.difference is not None
+            and self.published is None
+            and self.value.delta is not None
+        )
+        return (
+            compared
+            and not self.difference.worse
+            and self.value.paired >= stats.FEWEST_UNLOST
+        )  # type: ignore[union-attr]
 
 
 def _counts(error: JudgeError) -> tuple[int, int, int, int]:
@@ -159,7 +179,9 @@ class Measurement:
     def pass_ends(self, measured: Measured) -> tuple[float | None, float | None]:
         """Return the interval of the change at the level that a pass asks for."""
         if self.picked_of == 1:
-            return measured.true_ends(measured.value.delta_low, measured.value.delta_high)
+            return measured.true_ends(
+                measured.value.delta_low, measured.value.delta_high
+            )
         if measured.published is not None:
             assert measured.difference is not None
             wider = self._stretched(measured.difference.estimate)
@@ -173,12 +195,16 @@ class Measurement:
         """Return an estimate of normal tails with the interval that a pass asks for."""
         times = stats.z_of(self.pass_alpha) / stats.z_of(_ALPHA)
         low, high = (
-            None if end is None or estimate.value is None else estimate.value + (end - estimate.value) * times
+            None
+            if end is None or estimate.value is None
+            else estimate.value + (end - estimate.value) * times
             for end in (estimate.low, estimate.high)
         )
         return dataclasses.replace(estimate, low=low, high=high)
 
-    def contrast(self, measured: Measured, recovery: float, *, of_pass: bool = False) -> stats.Difference:
+    def contrast(
+        self, measured: Measured, recovery: float, *, of_pass: bool = False
+    ) -> stats.Difference:
         """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
 
         The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
@@ -188,12 +214,22 @@ class Measurement:
         """
         figure = measured.figure
         if measured.published is not None:
-            weights = (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
-            unpaired = stats.unpaired_contrast([(weights[0], measured.own), (weights[1], measured.printed)])
+            weights = (
+                (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
+            )
+            unpaired = stats.unpaired_contrast(
+                [(weights[0], measured.own), (weights[1], measured.printed)]
+            )
             if not of_pass:
                 return unpaired
-            return dataclasses.replace(unpaired, estimate=self._stretched(unpaired.estimate))
-        level = _level(measured.looks, self.pass_alpha) if of_pass else _level(measured.looks)
+            return dataclasses.replace(
+                unpaired, estimate=self._stretched(unpaired.estimate)
+            )
+        level = (
+            _level(measured.looks, self.pass_alpha)
+            if of_pass
+            else _level(measured.looks)
+        )
         assert measured.compare is not None
         difference = measured.compare(recovery, level=level)
         if measured.judge_error is None:
@@ -235,12 +271,18 @@ def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
         p=difference.p,
         mde=None,
     )
-    return dataclasses.replace(measured, value=value, difference=difference, identical=False, compare=compare)
+    return dataclasses.replace(
+        measured, value=value, difference=difference, identical=False, compare=compare
+    )
 
 
 def _level(looks: Looks | None, alpha: float = _ALPHA) -> float:
     """Return the level of an interval that misses the truth at either end with a chance of ``alpha``."""
-    return 1 - 2 * alpha if looks is None else stats.look_level(looks.of, looks.taken, alpha)
+    return (
+        1 - 2 * alpha
+        if looks is None
+        else stats.look_level(looks.of, looks.taken, alpha)
+    )
 
 
 def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
@@ -249,7 +291,9 @@ def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
     of_fact: dict[str, str] = {}
     for member, _ in figure.columns:
         # A fact that several cases ask about is in one cluster: that of the first which has any for it.
-        of_fact = {row.fact_id: row.cluster for row in tables[member].rows if row.cluster} | of_fact
+        of_fact = {
+            row.fact_id: row.cluster for row in tables[member].rows if row.cluster
+        } | of_fact
     return stats.Clusters(of_fact=of_fact, case_weights=figure.case_weights(tables))
 
 
@@ -283,7 +327,11 @@ def measure_figures(
     ``published`` is what a ``paper`` prints of these figures; nothing is paired then. ``looks`` are those of
     a case that may stop early.
     """
-    printed = {} if published is None else {figure.name: figure for figure in published.figures}
+    printed = (
+        {}
+        if published is None
+        else {figure.name: figure for figure in published.figures}
+    )
     unchanged = [_unchanged(pairing) for pairing in pairings]
     return Measurement(
         figures=tuple(
@@ -313,7 +361,11 @@ def pair(
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
     common = sorted(ours.keys() & theirs.keys())
-    same = [fact for fact in common if ours[fact].prompt_digest == theirs[fact].prompt_digest]
+    same = [
+        fact
+        for fact in common
+        if ours[fact].prompt_digest == theirs[fact].prompt_digest
+    ]
     old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
     new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
     return Pairing(
@@ -322,7 +374,10 @@ def pair(
         differing=tuple(sorted(set(common) - set(same))),
         added=tuple(sorted(ours.keys() - theirs.keys())),
         unasked=tuple(sorted(theirs.keys() - ours.keys())),
-        asked=tuple((fact, ours[fact].prompt_digest, theirs[fact].prompt_digest) for fact in common),
+        asked=tuple(
+            (fact, ours[fact].prompt_digest, theirs[fact].prompt_digest)
+            for fact in common
+        ),
         settings=tuple(settings),
         exact=exact,
     )
@@ -342,12 +397,16 @@ def _rounded(new: Table, old: Table) -> Table:
             value if old is None or not abs(value - old) <= least else old
             for value, old in zip(ours.values, before, strict=True)
         )
-        return ours if values == ours.values else dataclasses.replace(ours, values=values)
+        return (
+            ours if values == ours.values else dataclasses.replace(ours, values=values)
+        )
 
     return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
 
 
-def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) -> MetricValue:
+def _value(
+    figure: Figure, tables: Sequence[Table], estimate: stats.Estimate
+) -> MetricValue:
     return MetricValue(
         name=figure.name,
         better=figure.better,
@@ -359,18 +418,24 @@ def _value(figure: Figure, tables: Sequence[Table], estimate: stats.Estimate) ->
     )
 
 
-def _detectable(figure: Figure, difference: stats.Difference, alpha: float) -> float | None:
+def _detectable(
+    figure: Figure, difference: stats.Difference, alpha: float
+) -> float | None:
     """Return the drop that would be found; ``None`` where that is not known, or none that can be would."""
     drop = stats.detectable(difference, 0.0, alpha)
     return None if drop is None or drop > figure.span else drop
 
 
-def _unpaired(figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float) -> Measured:
+def _unpaired(
+    figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float
+) -> Measured:
     own, low, high = figure.estimate(tables), published.value, published.value
     if published.n:
         low, high = stats.wilson(published.value * published.n, published.n)
     printed = stats.Estimate(value=published.value, low=low, high=high)
-    difference = stats.unpaired_difference(own, printed, better=figure.better, bounds=figure.bounds)
+    difference = stats.unpaired_difference(
+        own, printed, better=figure.better, bounds=figure.bounds
+    )
     delta = difference.estimate
     value = dataclasses.replace(
         _value(figure, tables, own),
@@ -410,8 +475,12 @@ def _measured(
     compare = comparison_of(figure, pairings)
     difference = compare(1.0, level=_level(looks))
     delta = difference.estimate
-    of_probabilities = any(set(names) & set(PROBABILITIES) for _, names in figure.columns)
-    same = not of_probabilities and _identical(unchanged[member] for member, _ in figure.columns)
+    of_probabilities = any(
+        set(names) & set(PROBABILITIES) for _, names in figure.columns
+    )
+    same = not of_probabilities and _identical(
+        unchanged[member] for member, _ in figure.columns
+    )
     if same and delta.note == stats.UNCHANGED:
         delta = dataclasses.replace(delta, note=IDENTICAL)
         difference = dataclasses.replace(difference, estimate=delta)
@@ -424,11 +493,21 @@ def _measured(
         p=difference.p,
         mde=_detectable(figure, difference, alpha),
         paired=delta.n,
-        design_effect=None if difference.clustered is None else difference.clustered.design_effect,
-        clusters=None if difference.clustered is None else difference.clustered.effective,
-        note="; ".join(dict.fromkeys(filter(None, (value.note, _delta_note(figure, delta, value, before))))),
+        design_effect=None
+        if difference.clustered is None
+        else difference.clustered.design_effect,
+        clusters=None
+        if difference.clustered is None
+        else difference.clustered.effective,
+        note="; ".join(
+            dict.fromkeys(
+                filter(None, (value.note, _delta_note(figure, delta, value, before)))
+            )
+        ),
     )
-    unasked = {fact for member, _ in figure.columns for fact in pairings[member].unasked}
+    unasked = {
+        fact for member, _ in figure.columns for fact in pairings[member].unasked
+    }
     return Measured(
         figure=figure,
         value=compared,
@@ -441,7 +520,9 @@ def _measured(
     )
 
 
-def _moved(figure: Figure, value: MetricValue, pairings: Sequence[Pairing]) -> MetricValue:
+def _moved(
+    figure: Figure, value: MetricValue, pairings: Sequence[Pairing]
+) -> MetricValue:
     """Return a value with its distance from the baseline's, of which nothing says how sure it is."""
     before = figure.value([pairing.baseline for pairing in pairings])
     after = figure.value([pairing.candidate for pairing in pairings])
@@ -465,7 +546,10 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
     for ours, theirs in zip(new.rows, old.rows, strict=True):
         if ours.label != theirs.label or _labels(ours) != _labels(theirs):
             return None
-        if any(abs(ours.values[here] - theirs.values[there]) > most for here, there in shared):
+        if any(
+            abs(ours.values[here] - theirs.values[there]) > most
+            for here, there in shared
+        ):
             return None
     return frozenset(row.fact_id for row in new.rows)
 
@@ -483,7 +567,9 @@ def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
     return len(facts) >= stats.FEWEST_UNLOST
 
 
-def _delta_note(figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]) -> str:
+def _delta_note(
+    figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]
+) -> str:
     if delta.value is not None or value.value is None:
         return delta.note if delta.value is not None else ""
     if not delta.n:

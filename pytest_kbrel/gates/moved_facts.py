@@ -29,8 +29,16 @@ def with_moved_facts(
     run, _ = split(baseline)
     by_fact = {of.fact_id: of for of in cells}
     now, old = _values(result.table), {} if run is None else _values(run.table)
-    alone = {*result.unmatched.added, *result.unmatched.waived, *result.unmatched.unanswered}
-    facts = [fact for fact in now if fact in by_fact and fact not in alone and (not old or fact in old)]
+    alone = {
+        *result.unmatched.added,
+        *result.unmatched.waived,
+        *result.unmatched.unanswered,
+    }
+    facts = [
+        fact
+        for fact in now
+        if fact in by_fact and fact not in alone and (not old or fact in old)
+    ]
     if not facts:
         return result
     expected = {row.fact_id: row.expected for row in result.table.rows}
@@ -40,8 +48,15 @@ def with_moved_facts(
 
 def _values(table: Table) -> dict[str, Values]:
     """Return the values of the facts that MONITOR counts, by fact."""
-    rows = {row.fact_id: dict(zip(table.columns, row.values, strict=True)) for row in table.rows}
-    return {fact: values for fact, values in rows.items() if values.get("kept") and "term" in values}
+    rows = {
+        row.fact_id: dict(zip(table.columns, row.values, strict=True))
+        for row in table.rows
+    }
+    return {
+        fact: values
+        for fact, values in rows.items()
+        if values.get("kept") and "term" in values
+    }
 
 
 def _moved(
@@ -53,7 +68,9 @@ def _moved(
     prompt: Callable[[str, str], str],
 ) -> Iterator[MovedFact]:
     of = old or now
-    terms, anchors = (sum(of[fact][column] for fact in facts) for column in ("term", "anchor"))
+    terms, anchors = (
+        sum(of[fact][column] for fact in facts) for column in ("term", "anchor")
+    )
     monitor = terms / anchors if anchors else 0.0
 
     def change(fact: str, column: str) -> float:
@@ -63,7 +80,9 @@ def _moved(
         """Return by how much the fact makes the figure worse, but for a factor that all facts share."""
         if metric == "monitor":
             return change(fact, "term") - monitor * change(fact, "anchor")
-        return -change(fact, "anchor") if metric == "anchor_prob" else change(fact, metric)
+        return (
+            -change(fact, "anchor") if metric == "anchor_prob" else change(fact, metric)
+        )
 
     for metric, name in _COLUMNS.items():
         fact = max(facts, key=lambda one: (harm(one, metric), one))

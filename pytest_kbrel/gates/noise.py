@@ -21,10 +21,14 @@ def noise_floors(
     answers that changed both ways cancel each other out in a candidate's figure as well. Figures that are
     undefined, and those without an interval, are left out.
     """
-    pairings = [pair(second, first) for first, second in zip(tables, again, strict=True)]
+    pairings = [
+        pair(second, first) for first, second in zip(tables, again, strict=True)
+    ]
     floors = {}
     for figure in figures:
-        if figure.of_rows or figure.lacking([pairing.candidate for pairing in pairings]):
+        if figure.of_rows or figure.lacking(
+            [pairing.candidate for pairing in pairings]
+        ):
             continue
         estimate = comparison_of(figure, pairings)(1.0).estimate
         if estimate.note == stats.UNCHANGED:
@@ -34,13 +38,17 @@ def noise_floors(
     return floors
 
 
-def with_noise(measurement: Measurement, noise: Iterable[tuple[str, float]]) -> Measurement:
+def with_noise(
+    measurement: Measurement, noise: Iterable[tuple[str, float]]
+) -> Measurement:
     """Return a measurement whose figures that are compared with a baseline know their noise floor."""
     floors = dict(noise)
     return dataclasses.replace(
         measurement,
         figures=tuple(
-            dataclasses.replace(one, value=dataclasses.replace(one.value, noise=floors[one.value.name]))
+            dataclasses.replace(
+                one, value=dataclasses.replace(one.value, noise=floors[one.value.name])
+            )
             if one.value.name in floors and one.value.baseline is not None
             else one
             for one in measurement.figures
@@ -52,9 +60,15 @@ def add_noise_floors(result: CaseResult, again: Table) -> CaseResult:
     """Return a decided case with the outcomes of the second time, and the floors these make as its noise."""
     figures = figures_of(metrics_for(result.probe, result.slice, result.table.columns))
     floors = noise_floors(figures, [result.table], [again])
-    return dataclasses.replace(result, again=again, metrics=with_own_noise(result.metrics, floors))
+    return dataclasses.replace(
+        result, again=again, metrics=with_own_noise(result.metrics, floors)
+    )
 
 
-def with_own_noise(metrics: Iterable[MetricValue], floors: Mapping[str, float]) -> tuple[MetricValue, ...]:
+def with_own_noise(
+    metrics: Iterable[MetricValue], floors: Mapping[str, float]
+) -> tuple[MetricValue, ...]:
     """Return metrics with the noise of this run's own model in place of a baseline's."""
-    return tuple(dataclasses.replace(value, noise=floors.get(value.name)) for value in metrics)
+    return tuple(
+        dataclasses.replace(value, noise=floors.get(value.name)) for value in metrics
+    )

@@ -31,7 +31,10 @@ _Lost = Mapping[int, Mapping[str, float]]
 
 
 def with_positive_controls(
-    results: Sequence[GateResult], gates: Sequence[Gate], measurement: Measurement, comparisons: int
+    results: Sequence[GateResult],
+    gates: Sequence[Gate],
+    measurement: Measurement,
+    comparisons: int,
 ) -> tuple[GateResult, ...]:
     """Return the results of a case's ``gates``, each that was compared fact by fact with its control.
 
@@ -47,9 +50,15 @@ def with_positive_controls(
         measured = figures.get(gate.metric)
         if not GATE_RULES[gate.rule].relative or result.observed is None:
             continue
-        if measured is None or measured.difference is None or measured.published is not None:
+        if (
+            measured is None
+            or measured.difference is None
+            or measured.published is not None
+        ):
             continue
-        marked = _marked(measured, measurement.pairings, TIMES * _allowed(gate, measured))
+        marked = _marked(
+            measured, measurement.pairings, TIMES * _allowed(gate, measured)
+        )
         if marked is None:
             continue
         pairings, drop = marked
@@ -61,7 +70,9 @@ def with_positive_controls(
                 own
                 if other is measured
                 else remeasured(other, pairings)
-                if other.figure.name in relative and other.difference and _lost_in(other) & _lost_in(measured)
+                if other.figure.name in relative
+                and other.difference
+                and _lost_in(other) & _lost_in(measured)
                 else other
                 for other in measurement.figures
             )
@@ -85,7 +96,12 @@ def _surely(alone: GateResult, gates: int, comparisons: int) -> bool:
 def _lost_in(measured: Measured) -> set[tuple[int, str]]:
     """Return the columns, by member, in which a lost fact of the figure differs."""
     figure = measured.figure
-    return {(member, name) for member, names in figure.columns for name in names if name != figure.over}
+    return {
+        (member, name)
+        for member, names in figure.columns
+        for name in names
+        if name != figure.over
+    }
 
 
 def _allowed(gate: Gate, measured: Measured) -> float:
@@ -93,7 +109,11 @@ def _allowed(gate: Gate, measured: Measured) -> float:
     if GATE_RULES[gate.rule].allows_more > 0:
         return gate.bound / measured.true_change(1.0)
     value = measured.value.baseline or 0.0
-    return (1 - gate.bound) * value / (1 if measured.value.better == "higher" else gate.bound)
+    return (
+        (1 - gate.bound)
+        * value
+        / (1 if measured.value.better == "higher" else gate.bound)
+    )
 
 
 def _marked(
@@ -119,7 +139,10 @@ def _marked(
     count = int(enough[0]) if len(enough) else int(np.nanargmax(reached))
     chosen = set(order[:count])
     marked = tuple(
-        dataclasses.replace(pairing, candidate=_with_lost(pairing.candidate, lost.get(member, {}), chosen))
+        dataclasses.replace(
+            pairing,
+            candidate=_with_lost(pairing.candidate, lost.get(member, {}), chosen),
+        )
         for member, pairing in enumerate(pairings)
     )
     return marked, float(reached[count])
@@ -141,11 +164,16 @@ def _lost_values(figure: Figure, before: Sequence[Table]) -> _Lost | None:
     lost: dict[int, dict[str, float]] = {member: {} for member in members}
     # Without its worst fact a figure is at its best.
     for (member, names), values, without in zip(
-        figure.columns, sample.values, stats.left_out(sample, figure.statistic), strict=True
+        figure.columns,
+        sample.values,
+        stats.left_out(sample, figure.statistic),
+        strict=True,
     ):
         if np.isnan(without).all():
             return None
-        lost[member] |= dict(zip(names, values[int(np.nanargmax(sign * without))].tolist(), strict=True))
+        lost[member] |= dict(
+            zip(names, values[int(np.nanargmax(sign * without))].tolist(), strict=True)
+        )
     return lost
 
 
@@ -162,7 +190,8 @@ def _drawn(figure: Figure, tables: Sequence[Table], lost: _Lost) -> list[str]:
         facts |= {
             row.fact_id
             for row in table.rows
-            if (over is None or row.values[over] == 1) and any(row.values[i] != value for i, value in at)
+            if (over is None or row.values[over] == 1)
+            and any(row.values[i] != value for i, value in at)
         }
     order = sorted(facts)
     random.Random(0).shuffle(order)
@@ -170,7 +199,11 @@ def _drawn(figure: Figure, tables: Sequence[Table], lost: _Lost) -> list[str]:
 
 
 def _drops(
-    figure: Figure, tables: Sequence[Table], lost: _Lost, order: Sequence[str], was: float
+    figure: Figure,
+    tables: Sequence[Table],
+    lost: _Lost,
+    order: Sequence[str],
+    was: float,
 ) -> stats.Array:
     """Return by how much the figure is worse than it ``was`` if none, one, two ... of ``order`` are lost."""
     sample = figure.sample(tables)
@@ -188,12 +221,17 @@ def _drops(
     return was - now if figure.better == "higher" else now - was
 
 
-def _with_lost(table: Table, values: Mapping[str, float], facts: Collection[str]) -> Table:
+def _with_lost(
+    table: Table, values: Mapping[str, float], facts: Collection[str]
+) -> Table:
     at = {table.columns.index(name): value for name, value in values.items()}
     return Table(
         columns=table.columns,
         rows=tuple(
-            dataclasses.replace(row, values=tuple(at.get(i, value) for i, value in enumerate(row.values)))
+            dataclasses.replace(
+                row,
+                values=tuple(at.get(i, value) for i, value in enumerate(row.values)),
+            )
             if row.fact_id in facts
             else row
             for row in table.rows

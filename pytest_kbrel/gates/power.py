@@ -100,7 +100,9 @@ class _Blessed:
     @functools.cached_property
     def estimate(self) -> stats.Estimate:
         """The figure with its standard error."""
-        return stats.jackknife([(1.0, self.figure.sample(self.tables))], self.figure.statistic)
+        return stats.jackknife(
+            [(1.0, self.figure.sample(self.tables))], self.figure.statistic
+        )
 
 
 def gate_powers(
@@ -134,11 +136,17 @@ def gate_powers(
             never=waived,
         )
         if figure is None:
-            powers.append(dataclasses.replace(start, note="no metric of this name is measured"))
+            powers.append(
+                dataclasses.replace(start, note="no metric of this name is measured")
+            )
         elif GATE_RULES[gate.rule].relative:
-            powers.append(_relative(start, gate, figure, members, comparisons, unknown, paired))
+            powers.append(
+                _relative(start, gate, figure, members, comparisons, unknown, paired)
+            )
         else:
-            powers.append(dataclasses.replace(start, never=waived or _absolute(gate, figure)))
+            powers.append(
+                dataclasses.replace(start, never=waived or _absolute(gate, figure))
+            )
     return tuple(powers)
 
 
@@ -157,11 +165,17 @@ def _relative(
     if before is not None:
         facts &= {row.fact_id for table in before.tables for row in table.rows}
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    mde, note = _mde(figure, members, before, alpha, _as_drop(gate, beyond, before)) if paired else (None, "")
+    mde, note = (
+        _mde(figure, members, before, alpha, _as_drop(gate, beyond, before))
+        if paired
+        else (None, "")
+    )
     never = start.never or _tolerance(gate, figure, before)
     if paired and not never:
         never = _power(gate, figure, members, facts, before, comparisons)
-    needs, false_red = _unchanged(gate, figure, members, before) if paired else ((), None)
+    needs, false_red = (
+        _unchanged(gate, figure, members, before) if paired else ((), None)
+    )
     clusters = _clusters(figure, members)
     return dataclasses.replace(
         start,
@@ -178,7 +192,10 @@ def _relative(
 
 def _used(figure: Figure, of_members: Sequence[T]) -> list[T]:
     """Return those of the members that the figure is over."""
-    return [of_members[member] for member in sorted({member for member, _ in figure.columns})]
+    return [
+        of_members[member]
+        for member in sorted({member for member, _ in figure.columns})
+    ]
 
 
 def _wordings(figure: Figure, members: Sequence[Member]) -> int:
@@ -191,7 +208,11 @@ def _variance_left(figure: Figure, members: Sequence[Member]) -> float:
 
 
 def _before(figure: Figure, members: Sequence[Member]) -> _Blessed | None:
-    tables = tuple(member.before for member in members if member.before is not None and member.before.rows)
+    tables = tuple(
+        member.before
+        for member in members
+        if member.before is not None and member.before.rows
+    )
     return _Blessed(figure, tables) if len(tables) == len(members) else None
 
 
@@ -224,7 +245,11 @@ def _met_recovery(bound: float, figure: Figure, value: float | None) -> str:
     worst = 0.0
     if figure.better == "lower" and value and math.isfinite(high):
         worst = value / high
-    return f"at least {worst:.3g} of the baseline is left in any case" if bound <= worst else ""
+    return (
+        f"at least {worst:.3g} of the baseline is left in any case"
+        if bound <= worst
+        else ""
+    )
 
 
 # Of each relative rule why every value meets its bound, empty where one may not: (bound, figure, baseline's).
@@ -255,11 +280,18 @@ def _power(
         return ""
     if len(facts) < 2:
         return "nothing can be concluded from one fact"
-    worst, best = extreme(figure, members, worst=True), extreme(figure, members, worst=False)
+    worst, best = (
+        extreme(figure, members, worst=True),
+        extreme(figure, members, worst=False),
+    )
     if worst is None or (before is None and best is None):
         return ""
     alpha = stats.sidak(comparisons)
-    was = list(before.tables) if before is not None else [_filled(member, best or {}) for member in members]
+    was = (
+        list(before.tables)
+        if before is not None
+        else [_filled(member, best or {}) for member in members]
+    )
     # A gate may be red by ``never`` without a significant drop.
     fewest = stats.fewest_flips(alpha) if gate.never is None else 1
     for lost in _losses(facts, fewest):
@@ -288,7 +320,9 @@ def _losses(facts: Collection[str], fewest: int) -> Iterator[set[str]]:
         yield set(order[-count:])
 
 
-def extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[str, float] | None:
+def extreme(
+    figure: Figure, members: Sequence[Member], *, worst: bool
+) -> dict[str, float] | None:
     """Return the values of a fact, by column, that bring the figure to an end of its range if all have them.
 
     ``None`` where no values of 0 and 1 are seen to do that.
@@ -304,7 +338,14 @@ def extreme(figure: Figure, members: Sequence[Member], *, worst: bool) -> dict[s
 
 
 def _combinations(figure: Figure) -> Iterator[dict[str, float]]:
-    names = sorted({name for _, columns in figure.columns for name in columns if name != figure.over})
+    names = sorted(
+        {
+            name
+            for _, columns in figure.columns
+            for name in columns
+            if name != figure.over
+        }
+    )
     # A fact that does not count in the figure can neither be lost nor found.
     counted = {figure.over: 1.0} if figure.over else {}
     if len(names) > _COMBINED:
@@ -316,11 +357,18 @@ def _combinations(figure: Figure) -> Iterator[dict[str, float]]:
 
 def _filled(member: Member, values: dict[str, float]) -> Table:
     row = tuple(values.get(name, 0.0) for name in member.columns)
-    return Table(columns=member.columns, rows=tuple(_row(fact, row) for fact in dict.fromkeys(member.facts)))
+    return Table(
+        columns=member.columns,
+        rows=tuple(_row(fact, row) for fact in dict.fromkeys(member.facts)),
+    )
 
 
 def _lost(table: Table, values: dict[str, float], lost: Collection[str]) -> Table:
-    at = [(index, values[name]) for index, name in enumerate(table.columns) if name in values]
+    at = [
+        (index, values[name])
+        for index, name in enumerate(table.columns)
+        if name in values
+    ]
     rows = []
     for row in table.rows:
         if row.fact_id in lost:
@@ -378,7 +426,9 @@ def _mde(
     return drop, "or more" if least is None else ""
 
 
-def _by_clusters(members: Sequence[Member], figure: Figure, se: float, alpha: float, beyond: float) -> float:
+def _by_clusters(
+    members: Sequence[Member], figure: Figure, se: float, alpha: float, beyond: float
+) -> float:
     """Return the drop that the test by clusters would find, were facts to change independently.
 
     It is 0 where every fact is alone.
@@ -386,10 +436,16 @@ def _by_clusters(members: Sequence[Member], figure: Figure, se: float, alpha: fl
     clusters = _clusters(figure, members)
     if clusters is None:
         return 0.0
-    return beyond + stats.mde(se, clusters[1], alpha) if clusters[1] is not None else math.inf
+    return (
+        beyond + stats.mde(se, clusters[1], alpha)
+        if clusters[1] is not None
+        else math.inf
+    )
 
 
-def _clusters(figure: Figure, members: Sequence[Member]) -> tuple[float, float | None] | None:
+def _clusters(
+    figure: Figure, members: Sequence[Member]
+) -> tuple[float, float | None] | None:
     """Return the effective number of clusters of a figure's facts, and the degrees of freedom they leave.
 
     ``None`` where every fact is alone.
@@ -397,7 +453,10 @@ def _clusters(figure: Figure, members: Sequence[Member]) -> tuple[float, float |
     used = _used(figure, members)
     names = dict(pair for member in used for pair in member.clusters)
     facts = list(dict.fromkeys(fact for member in used for fact in member.facts))
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names.get(f, f) for f in facts))}
+    numbers = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(names.get(f, f) for f in facts))
+    }
     if len(numbers) == len(facts):
         return None
     of_facts = [numbers[names.get(fact, fact)] for fact in facts]
@@ -446,13 +505,17 @@ def _unchanged(
             by_facts = stats.rate_facts_to_pass(UNCHANGED, within, chance)
             numbers = [] if by_facts is None else [by_facts, *numbers]
         needs.append(max(numbers, default=None))
-    reds = [] if never is None else [stats.end_beyond(never, se, df) for se, df in spreads]
+    reds = (
+        [] if never is None else [stats.end_beyond(never, se, df) for se, df in spreads]
+    )
     if is_rate and never is not None:
         reds.append(1 - stats.rate_within(n, UNCHANGED, never, or_unlost=True))
     return tuple(needs), max(reds, default=None)
 
 
-def _least_found(before: _Blessed, members: Sequence[Member], alpha: float) -> float | None:
+def _least_found(
+    before: _Blessed, members: Sequence[Member], alpha: float
+) -> float | None:
     """Return the drop when so many facts are lost as the sign-flip test needs at least to call it one.
 
     However even a spread looks, fewer changed facts are never significant. ``None`` where no values of 0
@@ -464,8 +527,16 @@ def _least_found(before: _Blessed, members: Sequence[Member], alpha: float) -> f
         return None
     moved = set[str]()
     for table in _used(figure, before.tables):
-        at = [(table.columns.index(name), value) for name, value in worst.items() if name in table.columns]
-        moved |= {row.fact_id for row in table.rows if any(row.values[i] != value for i, value in at)}
+        at = [
+            (table.columns.index(name), value)
+            for name, value in worst.items()
+            if name in table.columns
+        ]
+        moved |= {
+            row.fact_id
+            for row in table.rows
+            if any(row.values[i] != value for i, value in at)
+        }
     lost = set(sorted(moved)[: stats.fewest_flips(alpha)])
     now = figure.value([_lost(table, worst, lost) for table in before.tables])
     return None if now is None else abs(was - now)

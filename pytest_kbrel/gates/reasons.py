@@ -19,7 +19,11 @@ def moved(measured: Measured) -> str:
     assert value.delta is not None
     assert value.baseline is not None
     assert difference is not None
-    of = f" of the baseline's {value.paired + measured.unasked}" if measured.unasked else ""
+    of = (
+        f" of the baseline's {value.paired + measured.unasked}"
+        if measured.unasked
+        else ""
+    )
     over = f"paired over {facts(value.paired)}{of}"
     if measured.published is not None:
         over = f"unpaired, against a published figure: {measured.published.source}"
@@ -46,9 +50,12 @@ def moved(measured: Measured) -> str:
 
 def beside(name: str, figures: Mapping[str, Measured]) -> str:
     """Return what is shown beside a figure, each with how it moved; nothing beside most figures."""
-    values = [figures[other].value for other in BESIDE.get(name, ()) if other in figures]
+    values = [
+        figures[other].value for other in BESIDE.get(name, ()) if other in figures
+    ]
     shown = [
-        f"{value.name} {number(value.value)}" + (f" ({value.delta:+.3f})" if value.delta else "")
+        f"{value.name} {number(value.value)}"
+        + (f" ({value.delta:+.3f})" if value.delta else "")
         for value in values
         if value.value is not None
     ]
@@ -74,7 +81,9 @@ def picked(measurement: Measurement, surest: float | None) -> str:
 
 
 def by_judge(
-    measured: Measured, drop: float | None = None, ends: tuple[float | None, float | None] = (None, None)
+    measured: Measured,
+    drop: float | None = None,
+    ends: tuple[float | None, float | None] = (None, None),
 ) -> str:
     """Return how the judge's known error enters: by a true ``drop`` with its interval, or by a wider one."""
     if measured.index is None or measured.index.value is None:
@@ -83,7 +92,9 @@ def by_judge(
         return "; the interval allows for the judge's error"
     word = "drop" if measured.value.better == "higher" else "rise"
     within = "" if ends == (None, None) else f" {interval(*ends)}"
-    divided = f"; corrected for the judge's error (divided by {number(measured.index.value)})"
+    divided = (
+        f"; corrected for the judge's error (divided by {number(measured.index.value)})"
+    )
     return f"{divided}: a {word} of {number(drop)}{within}"
 
 
@@ -110,13 +121,19 @@ def describe_open_end(
         return f"{shown}; only more labelled answers of the judge would decide"
     if clear is not None and clear > 0:
         return shown + needed(stats.facts_to_clear(difference, clear, alpha))
-    return shown + needed(stats.facts_to_alarm(difference, measured.most_seen(beyond), measured.alpha))
+    return shown + needed(
+        stats.facts_to_alarm(difference, measured.most_seen(beyond), measured.alpha)
+    )
 
 
 def few_clusters(measured: Measured) -> str:
     """Return that too few answers share the facts, where they do; nothing where there are enough."""
     difference = measured.difference
-    if difference is None or difference.clustered is None or difference.clustered.effective >= FEW_CLUSTERS:
+    if (
+        difference is None
+        or difference.clustered is None
+        or difference.clustered.effective >= FEW_CLUSTERS
+    ):
         return ""
     effective = difference.clustered.effective
     return (
@@ -128,7 +145,9 @@ def few_clusters(measured: Measured) -> str:
 def power(measured: Measured, beyond: float) -> str:
     """Return which drop would be found as one beyond ``beyond``, if any; nothing where that is not known."""
     assert measured.difference is not None
-    mde = stats.detectable(measured.difference, measured.most_seen(beyond), measured.alpha)
+    mde = stats.detectable(
+        measured.difference, measured.most_seen(beyond), measured.alpha
+    )
     if mde is None:
         return ""
     word = "drop" if measured.value.better == "higher" else "rise"
@@ -151,7 +170,10 @@ def number(value: float) -> str:
 
 def interval(low: float | None, high: float | None) -> str:
     """Return an interval as the reasons print it; a missing end is infinite."""
-    ends = ("-inf" if low is None else number(low), "inf" if high is None else number(high))
+    ends = (
+        "-inf" if low is None else number(low),
+        "inf" if high is None else number(high),
+    )
     return f"[{ends[0]}, {ends[1]}]"
 
 

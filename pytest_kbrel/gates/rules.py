@@ -69,27 +69,36 @@ def decide(
     get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
     Without ``explain`` what no verdict needs is left out: what would decide, and what is expected by chance.
     """
-    figures = {of.figure.name: of for of in (*measurement.figures, *measurement.changes)}
+    figures = {
+        of.figure.name: of for of in (*measurement.figures, *measurement.changes)
+    }
     judged: dict[int, _Judged] = {}
     compared: dict[int, _Change] = {}
     for index, gate in enumerate(gates):
         measured = figures.get(gate.metric)
-        early = _unmeasured(gate, measured, figures, measurement, obstacle) or _unpaired(
-            gate, measured, measurement, obstacle
-        )
+        early = _unmeasured(
+            gate, measured, figures, measurement, obstacle
+        ) or _unpaired(gate, measured, measurement, obstacle)
         if early is not None:
             judged[index] = early
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
             change = CHANGES[gate.rule](gate, measured, measurement, explain)
-            compared[index] = dataclasses.replace(change, p=measured.p_over_looks(change.p))
+            compared[index] = dataclasses.replace(
+                change, p=measured.p_over_looks(change.p)
+            )
         else:
             judged[index] = JUDGES[gate.rule](gate, measured, measurement)
     adjusted = _adjusted(compared)
     for index, change in compared.items():
         judged[index] = _compared(
-            gates[index], figures[gates[index].metric], change, adjusted.get(index), comparisons, explain
+            gates[index],
+            figures[gates[index].metric],
+            change,
+            adjusted.get(index),
+            comparisons,
+            explain,
         )
     return tuple(
         _result(gate, judged[index], figures, adjusted.get(index), comparisons)
@@ -98,21 +107,31 @@ def decide(
 
 
 def _result(
-    gate: Gate, judged: _Judged, figures: dict[str, Measured], adjusted: float | None, comparisons: int
+    gate: Gate,
+    judged: _Judged,
+    figures: dict[str, Measured],
+    adjusted: float | None,
+    comparisons: int,
 ) -> GateResult:
     return GateResult(
         metric=gate.metric,
         rule=gate.rule,
         bound=gate.bound,
         verdict=judged.verdict,
-        reason=judged.reason if judged.observed is None else judged.reason + beside(gate.metric, figures),
+        reason=judged.reason
+        if judged.observed is None
+        else judged.reason + beside(gate.metric, figures),
         line=gate.line,
         observed=judged.observed,
         low=judged.low,
         high=judged.high,
         p=judged.p,
-        p_sidak=None if judged.p is None or adjusted is None else stats.sidak_p(adjusted, comparisons),
-        beyond=GATE_RULES[gate.rule].beyond(gate) if GATE_RULES[gate.rule].relative else None,
+        p_sidak=None
+        if judged.p is None or adjusted is None
+        else stats.sidak_p(adjusted, comparisons),
+        beyond=GATE_RULES[gate.rule].beyond(gate)
+        if GATE_RULES[gate.rule].relative
+        else None,
         never=gate.never,
         unchanged=judged.unchanged,
     )
@@ -141,9 +160,15 @@ def _unmeasured(
     obstacle: Obstacle | None,
 ) -> _Judged | None:
     if measured is None and gate.metric in CHANGE_METRICS:
-        needed: Obstacle = "no baseline", f"{gate.metric} needs a baseline that was measured fact by fact"
+        needed: Obstacle = (
+            "no baseline",
+            f"{gate.metric} needs a baseline that was measured fact by fact",
+        )
         if gate.metric in DIVERGENCE_METRICS and measurement.no_tokens:
-            needed = "not comparable", f"{gate.metric} cannot be measured: {measurement.no_tokens}"
+            needed = (
+                "not comparable",
+                f"{gate.metric} cannot be measured: {measurement.no_tokens}",
+            )
         verdict, reason = obstacle or needed
         return _Judged(verdict=verdict, reason=reason)
     if measured is None:
@@ -154,7 +179,10 @@ def _unmeasured(
 
 
 def _unpaired(
-    gate: Gate, measured: Measured | None, measurement: Measurement, obstacle: Obstacle | None
+    gate: Gate,
+    measured: Measured | None,
+    measurement: Measurement,
+    obstacle: Obstacle | None,
 ) -> _Judged | None:
     """Return the judgement of a gate whose figure is undefined or cannot be compared; else ``None``."""
     assert measured is not None
@@ -173,7 +201,11 @@ def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> _Judg
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
     at_most = GATE_RULES[gate.rule].limit == "at most"
-    met = value.value <= gate.bound + _SLACK if at_most else value.value >= gate.bound - _SLACK
+    met = (
+        value.value <= gate.bound + _SLACK
+        if at_most
+        else value.value >= gate.bound - _SLACK
+    )
     note = f" ({value.note})" if value.low is None and value.note else ""
     reason = f"{gate.metric} is {number(value.value)}{between(value)} over {facts(value.n)}{note}; {allowed}"
     return _Judged(
@@ -189,10 +221,18 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> 
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
-    controls = [other for other in measurement.values if other.name.startswith(gate.metric + CONTROL)]
+    controls = [
+        other
+        for other in measurement.values
+        if other.name.startswith(gate.metric + CONTROL)
+    ]
     defined = [control for control in controls if control.value is not None]
     if not defined:
-        why = controls[0].note if controls else f"{gate.metric} was measured without a control"
+        why = (
+            controls[0].note
+            if controls
+            else f"{gate.metric} was measured without a control"
+        )
         reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
         return _Judged(verdict="inconclusive", reason=reason)
     sign = 1 if value.better == "higher" else -1
@@ -214,8 +254,12 @@ def _allowed(gate: Gate) -> str:
     rule = GATE_RULES[gate.rule]
     if not rule.relative:
         return " ".join(filter(None, ("allowed:", rule.limit, number(gate.bound))))
-    parts = [f"allowed: within {number(gate.bound)}, beyond {number(rule.beyond(gate))}"]
-    return ", ".join(parts if gate.never is None else [*parts, f"never {number(gate.never)}"])
+    parts = [
+        f"allowed: within {number(gate.bound)}, beyond {number(rule.beyond(gate))}"
+    ]
+    return ", ".join(
+        parts if gate.never is None else [*parts, f"never {number(gate.never)}"]
+    )
 
 
 def _undefined(gate: Gate, measured: Measured) -> _Judged:
@@ -265,7 +309,10 @@ def _compared(
     """Judge a change: pass, fail, fail by ``never``, or inconclusive, in this order."""
     assert measured.difference is not None
     rule = GATE_RULES[gate.rule]
-    alarm = adjusted is not None and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
+    alarm = (
+        adjusted is not None
+        and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
+    )
     noise = measured.value.noise
     in_noise = noise is not None and _drop(measured) <= noise + _SLACK
     verdict: Judgement = "inconclusive"
@@ -290,7 +337,11 @@ def _compared(
         )
     elif explain:
         p = measured.p_over_looks(measured.value.p)
-        if change.p is not None and p is not None and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL:
+        if (
+            change.p is not None
+            and p is not None
+            and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL
+        ):
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"
         reason += change.open_end() + few_clusters(measured)
@@ -311,10 +362,15 @@ def _null_end(measured: Measured, comparisons: int) -> float | None:
     return None if end is None else measured.true_change(end)
 
 
-def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: bool) -> _Change:
+def _dropped(
+    gate: Gate, measured: Measured, measurement: Measurement, explain: bool
+) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
-    drop, beyond = measured.true_change(_drop(measured)), GATE_RULES[gate.rule].beyond(gate)
+    drop, beyond = (
+        measured.true_change(_drop(measured)),
+        GATE_RULES[gate.rule].beyond(gate),
+    )
     ends = _drop_ends(measured)
     surest = _surest_drop(measured, measurement)
     return _Change(
@@ -322,7 +378,8 @@ def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: 
         ends=ends,
         worst=ends[1] if gate.never is None else _worst_drop(measured, measurement),
         p=measured.difference.p_of(measured.most_seen(beyond)),
-        passes=_nothing_lost(measured, measurement) or (surest is not None and surest <= gate.bound + _SLACK),
+        passes=_nothing_lost(measured, measurement)
+        or (surest is not None and surest <= gate.bound + _SLACK),
         reason=f"{moved(measured)}{left_out(measured, measurement)}{by_judge(measured, drop, ends)}; "
         + _allowed(gate)
         + picked(measurement, surest),
@@ -335,7 +392,9 @@ def _dropped(gate: Gate, measured: Measured, measurement: Measurement, explain: 
     )
 
 
-def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain: bool) -> _Change:
+def _recovery(
+    gate: Gate, measured: Measured, measurement: Measurement, explain: bool
+) -> _Change:
     """Return the change as the rule ``recovery`` sees it."""
     value, allowed = measured.value, _allowed(gate)
     assert value.baseline is not None
@@ -361,7 +420,9 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
     low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
     worst = low
     if shown_ends and gate.never is not None and measured.looks is not None:
-        worst, _ = recovered(measurement, dataclasses.replace(measured, looks=None), share)
+        worst, _ = recovered(
+            measurement, dataclasses.replace(measured, looks=None), share
+        )
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
@@ -373,9 +434,16 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
 
     def open_end() -> str:
         # More facts of ours make the paper's own figure no more certain.
-        if share < gate.bound or within.value is None or not within.se or measured.published is not None:
+        if (
+            share < gate.bound
+            or within.value is None
+            or not within.se
+            or measured.published is not None
+        ):
             return describe_open_end(measured, beyond=(1 - beyond) * under)
-        facts = stats.facts_needed(within.value, within.se, within.n, measurement.pass_alpha)
+        facts = stats.facts_needed(
+            within.value, within.se, within.n, measurement.pass_alpha
+        )
         return power(measured, (1 - beyond) * under) + needed(facts)
 
     return _Change(
@@ -383,7 +451,9 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement, explain:
         ends=(low, high),
         worst=worst,
         p=measurement.contrast(measured, beyond).p_of(measured.judge_adds(beyond)),
-        passes=is_recovered or _nothing_lost(measured, measurement) or (surest is not None and surest <= 0),
+        passes=is_recovered
+        or _nothing_lost(measured, measurement)
+        or (surest is not None and surest <= 0),
         reason=f"{reason}{left_out(measured, measurement)}{by_judge(measured)}; {allowed}"
         + picked(measurement, surest),
         open_end=open_end,
@@ -420,10 +490,15 @@ def _drop(measured: Measured) -> float:
 
 def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the drop, the better end first."""
-    return _of_drop(measured, *measured.true_ends(measured.value.delta_low, measured.value.delta_high))
+    return _of_drop(
+        measured,
+        *measured.true_ends(measured.value.delta_low, measured.value.delta_high),
+    )
 
 
-def _of_drop(measured: Measured, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+def _of_drop(
+    measured: Measured, low: float | None, high: float | None
+) -> tuple[float | None, float | None]:
     if measured.value.better == "lower":
         return low, high
     return None if high is None else -high, None if low is None else -low
@@ -439,7 +514,10 @@ def _clearance(gate: Gate, measured: Measured) -> float:
     index = measured.index
     if index is None or index.value is None or index.low is None:
         return gate.bound - _drop(measured)
-    apart, unsure = gate.bound * index.value - _drop(measured), gate.bound * (index.value - index.low)
+    apart, unsure = (
+        gate.bound * index.value - _drop(measured),
+        gate.bound * (index.value - index.low),
+    )
     return apart if apart <= 0 else math.sqrt(max(apart**2 - unsure**2, 0.0))
 
 
@@ -457,7 +535,9 @@ def _worst_drop(measured: Measured, measurement: Measurement) -> float | None:
 
 def _nothing_lost(measured: Measured, measurement: Measurement) -> bool:
     """Return True if no fact was lost, which the best of several models may owe to chance."""
-    by_chance = measurement.picked_of > 1 and not (measured.identical and not measured.figure.rate)
+    by_chance = measurement.picked_of > 1 and not (
+        measured.identical and not measured.figure.rate
+    )
     return measured.nothing_lost and not by_chance
 
 

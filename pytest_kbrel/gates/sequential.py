@@ -43,7 +43,8 @@ def is_decided(result: CaseResult) -> bool:
 def has_failed(result: CaseResult) -> bool:
     """Return True if a comparison with the baseline fails, whatever else is asked of the case."""
     return not result.waived and any(
-        gate.verdict == "fail" and GATE_RULES[gate.rule].relative for gate in result.gates
+        gate.verdict == "fail" and GATE_RULES[gate.rule].relative
+        for gate in result.gates
     )
 
 
@@ -61,6 +62,8 @@ def with_looks_told(result: CaseResult) -> CaseResult:
 
     def gate_told(gate: GateResult) -> GateResult:
         relative = GATE_RULES[gate.rule].relative and gate.observed is not None
-        return dataclasses.replace(gate, reason=gate.reason + told) if relative else gate
+        return (
+            dataclasses.replace(gate, reason=gate.reason + told) if relative else gate
+        )
 
     return dataclasses.replace(result, gates=tuple(map(gate_told, result.gates)))

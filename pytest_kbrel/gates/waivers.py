@@ -10,14 +10,19 @@ from pytest_kbrel.records import CaseResult, Table, Waiver
 
 def waived_facts(waivers: Iterable[Waiver]) -> tuple[str, ...]:
     """Return the ids of the facts that waivers in force leave out of comparisons, sorted."""
-    return tuple(sorted(waiver.fact for waiver in waivers if waiver.fact and not waiver.expired))
+    return tuple(
+        sorted(waiver.fact for waiver in waivers if waiver.fact and not waiver.expired)
+    )
 
 
 def without(table: Table, facts: Collection[str]) -> Table:
     """Return the table without the rows about ``facts``."""
     if not facts:
         return table
-    return Table(columns=table.columns, rows=tuple(row for row in table.rows if row.fact_id not in facts))
+    return Table(
+        columns=table.columns,
+        rows=tuple(row for row in table.rows if row.fact_id not in facts),
+    )
 
 
 def under_waivers(result: CaseResult, waivers: Iterable[Waiver]) -> CaseResult:

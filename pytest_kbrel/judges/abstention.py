@@ -20,12 +20,17 @@ _LONGEST_STRETCH = 12
 _NOT_APPLICABLE = re.compile(r"[^\w/]*n\s*/\s*a[^\w/]*", re.IGNORECASE)
 _BLANKED = re.compile(r"quoted(\d{1,4})z")
 _SENTENCE = re.compile(r"(?<=[.!?…؟۔])\s+|(?<=[。！？｡।])\s*|\n+")
-_CLAUSE = re.compile(r"[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(r"[,:]\s+|[，：、،]\s*")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』")
 _APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’‘", "'"))
 _APART = re.compile(r"\s+(n't)\b", re.IGNORECASE)
-_CONTRAST = re.compile(r"^\W*(?:but|however|though|still|nevertheless)\b", re.IGNORECASE)
+_CONTRAST = re.compile(
+    r"^\W*(?:but|however|though|still|nevertheless)\b", re.IGNORECASE
+)
 _WORD = re.compile(r"[^\W\d_][\w']*")
 _SMALL = word_set("a an and as at but by de for from in is la le of on or the to with")
 _TITLE_WORDS = 5
@@ -91,7 +96,9 @@ def uninformative_kind(
     if _read(answer, code, denials).abstains:
         return "unsure"
     for kind, pattern in extra:
-        if re.search(pattern, normal, re.IGNORECASE) or re.search(pattern, answer, re.IGNORECASE):
+        if re.search(pattern, normal, re.IGNORECASE) or re.search(
+            pattern, answer, re.IGNORECASE
+        ):
             return kind
     # A model may be asked in one language and decline in another, of which there are signs then.
     for other, sign in rules["signs"].items():
@@ -117,7 +124,11 @@ def without_frame(answer: str, language: str = "") -> str:
     patterns = _patterns(base_language(language), "")
     for _ in range(_FRAMES):
         end = _CLAUSE_END.search(answer)
-        if end is None or not answer[end.end() :].strip() or not _WORD.search(answer[: end.start()]):
+        if (
+            end is None
+            or not answer[end.end() :].strip()
+            or not _WORD.search(answer[: end.start()])
+        ):
             return answer
         if _bare(language_of(language).folded(answer[: end.start()]), patterns):
             return answer
@@ -158,7 +169,11 @@ def _repeats_question(words: Sequence[str], question: Sequence[str]) -> bool:
     frame = {"question", "answer", "q"}
     rest = [word for word in words if word not in frame]
     body = [word for word in question if word not in frame]
-    return bool(body and rest) and len(rest) % len(body) == 0 and rest == body * (len(rest) // len(body))
+    return (
+        bool(body and rest)
+        and len(rest) % len(body) == 0
+        and rest == body * (len(rest) // len(body))
+    )
 
 
 @lru_cache(maxsize=1)
@@ -166,19 +181,30 @@ def _rules() -> Any:
     """Return ``uninformative.yaml`` with its lists of patterns and its signs compiled."""
     import yaml
 
-    text = resources.files("pytest_kbrel.judges").joinpath("uninformative.yaml").read_text(encoding="utf-8")
+    text = (
+        resources.files("pytest_kbrel.judges")
+        .joinpath("uninformative.yaml")
+        .read_text(encoding="utf-8")
+    )
     rules: Any = yaml.safe_load(text)
     for kind in ("none", "unsure", "denials"):
         for key, patterns in rules[kind].items():
             if isinstance(patterns, list):
                 rules[kind][key] = tuple(map(re.compile, patterns))
-    rules["signs"] = {language: re.compile(sign, re.IGNORECASE) for language, sign in rules["signs"].items()}
+    rules["signs"] = {
+        language: re.compile(sign, re.IGNORECASE)
+        for language, sign in rules["signs"].items()
+    }
     return rules
 
 
 @lru_cache(maxsize=64)
 def _patterns(code: str, denials: _Denials) -> _Patterns:
-    unsure, denying, own = _rules()["unsure"], _rules()["denials"], language_of(code).patterns
+    unsure, denying, own = (
+        _rules()["unsure"],
+        _rules()["denials"],
+        language_of(code).patterns,
+    )
     counted = [*denying["patterns"], *own.get("denials", ())] if denials else []
     if denials == "what is":
         counted += [*denying["lacks"], *own.get("lacks", ())]
@@ -187,7 +213,9 @@ def _patterns(code: str, denials: _Denials) -> _Patterns:
         denials=tuple(counted),
         frames=(*unsure["frames"], *own.get("frames", ())),
         hedges=(*unsure["hedges"], *own.get("hedges", ())),
-        asides=re.compile("|".join(filter(None, (unsure["asides"], language_of(code).asides)))),
+        asides=re.compile(
+            "|".join(filter(None, (unsure["asides"], language_of(code).asides)))
+        ),
     )
 
 
@@ -195,7 +223,11 @@ def _denials(question: str, code: str) -> _Denials:
     """Return which denials count: "There are no bridges" is a number where one is asked for."""
     own = language_of(code).counting
     english = re.search(_rules()["denials"]["counting"], question, re.IGNORECASE)
-    return "how many" if english or (own is not None and own.search(question)) else "what is"
+    return (
+        "how many"
+        if english or (own is not None and own.search(question))
+        else "what is"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -219,7 +251,8 @@ def _read(answer: str, code: str, denials: _Denials) -> _Abstention:
         blanked = answer.translate(dict.fromkeys(map(ord, '"“”«»„')))
     abstention = _read_blanked(blanked, _patterns(code, denials))
     besides = _BLANKED.sub(
-        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0], abstention.besides
+        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0],
+        abstention.besides,
     )
     return _Abstention(abstains=abstention.abstains, besides=besides)
 
@@ -239,12 +272,21 @@ def _read_blanked(blanked: str, patterns: _Patterns) -> _Abstention:
             other = [
                 part
                 for part in sentences
-                if not any(_abstains(clause, patterns) for clause in _CLAUSE.split(part))
+                if not any(
+                    _abstains(clause, patterns) for clause in _CLAUSE.split(part)
+                )
             ]
-            return _Abstention(abstains=False, besides=" ".join(other) if len(other) < len(sentences) else "")
+            return _Abstention(
+                abstains=False,
+                besides=" ".join(other) if len(other) < len(sentences) else "",
+            )
         refusing = [True] * len(clauses)
     rest = clauses[refusing.index(True) + 1 :]
-    after = [clause for sentence in sentences[first + 1 :] for clause in _CLAUSE.split(sentence)]
+    after = [
+        clause
+        for sentence in sentences[first + 1 :]
+        for clause in _CLAUSE.split(sentence)
+    ]
     stated = _is_contrasted([*rest, *after], patterns)
     # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
     while rest and not _CONTRAST.match(rest[0]):
@@ -255,7 +297,9 @@ def _read_blanked(blanked: str, patterns: _Patterns) -> _Abstention:
         if _bare(clause, patterns) and not _abstains(clause, patterns)
     )
     guessed = "?" in besides or _matches(patterns.hedges, normalise(besides))
-    return _Abstention(abstains=not stated or guessed, besides="" if guessed else besides)
+    return _Abstention(
+        abstains=not stated or guessed, besides="" if guessed else besides
+    )
 
 
 def _denying_clause(clauses: Sequence[str], patterns: _Patterns) -> int | None:
@@ -263,9 +307,15 @@ def _denying_clause(clauses: Sequence[str], patterns: _Patterns) -> int | None:
 
     It is the first one that says something, or the next one behind a few words ("In 2032, ...").
     """
-    bare = {index: text for index, clause in enumerate(clauses) if (text := _bare(clause, patterns))}
+    bare = {
+        index: text
+        for index, clause in enumerate(clauses)
+        if (text := _bare(clause, patterns))
+    }
     for number, (index, text) in enumerate(list(bare.items())[:2]):
-        if number and (len(next(iter(bare.values())).split()) > _LEAD or _RELATIVE.match(text)):
+        if number and (
+            len(next(iter(bare.values())).split()) > _LEAD or _RELATIVE.match(text)
+        ):
             return None
         if not _is_title(clauses[index]) and _matches(patterns.denials, text):
             return index
@@ -275,7 +325,9 @@ def _denying_clause(clauses: Sequence[str], patterns: _Patterns) -> int | None:
 def _first_that_says(sentences: Sequence[str], patterns: _Patterns) -> int:
     """Return the index of the first sentence that is neither a frame nor a question before another."""
     for index, sentence in enumerate(sentences):
-        polite = sentence.endswith("?") and not _abstains(sentence, patterns, whole=True)
+        polite = sentence.endswith("?") and not _abstains(
+            sentence, patterns, whole=True
+        )
         if _bare(sentence, patterns) and not (polite and index + 1 < len(sentences)):
             return index
     return 0
@@ -303,13 +355,23 @@ def _abstains(text: str, patterns: _Patterns, *, whole: bool = False) -> bool:
     if _is_title(text):
         return False
     if whole:
-        return _matches(patterns.unsure, bare) or _matches(patterns.unsure, normalise(text))
-    return any(pattern.search(bare) for pattern in patterns.unsure if not pattern.pattern.endswith("$"))
+        return _matches(patterns.unsure, bare) or _matches(
+            patterns.unsure, normalise(text)
+        )
+    return any(
+        pattern.search(bare)
+        for pattern in patterns.unsure
+        if not pattern.pattern.endswith("$")
+    )
 
 
 def _is_title(text: str) -> bool:
     words = [word for word in _WORD.findall(text) if word.lower() not in _SMALL]
-    return len(words) >= _TITLE_WORDS and all(word[0].isupper() for word in words) and not text.isupper()
+    return (
+        len(words) >= _TITLE_WORDS
+        and all(word[0].isupper() for word in words)
+        and not text.isupper()
+    )
 
 
 def _is_contrasted(clauses: Sequence[str], patterns: _Patterns) -> bool:

@@ -34,7 +34,10 @@ _RUSSIAN = (
     ("яя", ("яя", "ей", "юю")),
     ("ое", ("ое", "ого", "ому", "ым", "ом")),
     ("ый", ("ый", "ого", "ому", "ым", "ом")),
-    ("ий", ("ий", "ия", "ию", "ием", "ии", "ого", "ому", "им", "ом", "его", "ему", "ем")),
+    (
+        "ий",
+        ("ий", "ия", "ию", "ием", "ии", "ого", "ому", "им", "ом", "его", "ему", "ем"),
+    ),
     ("й", ("й", "я", "ю", "ем", "е")),
     ("а", ("а", "ы", "и", "е", "у", "ой")),
     ("я", ("я", "и", "е", "ю", "ей")),
@@ -70,7 +73,11 @@ def _russian(word: str) -> str:
     for ending, forms in _RUSSIAN:
         if word.lower().endswith(ending):
             stem = word[: -len(ending)]
-            return f"{re.escape(stem)}(?:{'|'.join(forms)})" if len(stem) >= _LEAST_STEM else ""
+            return (
+                f"{re.escape(stem)}(?:{'|'.join(forms)})"
+                if len(stem) >= _LEAST_STEM
+                else ""
+            )
     if _CONSONANT.search(word) and len(word) >= _LEAST_STEM:
         return f"{re.escape(word)}(?:{'|'.join(_CASES)})"
     return re.escape(word)
@@ -80,7 +87,9 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:。！？।]\s*)\W*$")
 _TELLING = ("new", "north", "south", "city")
 # Languages whose "not" stands behind what it denies.
 _POSTPOSING = ("ja", "hi")
-_DENIED_LAST = re.compile(r"[,;、]\s*(?:and\s+|but\s+)*not\s+(?!only\b)[^,.;:!?。।\n]{1,60}(?=[\s.!?。।]*$)")
+_DENIED_LAST = re.compile(
+    r"[,;、]\s*(?:and\s+|but\s+)*not\s+(?!only\b)[^,.;:!?。।\n]{1,60}(?=[\s.!?。।]*$)"
+)
 _DENIED_BEFORE = re.compile(
     r"[,;、.!?。।]\s*(?!it\b|that\b|this\b|それ|これ)[^,.;:!?。।\n]{1,60}\snot(?: but)?(?=[\s.!?。।]*$)"
 )
@@ -138,10 +147,16 @@ def language_of(tag: str) -> Language:
     code = base_language(tag)
     if code == DEFAULT_LANGUAGE or code not in LANGUAGES:
         unspaced = _UNSPACED.get(code, {})
-        return Language(code=code, patterns={}, words={}, elided={}, unspaced=unspaced, letters={})
+        return Language(
+            code=code, patterns={}, words={}, elided={}, unspaced=unspaced, letters={}
+        )
     import yaml
 
-    text = resources.files("pytest_kbrel.judges").joinpath(f"languages/{code}.yaml").read_text("utf-8")
+    text = (
+        resources.files("pytest_kbrel.judges")
+        .joinpath(f"languages/{code}.yaml")
+        .read_text("utf-8")
+    )
     data: Any = yaml.safe_load(text)
     letters = str.maketrans(data.get("fold", {}))
 
@@ -150,10 +165,16 @@ def language_of(tag: str) -> Language:
 
     def any_of(words: Iterable[str], pattern: str) -> re.Pattern[str]:
         longest = sorted(words, key=len, reverse=True)
-        return re.compile(pattern.replace("WORDS", "|".join(map(re.escape, longest))), re.IGNORECASE)
+        return re.compile(
+            pattern.replace("WORDS", "|".join(map(re.escape, longest))), re.IGNORECASE
+        )
 
     words, unspaced = (
-        {word: english for english, all_ in data.get(key, {}).items() for word in all_.split()}
+        {
+            word: english
+            for english, all_ in data.get(key, {}).items()
+            for word in all_.split()
+        }
         for key in ("words", "unspaced")
     )
     words = {_plain(word): english for word, english in words.items()}
@@ -167,19 +188,25 @@ def language_of(tag: str) -> Language:
         },
         asides=folded(data["asides"]),
         counting=re.compile(data["counting"], re.IGNORECASE),
-        contrast=re.compile(f"({'|'.join(contrast)})") if unspaced else any_of(map(folded, contrast), _WORD),
+        contrast=re.compile(f"({'|'.join(contrast)})")
+        if unspaced
+        else any_of(map(folded, contrast), _WORD),
         label=any_of(data["labels"], r"^[\s*]*(?:WORDS)[\s*]*[:：=][\s*]*"),
         words=words,
         word=any_of(words, _WORD) if words else None,
         elided=elided,
         elision=any_of(elided, r"(?<!\w)(WORDS)['’](?=\w)") if elided else None,
         unspaced=unspaced,
-        alternatives=re.compile(data["alternatives"], re.IGNORECASE) if "alternatives" in data else None,
+        alternatives=re.compile(data["alternatives"], re.IGNORECASE)
+        if "alternatives" in data
+        else None,
         letters=letters,
     )
 
 
-def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple[list[str], list[str]]:
+def to_english(
+    texts: Sequence[str], accepted: Sequence[str], tag: str
+) -> tuple[list[str], list[str]]:
     """Return answer and question, and the accepted answers, with small words and dates put in English.
 
     An accepted answer that stands in one of ``texts`` without spaces around it or, in Russian, in another
@@ -190,7 +217,9 @@ def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple
     put = []
     for text in map(_plain, texts):
         # What begins with an accepted name may begin with a small word ("São Tomé") that is none.
-        named = any(text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper())
+        named = any(
+            text.startswith(_plain(gold)) for gold in accepted if gold[:1].isupper()
+        )
         # What is denied at the end goes: "Lima, not Cusco", in Hindi "Lima, Cusco not".
         english = _DENIED_LAST.sub("", _put(separated(text), tag, sentence=not named))
         put.append(_DENIED_BEFORE.sub("", english) if code in _POSTPOSING else english)
@@ -202,11 +231,15 @@ def to_english(texts: Sequence[str], accepted: Sequence[str], tag: str) -> tuple
 def _put(text: str, tag: str, sentence: bool) -> str:
     text, language = in_english_dates(_plain(text), tag), language_of(tag)
     if language.elision is not None:
-        text = language.elision.sub(lambda match: f"{language.elided[match[1].lower()]} ", text)
+        text = language.elision.sub(
+            lambda match: f"{language.elided[match[1].lower()]} ", text
+        )
     if language.word is None:
         return text
     # In Russian a dash stands for "is".
-    text = language.word.sub(lambda match: _in_english(match, language, sentence), _DASH.sub(" ", text))
+    text = language.word.sub(
+        lambda match: _in_english(match, language, sentence), _DASH.sub(" ", text)
+    )
     if language.code == "de":
         # All nouns have capitals: in "der Dichter Goethe" only the second one may be a name.
         text = _APPOSITION.sub(lambda match: f"the {match[1].lower()}{match[2]}", text)
@@ -230,7 +263,9 @@ def _separator(accepted: tuple[str, ...], code: str) -> Callable[[str], str]:
     unspaced = [gold for gold in golds if is_unspaced(gold) and len(gold) > 1]
     caseless = {gold for gold in golds if has_no_case(gold) and len(gold) > 1}
     names = _countries(code) if caseless else frozenset()
-    longer = {name for name in names if any(gold in name for gold in caseless)} - caseless
+    longer = {
+        name for name in names if any(gold in name for gold in caseless)
+    } - caseless
     parts = re.compile(unspaced_pattern([*unspaced, *longer, *language.unspaced]))
 
     def separated(match: re.Match[str]) -> str:
@@ -239,13 +274,17 @@ def _separator(accepted: tuple[str, ...], code: str) -> Callable[[str], str]:
 
     def separate(text: str) -> str:
         # Where capitals do not tell a longer name, it becomes one word.
-        for name in sorted((name for name in longer if " " in name), key=len, reverse=True):
+        for name in sorted(
+            (name for name in longer if " " in name), key=len, reverse=True
+        ):
             text = text.replace(name, name.replace(" ", ""))
         if language.alternatives is not None:
             text = language.alternatives.sub(" or ", text)
         for pattern, gold in inflected:
             text = pattern.sub(gold, text)
-        return parts.sub(separated, text) if parts.pattern and is_unspaced(text) else text
+        return (
+            parts.sub(separated, text) if parts.pattern and is_unspaced(text) else text
+        )
 
     return separate
 
@@ -276,6 +315,12 @@ def _in_english(match: re.Match[str], language: Language, sentence: bool) -> str
     # They tell names apart, and are names' first words: "Nueva Zelanda", "Южный Судан".
     if english in _TELLING:
         return english
-    if not _SENTENCE_START.search(text, 0, match.start()) or not (sentence or match.start()):
+    if not _SENTENCE_START.search(text, 0, match.start()) or not (
+        sentence or match.start()
+    ):
         return word
-    return word if english in ("the", "a") and _CAPITAL.match(text, match.end()) else english
+    return (
+        word
+        if english in ("the", "a") and _CAPITAL.match(text, match.end())
+        else english
+    )

@@ -38,7 +38,10 @@ def chosen_option(reply: str, options: Sequence[str]) -> int | None:
     if (match := _LETTER.match(text)) and (
         match["mark"] or match["letter"].isupper() or match.start("letter")
     ):
-        index, rest = ord(match["letter"].upper()) - ord("A"), normalise(match["rest"] or "")
+        index, rest = (
+            ord(match["letter"].upper()) - ord("A"),
+            normalise(match["rest"] or ""),
+        )
         if index < len(texts) and rest in ("", texts[index]):
             return index
     framed = _FRAMED_TEXT.match(text)
@@ -59,7 +62,9 @@ def read_truth(reply: str) -> bool | None:
     A reply that begins with its verdict means it, whatever explanation follows. Otherwise all that it calls
     true or false must agree.
     """
-    text = _NEGATED.sub(lambda match: _OPPOSITE[match[1]], _ECHO.sub(" ", normalise(reply)))
+    text = _NEGATED.sub(
+        lambda match: _OPPOSITE[match[1]], _ECHO.sub(" ", normalise(reply))
+    )
     verdicts: list[bool] = [word == "true" for word in _TRUE_OR_FALSE.findall(text)]
     if not verdicts:
         return None
@@ -105,6 +110,12 @@ def read_verdict(reply: str) -> Verdict:
         return "unparsable"
     if denied or verdict == "incorrect":
         return "unparsable" if denied and verdict == "incorrect" else "incorrect"
-    contradicted = any(words[index] == "incorrect" or words[index - 1] in _NOT for index in indices[1:])
+    contradicted = any(
+        words[index] == "incorrect" or words[index - 1] in _NOT for index in indices[1:]
+    )
     whole = _GOES_ON.match(text, text.index("correct"))
-    return "correct" if whole and not contradicted and _TAKEN_BACK.isdisjoint(behind) else "unparsable"
+    return (
+        "correct"
+        if whole and not contradicted and _TAKEN_BACK.isdisjoint(behind)
+        else "unparsable"
+    )

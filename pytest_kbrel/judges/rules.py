@@ -14,18 +14,37 @@ from pytest_kbrel.judges.abstention import (
 )
 from pytest_kbrel.judges.language import is_english, language_of, to_english
 from pytest_kbrel.judges.matching.matcher import compare
-from pytest_kbrel.judges.matching.numbers import begins_with_yes_or_no, is_in_range, is_negative
-from pytest_kbrel.judges.matching.parsing import APPROXIMATE, quantity, read_answer, read_gold, read_question
+from pytest_kbrel.judges.matching.numbers import (
+    begins_with_yes_or_no,
+    is_in_range,
+    is_negative,
+)
+from pytest_kbrel.judges.matching.parsing import (
+    APPROXIMATE,
+    quantity,
+    read_answer,
+    read_gold,
+    read_question,
+)
 from pytest_kbrel.judges.matching.variants import STRICT, full_name
 from pytest_kbrel.judges.text.dates import as_dates
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN, PARTICLES
-from pytest_kbrel.judges.text.tokens import LONGEST, has_other_sign, read_words, signs_of
+from pytest_kbrel.judges.text.tokens import (
+    LONGEST,
+    has_other_sign,
+    read_words,
+    signs_of,
+)
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import Label, record
 
 # Bounded repeats: a hostile answer of line ends alone must cost no more than its length.
-_NEXT_QUESTION = re.compile(r"\n[^\S\n]{0,20}(?:Q|Question)\s{0,5}\d{0,4}\s{0,5}[:.]", re.IGNORECASE)
-_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_NEXT_QUESTION = re.compile(
+    r"\n[^\S\n]{0,20}(?:Q|Question)\s{0,5}\d{0,4}\s{0,5}[:.]", re.IGNORECASE
+)
+_THOUGHT = re.compile(
+    r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL
+)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 # Only tags that models write: "<Lima>" is an answer.
 _TAG = re.compile(
@@ -34,7 +53,8 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^[\s*]*(?:(?:the|my|final|short|correct)\s+)*(?:answer|response)[\s*]*[:=][\s*]*", re.IGNORECASE
+    r"^[\s*]*(?:(?:the|my|final|short|correct)\s+)*(?:answer|response)[\s*]*[:=][\s*]*",
+    re.IGNORECASE,
 )
 # "Not Cusco, but Lima." says what it is behind "but".
 _NOT_THIS = re.compile(
@@ -88,14 +108,25 @@ def judge(
         answer = language_of(language).without_label(answer)
     normal = normalise(answer)
     equals = [gold for gold in accepted if normal == _normalised(gold)]
-    if normal and equals and not is_not_applicable(answer) and signs_of(answer) in map(signs_of, equals):
+    if (
+        normal
+        and equals
+        and not is_not_applicable(answer)
+        and signs_of(answer) in map(signs_of, equals)
+    ):
         return Judged(label="correct", rule="equal")
 
     def compared(text: str) -> tuple[str, bool]:
         return _compared(text, accepted, question, answer_type, language, within)
 
-    kind = uninformative_kind(answer, question, extra, language=language, unanswerable=not accepted)
-    besides = statement_besides(answer, language) if accepted and kind in ("", "unsure") else ""
+    kind = uninformative_kind(
+        answer, question, extra, language=language, unanswerable=not accepted
+    )
+    besides = (
+        statement_besides(answer, language)
+        if accepted and kind in ("", "unsure")
+        else ""
+    )
     # "I am aware of no other. It is Lima." answers; what is not accepted there may be an excuse.
     rule, right = compared(besides) if besides else ("", False)
     if kind and not right:
@@ -116,18 +147,27 @@ def _compared(
     """Compare with the accepted answers, without those that the answer only seems to give."""
     answer = without_frame(answer, language)
     if not is_english(language):
-        (answer, question), accepted = to_english((answer, question), accepted, language)
+        (answer, question), accepted = to_english(
+            (answer, question), accepted, language
+        )
     answer = _NOT_THIS.sub("", answer)
     query = read_question(question, answer_type)
     reply = read_answer(answer, query)
-    inside = is_in_range(reply, read_gold(accepted[0]), within, query) if within is not None else None
+    inside = (
+        is_in_range(reply, read_gold(accepted[0]), within, query)
+        if within is not None
+        else None
+    )
     if inside is not None:
         return "range", inside
     golds = [
         gold
         for gold in accepted
         if not has_other_sign(answer, gold)
-        and ((plain := _normalised(gold)) not in ("yes", "no") or begins_with_yes_or_no(reply, plain))
+        and (
+            (plain := _normalised(gold)) not in ("yes", "no")
+            or begins_with_yes_or_no(reply, plain)
+        )
     ]
     rule, right = compare(reply, golds, query)
     if not right and _CALLED.search(answer):
@@ -151,7 +191,12 @@ def strip_wrapping(answer: str) -> str:
 
 
 def is_variant(
-    answer: str, accepted: Sequence[str], question: str = "", answer_type: str = "", *, language: str = ""
+    answer: str,
+    accepted: Sequence[str],
+    question: str = "",
+    answer_type: str = "",
+    *,
+    language: str = "",
 ) -> bool:
     """Return True if all of ``answer`` is a variant of one of ``accepted``; a sentence with one in it is not.
 
@@ -161,19 +206,27 @@ def is_variant(
     no part of a writing.
     """
     if not is_english(language):
-        (answer, question), accepted = to_english((answer, question), accepted, language)
+        (answer, question), accepted = to_english(
+            (answer, question), accepted, language
+        )
     query = read_question(question, answer_type)
     reply = read_words(answer)
     if not reply.words:
         return False
     dates, number = as_dates(answer[:LONGEST]), quantity(reply.words)
     for gold in map(read_gold, accepted):
-        if not _LEADING_IN.isdisjoint(set(reply.words).difference(read_words(gold.text).words)):
+        if not _LEADING_IN.isdisjoint(
+            set(reply.words).difference(read_words(gold.text).words)
+        ):
             continue
         if gold.is_text:
-            alike = bool(gold.words) and any(rule(reply, gold, query) for rule in _WHOLE_RULES)
+            alike = bool(gold.words) and any(
+                rule(reply, gold, query) for rule in _WHOLE_RULES
+            )
         elif gold.number:
-            alike = number == gold.number and is_negative(gold.text) == is_negative(answer)
+            alike = number == gold.number and is_negative(gold.text) == is_negative(
+                answer
+            )
         else:
             alike = gold.dates != () and dates == gold.dates
         if alike:

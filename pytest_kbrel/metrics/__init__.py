@@ -15,14 +15,18 @@ from pytest_kbrel.records import ProbeName
 __all__ = ["MetricFormula", "metrics_for"]
 
 # The formulas of a table with some columns, by the kind of slice that it was made of.
-FORMULAS: Mapping[ProbeName, Callable[[SliceKind, Sequence[str]], tuple[MetricFormula, ...]]] = {
+FORMULAS: Mapping[
+    ProbeName, Callable[[SliceKind, Sequence[str]], tuple[MetricFormula, ...]]
+] = {
     "monitor": lambda kind, columns: monitor_metrics(columns),
     "head_to_tail": lambda kind, columns: head_to_tail_metrics(columns),
     "reliability": reliability_metrics,
 }
 
 
-def metrics_for(probe: str, slice_name: str, columns: Sequence[str]) -> tuple[MetricFormula, ...]:
+def metrics_for(
+    probe: str, slice_name: str, columns: Sequence[str]
+) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with ``columns`` that ``probe`` made of the slice ``slice_name``.
 
     Raises ``ValueError`` on an unknown probe.

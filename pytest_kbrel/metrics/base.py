@@ -52,7 +52,11 @@ class MetricFormula:
         """Return the metric of ``rows``, shape (facts, k) with the metric's own columns; nan if undefined."""
         values = np.asarray(rows, dtype=float).reshape(-1, len(self.columns))
         if self.of_rows is not None:
-            return float(self.of_rows(values, np.ones(len(values)))) if len(values) else math.nan
+            return (
+                float(self.of_rows(values, np.ones(len(values))))
+                if len(values)
+                else math.nan
+            )
         return float(self.formula(values.sum(axis=0), np.asarray(float(len(values)))))
 
 
@@ -63,10 +67,16 @@ def ratio(above: Array, below: Array) -> Array:
     return quotients
 
 
-def formula(name: str, columns: tuple[str, ...], function: Formula, **more: Any) -> MetricFormula:
+def formula(
+    name: str, columns: tuple[str, ...], function: Formula, **more: Any
+) -> MetricFormula:
     """Return a metric's formula, with direction and bounds from the catalogue; ``more`` are other fields."""
     if (metric := METRICS.get(name) or SHOWN_ONLY.get(name)) is not None:
-        more = {"better": metric.better, "bounds": (float(metric.low), float(metric.high)), **more}
+        more = {
+            "better": metric.better,
+            "bounds": (float(metric.low), float(metric.high)),
+            **more,
+        }
     return MetricFormula(name=name, columns=columns, formula=function, **more)
 
 
@@ -77,9 +87,18 @@ def mean(name: str, column: str, **more: Any) -> MetricFormula:
 
 def quotient(name: str, above: str, below: str, **more: Any) -> MetricFormula:
     """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`."""
-    return formula(name, (above, below), lambda t, n: ratio(t[..., 0], t[..., 1]), **more)
+    return formula(
+        name, (above, below), lambda t, n: ratio(t[..., 0], t[..., 1]), **more
+    )
 
 
-def difference(name: str, plus: str, minus: str, divisor: int = 1, **more: Any) -> MetricFormula:
+def difference(
+    name: str, plus: str, minus: str, divisor: int = 1, **more: Any
+) -> MetricFormula:
     """Return the metric "(mean of ``plus`` - mean of ``minus``) / ``divisor``", both means over all facts."""
-    return formula(name, (plus, minus), lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n), **more)
+    return formula(
+        name,
+        (plus, minus),
+        lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n),
+        **more,
+    )

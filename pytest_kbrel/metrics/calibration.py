@@ -12,7 +12,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import Array, MetricFormula, RowStatistic, formula, quotient, ratio
+from pytest_kbrel.metrics.base import (
+    Array,
+    MetricFormula,
+    RowStatistic,
+    formula,
+    quotient,
+    ratio,
+)
 
 # Whether an answer was right or wrong, its probability, that of its first token, and the squared difference
 # between its probability and 1 (right) or 0 (wrong). Backends without probabilities have the first only.
@@ -42,7 +49,9 @@ def ece(rows: Array, weights: Array) -> Array:
     """
     answered, correct, probability = rows.T
     bins = np.searchsorted(np.linspace(0, 1, BINS + 1)[1:-1], probability)
-    members = (bins[:, None] == np.arange(BINS)) * (answered * (probability - correct))[:, None]
+    members = (bins[:, None] == np.arange(BINS)) * (answered * (probability - correct))[
+        :, None
+    ]
     return ratio(np.abs(weights @ members).sum(axis=-1), weights @ answered)
 
 
@@ -57,7 +66,9 @@ def accuracy_at(coverage: float) -> RowStatistic:
         counts, right, _ = (part[..., ::-1] for part in _by_probability(rows, weights))
         wanted = coverage * counts.sum(axis=-1, keepdims=True)
         covered = np.clip(wanted - (np.cumsum(counts, axis=-1) - counts), 0, counts)
-        shares = np.divide(covered, counts, out=np.zeros_like(covered), where=counts > 0)
+        shares = np.divide(
+            covered, counts, out=np.zeros_like(covered), where=counts > 0
+        )
         return ratio((shares * right).sum(axis=-1), wanted[..., 0])
 
     return statistic

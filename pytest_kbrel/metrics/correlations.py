@@ -27,7 +27,9 @@ FEWEST = 3
 MOST_ORDERS = 9
 
 
-def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Correlation, Correlation]:
+def correlate(
+    x: str, y: str, points: Sequence[Point], *, over: str
+) -> tuple[Correlation, Correlation]:
     """Return Pearson's and Spearman's correlation of two figures called ``x`` and ``y`` over ``points``.
 
     ``over`` says what the points are, in the plural. A point that lacks a figure (``None`` or NaN) is left
@@ -37,23 +39,43 @@ def correlate(x: str, y: str, points: Sequence[Point], *, over: str) -> tuple[Co
     pairs = [(a, b) for a, b in points if a is not None and b is not None]
     pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
     omitted = len(points) - len(pairs)
-    notes = [f"{omitted} of {len(points)} {over} left out: they lack one of the figures"] if omitted else []
+    notes = (
+        [f"{omitted} of {len(points)} {over} left out: they lack one of the figures"]
+        if omitted
+        else []
+    )
     xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
-    constant = [name for name, values in ((x, xs), (y, ys)) if pairs and _is_constant(values)]
+    constant = [
+        name for name, values in ((x, xs), (y, ys)) if pairs and _is_constant(values)
+    ]
     if len(pairs) < FEWEST:
         notes.insert(0, f"not enough {over}: {len(pairs)}, and {FEWEST} are needed")
     elif constant:
-        notes.insert(0, f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} the same in all")
+        notes.insert(
+            0,
+            f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} the same in all",
+        )
     computed = not constant and len(pairs) >= FEWEST
 
     def one(method: Literal["pearson", "spearman"]) -> Correlation:
         r, p = _coefficient(method, xs, ys) if computed else (None, None)
-        return Correlation(x=x, y=y, method=method, over=over, r=r, p=p, n=len(pairs), note="; ".join(notes))
+        return Correlation(
+            x=x,
+            y=y,
+            method=method,
+            over=over,
+            r=r,
+            p=p,
+            n=len(pairs),
+            note="; ".join(notes),
+        )
 
     return one("pearson"), one("spearman")
 
 
-def correlations(probe: ProbeName, points: Sequence[Figures], *, over: str) -> tuple[Correlation, ...]:
+def correlations(
+    probe: ProbeName, points: Sequence[Figures], *, over: str
+) -> tuple[Correlation, ...]:
     """Return the correlations of the probe's pairs over ``points``, each with its figures by name.
 
     A pair brings none where no point has both figures, or where both are one (``accuracy_rules`` while the
@@ -73,7 +95,12 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     all_pairs: list[Correlation] = []
     for probe, table in PROBES.items():
         points = joined(
-            (case.suite, probe, case.slice, {value.name: value.value for value in case.metrics})
+            (
+                case.suite,
+                probe,
+                case.slice,
+                {value.name: value.value for value in case.metrics},
+            )
             for case in wanted
             if case.probe == probe and table.part(case.slice) not in table.subsets
         )
@@ -100,12 +127,16 @@ def joined(
         points.setdefault((suite, probe, point), {}).update(values)
     for (_, probe, _), point_figures in points.items():
         if len(kinds := PROBES[probe].kinds) > 1:
-            point_figures["c_wrong"] = _both(*(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds))
+            point_figures["c_wrong"] = _both(
+                *(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds)
+            )
     return points
 
 
 def _both(seen: float | None, unseen: float | None) -> float | None:
-    numbers = [np.array(math.nan if value is None else value) for value in (seen, unseen)]
+    numbers = [
+        np.array(math.nan if value is None else value) for value in (seen, unseen)
+    ]
     both = float(c_wrong(*numbers))
     return None if math.isnan(both) else both
 
@@ -130,7 +161,9 @@ def _exact_p(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
     """Return Spearman's two-sided p of two series of ranks: the share of orders that are as close."""
     # Halves of ranks, doubled, are whole numbers: no rounding can part two orders that are as close.
     first, second = (2 * ranks - (len(ranks) + 1) for ranks in (xs, ys))
-    return float(np.mean(np.abs(second[_orders(len(second))] @ first) >= abs(second @ first)))
+    return float(
+        np.mean(np.abs(second[_orders(len(second))] @ first) >= abs(second @ first))
+    )
 
 
 @lru_cache(maxsize=2)

@@ -27,7 +27,9 @@ class Agreement:
     kl: float
 
 
-def agreement(before: Sequence[TopTokens], after: Sequence[TopTokens]) -> Agreement | None:
+def agreement(
+    before: Sequence[TopTokens], after: Sequence[TopTokens]
+) -> Agreement | None:
     """Compare two answers to one prompt position by position; ``None`` where one has no top tokens.
 
     Behind the first position where other tokens were written, the distributions follow different texts and
@@ -56,7 +58,9 @@ def kl_bound(before: TopTokens, after: TopTokens) -> float:
     old, old_rest = _distribution(before)
     new, new_rest = _distribution(after)
     shared = old.keys() & new.keys()
-    kl = math.fsum(old[token] * math.log(old[token] / new[token]) for token in sorted(shared))
+    kl = math.fsum(
+        old[token] * math.log(old[token] / new[token]) for token in sorted(shared)
+    )
     missing = math.fsum(old[token] for token in sorted(old.keys() - shared))
     others = new_rest + math.fsum(new[token] for token in sorted(new.keys() - shared))
     if missing:
@@ -73,4 +77,6 @@ def _distribution(tokens: TopTokens) -> tuple[dict[int, float], float]:
     known = {token: max(math.exp(nats), _LEAST) for token, nats in tokens}
     total = math.fsum(known.values())
     rest = max(1 - total, _RESOLUTION)
-    return {token: value / (total + rest) for token, value in known.items()}, rest / (total + rest)
+    return {token: value / (total + rest) for token, value in known.items()}, rest / (
+        total + rest
+    )

@@ -47,5 +47,12 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     return (*own, *calibration_metrics(columns))
 
 
-def _hallucination(name: str, score: str, *unread: str, rate: bool = False) -> MetricFormula:
-    return formula(name, (score, "missing", *unread), lambda t, n: ratio(n - t.sum(axis=-1), n), rate=rate)
+def _hallucination(
+    name: str, score: str, *unread: str, rate: bool = False
+) -> MetricFormula:
+    return formula(
+        name,
+        (score, "missing", *unread),
+        lambda t, n: ratio(n - t.sum(axis=-1), n),
+        rate=rate,
+    )

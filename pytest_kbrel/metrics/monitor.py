@@ -104,7 +104,9 @@ def _share(name: str, column: str, **more: Any) -> MetricFormula:
 
 def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> MetricFormula:
     def reduced(totals: Array, n: Array) -> Array:
-        accuracies: Array = getattr(np, reduce)(ratio(totals[..., :-1], totals[..., -1:]), axis=-1)
+        accuracies: Array = getattr(np, reduce)(
+            ratio(totals[..., :-1], totals[..., -1:]), axis=-1
+        )
         return accuracies
 
     return formula(name, (*cells, "kept"), reduced, over="kept", undefined=_UNDEFINED)
@@ -123,7 +125,11 @@ def _over_all_cells(cells: Sequence[str]) -> Iterator[MetricFormula]:
 
 def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
     frames = [name for name in columns if name.startswith(f"{CELL}none:")]
-    negatives = [name for name in columns if name.startswith(f"{CELL}negative") and name.endswith(":0")]
+    negatives = [
+        name
+        for name in columns
+        if name.startswith(f"{CELL}negative") and name.endswith(":0")
+    ]
     if frames:
         yield _over_cells("accuracy_qa", frames)
     if POSITIVE_CELL in columns:
@@ -142,13 +148,17 @@ def _delta(name: str, cells: Sequence[str]) -> MetricFormula:
     def delta(totals: Array, n: Array) -> Array:
         return ratio(totals[..., :-2].mean(axis=-1) - totals[..., -2], totals[..., -1])
 
-    return formula(name, (*cells, BASE_CELL, "kept"), delta, over="kept", undefined=_UNDEFINED)
+    return formula(
+        name, (*cells, BASE_CELL, "kept"), delta, over="kept", undefined=_UNDEFINED
+    )
 
 
 def _ablated(column: str, columns: Sequence[str]) -> MetricFormula:
     drawn = len(column.removeprefix(ABLATED).split("+"))
     if drawn < sum(name.startswith(f"{CELL}none:") for name in columns):
-        return quotient("monitor_ablated", column, "anchor", over="kept", undefined=_UNDEFINED)
+        return quotient(
+            "monitor_ablated", column, "anchor", over="kept", undefined=_UNDEFINED
+        )
     return formula(
         "monitor_ablated",
         (column, "anchor"),

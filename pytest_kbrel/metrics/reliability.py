@@ -12,11 +12,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_kbrel.catalogue.metrics import SliceKind
-from pytest_kbrel.metrics.base import Array, MetricFormula, difference, formula, mean, quotient, ratio
+from pytest_kbrel.metrics.base import (
+    Array,
+    MetricFormula,
+    difference,
+    formula,
+    mean,
+    quotient,
+    ratio,
+)
 from pytest_kbrel.metrics.calibration import calibration_metrics
 
 # The columns every table has, also one of an older version.
-COLUMNS = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
+COLUMNS = (
+    "correct",
+    "wrong",
+    "uninformative",
+    "consistency_correct",
+    "consistency_wrong",
+)
 
 # The answer, three distractors and "unsure" (section 3.3).
 OPTIONS = 5
@@ -56,7 +70,9 @@ def c_wrong(seen: Array, unseen: Array) -> Array:
 
     Table 10 has the seen one where no unseen answer is wrong; the reverse is ours.
     """
-    return np.where(np.isnan(unseen), seen, np.where(np.isnan(seen), unseen, (seen + unseen) / 2))
+    return np.where(
+        np.isnan(unseen), seen, np.where(np.isnan(seen), unseen, (seen + unseen) / 2)
+    )
 
 
 def average(nccr: Array, iur: Array) -> Array:
@@ -150,7 +166,9 @@ _UNSEEN = (
 )
 
 
-def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tuple[MetricFormula, ...]:
+def reliability_metrics(
+    kind: SliceKind, columns: Sequence[str] = COLUMNS
+) -> tuple[MetricFormula, ...]:
     """Return the metrics of a seen or unseen slice whose table has ``columns``.
 
     Every table has correct, wrong, uninformative (0 or 1), consistency_correct and consistency_wrong (the
@@ -164,13 +182,21 @@ def reliability_metrics(kind: SliceKind, columns: Sequence[str] = COLUMNS) -> tu
     length divided by the larger one), and those of the controls. Seen slices have those of
     :mod:`pytest_kbrel.metrics.calibration` too; of unseen knowledge no answer is right.
     """
-    own = tuple(m for m in (_SEEN if kind == "seen" else _UNSEEN) if set(m.columns) <= set(columns))
+    own = tuple(
+        m
+        for m in (_SEEN if kind == "seen" else _UNSEEN)
+        if set(m.columns) <= set(columns)
+    )
     if kind == "seen":
         own += calibration_metrics(columns)
     names = {metric.name for metric in own}
     return (
         *own,
-        *(control for control in control_metrics(columns) if controlled_metric(control.name) in names),
+        *(
+            control
+            for control in control_metrics(columns)
+            if controlled_metric(control.name) in names
+        ),
     )
 
 
@@ -220,7 +246,9 @@ def _random(label: str, undefined: str) -> MetricFormula:
         return np.where(totals[..., 0] > 0, 1.0 / OPTIONS, math.nan)
 
     name, vacuous = f"c_{label}_control_random", label == "wrong"
-    return formula(name, (label,), chance, over=label, undefined=undefined, vacuous=vacuous)
+    return formula(
+        name, (label,), chance, over=label, undefined=undefined, vacuous=vacuous
+    )
 
 
 def _share(name: str, column: str) -> MetricFormula:

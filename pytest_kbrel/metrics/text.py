@@ -31,7 +31,10 @@ def normalise(text: str) -> str:
     if text.isascii():
         spaced = text.lower().translate(_TO_SPACE)
     else:
-        spaced = "".join(" " if _is_punctuation(character) else character for character in _folded(text))
+        spaced = "".join(
+            " " if _is_punctuation(character) else character
+            for character in _folded(text)
+        )
     return " ".join(_without_articles(spaced.split()))
 
 
@@ -42,13 +45,17 @@ def squad_tokens(text: str) -> list[str]:
     a text of articles only keeps them.
     """
     return _without_articles(
-        "".join(character for character in _folded(text) if not _is_punctuation(character)).split()
+        "".join(
+            character for character in _folded(text) if not _is_punctuation(character)
+        ).split()
     )
 
 
 def rouge_tokens(text: str) -> list[str]:
     """Return the tokens of rouge_score without its stemmer: runs of letters and digits in lower case."""
-    return "".join(character if _is_of_word(character) else " " for character in _folded(text)).split()
+    return "".join(
+        character if _is_of_word(character) else " " for character in _folded(text)
+    ).split()
 
 
 def _folded(text: str) -> str:
@@ -65,7 +72,9 @@ def _is_of_word(character: str) -> bool:
 
 
 def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character).startswith("P")
+    return character in string.punctuation or unicodedata.category(
+        character
+    ).startswith("P")
 
 
 def token_f1(answer: Sequence[str], gold: Sequence[str]) -> float:
@@ -87,7 +96,9 @@ def rouge_l(answer: Sequence[str], gold: Sequence[str]) -> float:
         diagonal = 0
         for column, other in enumerate(gold, start=1):
             above = lengths[column]
-            lengths[column] = diagonal + 1 if token == other else max(above, lengths[column - 1])
+            lengths[column] = (
+                diagonal + 1 if token == other else max(above, lengths[column - 1])
+            )
             diagonal = above
     return _f_measure(lengths[-1], answer, gold)
 
@@ -139,7 +150,10 @@ def tfidf_cosine(queries: Sequence[str], documents: Sequence[str]) -> Array:
     """
     counts = [Counter(normalise(document).split()) for document in documents]
     frequencies = Counter(word for count in counts for word in count)
-    weight = {word: math.log((1 + len(documents)) / (1 + df)) + 1 for word, df in frequencies.items()}
+    weight = {
+        word: math.log((1 + len(documents)) / (1 + df)) + 1
+        for word, df in frequencies.items()
+    }
     rows: dict[str, list[int]] = {word: [] for word in frequencies}
     shares: dict[str, list[float]] = {word: [] for word in frequencies}
     for number, count in enumerate(counts):
@@ -147,7 +161,9 @@ def tfidf_cosine(queries: Sequence[str], documents: Sequence[str]) -> Array:
         for word, times in count.items():
             rows[word].append(number)
             shares[word].append(times * weight[word] / norm)
-    index = {word: (np.array(rows[word]), np.array(shares[word])) for word in frequencies}
+    index = {
+        word: (np.array(rows[word]), np.array(shares[word])) for word in frequencies
+    }
     similar = np.zeros((len(queries), len(documents)))
     for row, query in zip(similar, queries, strict=True):
         count = Counter(word for word in normalise(query).split() if word in weight)
@@ -165,7 +181,9 @@ def cosine(queries: Array, documents: Array) -> Array:
 
 def _unit(vectors: Array) -> Array:
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units: Array = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    units: Array = np.divide(
+        vectors, norms, out=np.zeros_like(vectors), where=norms > 0
+    )
     return units
 
 

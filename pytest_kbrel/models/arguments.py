@@ -36,7 +36,9 @@ def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
                 f"model-args: unknown key {key!r}; allowed: {', '.join(allowed)}{nearest(key, allowed)}"
             )
         if not equals or not value:
-            raise ModelError(f"model-args: {key} has no value; the form is key=value,key=value")
+            raise ModelError(
+                f"model-args: {key} has no value; the form is key=value,key=value"
+            )
         if key in args:
             raise ModelError(f"model-args: {key} is given twice")
         args[key] = value
@@ -52,7 +54,9 @@ def require_auto(text: str, why: str, run: Mapping[str, str]) -> None:
     """Raise :class:`ModelError` where ``run`` tells the model ``text`` its device, dtype or batch size."""
     for key, value in run.items():
         if value != "auto":
-            raise ModelError(f"{text}: {key.replace('_', ' ')} {value!r} {why}; allowed is auto")
+            raise ModelError(
+                f"{text}: {key.replace('_', ' ')} {value!r} {why}; allowed is auto"
+            )
 
 
 def flag(args: Mapping[str, str], key: str) -> bool | None:
@@ -70,7 +74,9 @@ def whole(what: str, value: str, bounds: Bounds, unit: str = "") -> int:
     try:
         return bounds.integer(value)
     except ValueError:
-        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
+        raise ModelError(
+            f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}"
+        ) from None
 
 
 def whole_or_auto(what: str, value: str, bounds: Bounds, unit: str = "") -> int | None:
@@ -83,7 +89,9 @@ def number(what: str, value: str, bounds: Bounds, unit: str = "") -> float:
     try:
         return bounds.number(value)
     except ValueError:
-        raise ModelError(f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}") from None
+        raise ModelError(
+            f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}"
+        ) from None
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -106,7 +114,9 @@ def _end_of_value(text: str, start: int) -> int:
     if opening not in _CLOSING:
         end = text.find(opening, start + 1) + 1
         if not end:
-            raise ModelError(f"model-args: {_key(text, start)}: the quotation mark {opening} is not closed")
+            raise ModelError(
+                f"model-args: {_key(text, start)}: the quotation mark {opening} is not closed"
+            )
         return end
     depth, inside = 0, False
     for i in range(start, len(text)):
@@ -117,7 +127,9 @@ def _end_of_value(text: str, start: int) -> int:
             depth += (character == opening) - (character == _CLOSING[opening])
             if not depth:
                 return i + 1
-    raise ModelError(f"model-args: {_key(text, start)}: {opening} is not closed by {_CLOSING[opening]}")
+    raise ModelError(
+        f"model-args: {_key(text, start)}: {opening} is not closed by {_CLOSING[opening]}"
+    )
 
 
 def _key(text: str, start: int) -> str:
@@ -159,10 +171,16 @@ class ForeignArgument:
 
 def _lm_eval_table() -> dict[str, dict[str, ForeignArgument]]:
     table: dict[str, dict[str, ForeignArgument]] = {}
-    text = resources.files("pytest_kbrel.models").joinpath("lm_eval_args.tsv").read_text(encoding="utf-8")
+    text = (
+        resources.files("pytest_kbrel.models")
+        .joinpath("lm_eval_args.tsv")
+        .read_text(encoding="utf-8")
+    )
     for line in text.splitlines()[1:]:
         backend, key, same, refused, instead = line.split("\t")
-        table.setdefault(backend, {})[key] = ForeignArgument(same=same, refused=refused, instead=instead)
+        table.setdefault(backend, {})[key] = ForeignArgument(
+            same=same, refused=refused, instead=instead
+        )
     return table
 
 
@@ -178,7 +196,9 @@ def public(key: str, value: str) -> str:
     return f"{key}=…" if key in _SECRET or "@" in value else f"{key}={value:.60}"
 
 
-def parse_backend_args(model_args: str, own: Sequence[str], backend: str) -> tuple[dict[str, str], list[str]]:
+def parse_backend_args(
+    model_args: str, own: Sequence[str], backend: str
+) -> tuple[dict[str, str], list[str]]:
     """Return the arguments with the keys ``own``, and a note on each of lm-eval's that has no effect.
 
     A string that was written for lm-eval works unchanged, ``None`` being the default. Raises

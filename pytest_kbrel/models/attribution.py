@@ -76,7 +76,9 @@ def attribute(model: Model, ask: Ask) -> Attribution:
         prompt=request.prompt,
         target=request.continuation.strip(),
         tokens=tuple(
-            parts.tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            parts.tokenizer.decode(
+                [token], skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
             for token in pair.context
         ),
         scores=tuple(round(score, 6) for score in scores),
@@ -85,7 +87,9 @@ def attribute(model: Model, ask: Ask) -> Attribution:
     )
 
 
-def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float, float]:
+def _integrated(
+    parts: LoadedCheckpoint, pair: Pair
+) -> tuple[list[float], float, float]:
     import torch
     from captum.attr import IntegratedGradients
 
@@ -93,20 +97,32 @@ def _integrated(parts: LoadedCheckpoint, pair: Pair) -> tuple[list[float], float
     embedding = parts.model.get_input_embeddings()
     ids = torch.tensor([pair.context], device=parts.model.device)
     inputs = embedding(ids).detach()
-    baselines = _mean_embedding(embedding, parts.model.device).to(inputs.dtype).expand_as(inputs)
+    baselines = (
+        _mean_embedding(embedding, parts.model.device)
+        .to(inputs.dtype)
+        .expand_as(inputs)
+    )
 
     log_probability = partial(_log_probability, parts.model, pair)
     with torch.no_grad():
-        score, without = (float(log_probability(rows)[0]) for rows in (inputs, baselines))
+        score, without = (
+            float(log_probability(rows)[0]) for rows in (inputs, baselines)
+        )
     explained, steps = score - without, _FEWEST_STEPS
     method = IntegratedGradients(log_probability)
     while True:
         gradients = method.attribute(
-            inputs, baselines=baselines, n_steps=steps, internal_batch_size=_ROWS_AT_ONCE
+            inputs,
+            baselines=baselines,
+            n_steps=steps,
+            internal_batch_size=_ROWS_AT_ONCE,
         )
         scores: list[float] = gradients[0].float().sum(-1).tolist()
         error = sum(scores) - explained
-        if abs(error) <= max(_TOLERANCE, _TOLERANCE * abs(explained)) or steps >= _MOST_STEPS:
+        if (
+            abs(error) <= max(_TOLERANCE, _TOLERANCE * abs(explained))
+            or steps >= _MOST_STEPS
+        ):
             return scores, score, error
         steps *= 2
 
@@ -118,14 +134,22 @@ def _log_probability(model: Any, pair: Pair, rows: torch.Tensor) -> torch.Tensor
     targets = torch.tensor([pair.targets], device=rows.device).expand(len(rows), -1)
     if model.config.is_encoder_decoder:
         labels = torch.tensor([(*pair.lead, *pair.targets)], device=rows.device)
-        decoder = model.prepare_decoder_input_ids_from_labels(labels=labels).expand(len(rows), -1)
-        logits = model(inputs_embeds=rows, decoder_input_ids=decoder, use_cache=False).logits
+        decoder = model.prepare_decoder_input_ids_from_labels(labels=labels).expand(
+            len(rows), -1
+        )
+        logits = model(
+            inputs_embeds=rows, decoder_input_ids=decoder, use_cache=False
+        ).logits
     else:
         last = torch.tensor([pair.targets[:-1]], dtype=torch.long, device=rows.device)
         tail = model.get_input_embeddings()(last).expand(len(rows), -1, -1)
-        logits = model(inputs_embeds=torch.cat([rows, tail], dim=1), use_cache=False).logits
+        logits = model(
+            inputs_embeds=torch.cat([rows, tail], dim=1), use_cache=False
+        ).logits
     logits = logits[:, -len(pair.targets) :].float().log_softmax(-1)
-    log_probabilities: torch.Tensor = logits.gather(-1, targets[..., None])[..., 0].sum(-1)
+    log_probabilities: torch.Tensor = logits.gather(-1, targets[..., None])[..., 0].sum(
+        -1
+    )
     return log_probabilities
 
 
@@ -136,7 +160,11 @@ def _mean_embedding(embedding: Any, device: torch.device) -> torch.Tensor:
     count = int(embedding.weight.shape[0])
     with torch.no_grad():
         sums = [
-            embedding(torch.arange(start, min(start + _IDS_AT_ONCE, count), device=device)).float().sum(0)
+            embedding(
+                torch.arange(start, min(start + _IDS_AT_ONCE, count), device=device)
+            )
+            .float()
+            .sum(0)
             for start in range(0, count, _IDS_AT_ONCE)
         ]
     return torch.stack(sums).sum(0) / count

@@ -128,7 +128,9 @@ class Backend:
 def check_count(requests: Sequence[Request], responses: list[A]) -> list[A]:
     """Return ``responses``; raise :class:`ResponseError` if they are more or fewer than ``requests``."""
     if len(responses) != len(requests):
-        raise ResponseError(f"the model gave {len(responses)} answers to {len(requests)} requests")
+        raise ResponseError(
+            f"the model gave {len(responses)} answers to {len(requests)} requests"
+        )
     return responses
 
 
@@ -138,7 +140,9 @@ def responses_of(model: Model, requests: Sequence[Request]) -> dict[Request, Res
     Raises :class:`ResponseError` if the model returns more or fewer responses than requests.
     """
     to_score = [request for request in requests if isinstance(request, ScoreRequest)]
-    to_generate = [request for request in requests if isinstance(request, GenerateRequest)]
+    to_generate = [
+        request for request in requests if isinstance(request, GenerateRequest)
+    ]
     responses: dict[Request, Response] = {}
     if to_score:
         scores = check_count(to_score, model.score(to_score))
@@ -151,7 +155,9 @@ def responses_of(model: Model, requests: Sequence[Request]) -> dict[Request, Res
 
 def in_order(batches: Iterable[list[tuple[int, A]]]) -> list[A]:
     """Return the responses of all batches, which come with their positions, as one list in that order."""
-    by_position = {position: response for batch in batches for position, response in batch}
+    by_position = {
+        position: response for batch in batches for position, response in batch
+    }
     return [by_position[position] for position in range(len(by_position))]
 
 
@@ -173,9 +179,13 @@ def check_probabilities(response: Response) -> Response:
     if isinstance(response, Scored):
         values = response.probabilities
     elif isinstance(response, Generated):
-        values = [p for step in response.steps for p in (step.probability, step.watched)]
+        values = [
+            p for step in response.steps for p in (step.probability, step.watched)
+        ]
         values += [response.probability, response.first_probability]
-        values += [math.exp(min(nats, 1.0)) for tokens in response.top for _, nats in tokens]
+        values += [
+            math.exp(min(nats, 1.0)) for tokens in response.top for _, nats in tokens
+        ]
     for value in values:
         # Both comparisons are false for NaN.
         if value is not None and not 0.0 <= value <= 1.0:
@@ -210,7 +220,9 @@ class Replanned:
 
 def failed(error: Exception) -> Failed:
     """Return an error as a response: a ``ValueError`` by its message, others with their type."""
-    return Failed(error=str(error) if isinstance(error, ValueError) else describe_error(error))
+    return Failed(
+        error=str(error) if isinstance(error, ValueError) else describe_error(error)
+    )
 
 
 def read_requests(
@@ -227,7 +239,9 @@ def read_requests(
     return readable, refused
 
 
-def scored(encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed) -> Scored | Failed:
+def scored(
+    encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed
+) -> Scored | Failed:
     """Return the response with the probabilities of ``pair.targets``."""
     if isinstance(values, Failed):
         return values
@@ -241,7 +255,9 @@ def scored(encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Faile
     )
 
 
-def generated(encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed) -> Generated | Failed:
+def generated(
+    encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed
+) -> Generated | Failed:
     """Return the response with what a model wrote behind ``prompt``."""
     if isinstance(reply, Failed):
         return reply
@@ -276,7 +292,9 @@ def check_request(request: GenerateRequest, prompt: Ids, vocabulary: int) -> Non
     check_ids(prompt, vocabulary)
     # One such row would stop the whole batch.
     if not all(0 <= token < vocabulary for token in request.watch):
-        raise ValueError(f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}")
+        raise ValueError(
+            f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}"
+        )
     if not prompt:
         raise ValueError(
             "an empty prompt needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID "

@@ -34,7 +34,12 @@ class Budget:
     """
 
     def __init__(
-        self, tokens: int, *, allowed: float = 0.0, notes: MeasurementFile | None = None, key: str = ""
+        self,
+        tokens: int,
+        *,
+        allowed: float = 0.0,
+        notes: MeasurementFile | None = None,
+        key: str = "",
     ) -> None:
         self.tokens = tokens
         self._allowed, self._notes, self._key = allowed, notes, key
@@ -89,7 +94,9 @@ class Batcher:
         start = 0
         while start < len(jobs):
             end = start
-            while end < len(jobs) and (end == start or cost(jobs[start : end + 1]) <= self.budget):
+            while end < len(jobs) and (
+                end == start or cost(jobs[start : end + 1]) <= self.budget
+            ):
                 end += 1
             batch = jobs[start:end]
             failure: Exception | None = None
@@ -115,14 +122,18 @@ class Batcher:
 def is_out_of_memory(error: Exception) -> bool:
     """Return True if ``error`` says that memory did not suffice, on any device."""
     text = str(error).lower()
-    return isinstance(error, MemoryError) or any(words in text for words in _OUT_OF_MEMORY)
+    return isinstance(error, MemoryError) or any(
+        words in text for words in _OUT_OF_MEMORY
+    )
 
 
 def describe_error(error: Exception) -> str:
     """Return an error as one line for a :class:`Failed`, without keys."""
     # Before it is cut: half a key is one too.
     lines = redacted(str(error)).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return (
+        f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    )
 
 
 def release_memory() -> None:

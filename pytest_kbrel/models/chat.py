@@ -60,7 +60,11 @@ class ChatArgs:
     def variables(self) -> dict[str, Any]:
         """The template's variables by name, ``enable_thinking`` among them where it is given."""
         variables: dict[str, Any] = json.loads(self.template_args or "{}")
-        return variables if self.enable_thinking is None else variables | {_ENABLE: self.enable_thinking}
+        return (
+            variables
+            if self.enable_thinking is None
+            else variables | {_ENABLE: self.enable_thinking}
+        )
 
     @property
     def thinks(self) -> bool:
@@ -90,14 +94,18 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
     thinking = flag(args, _ENABLE)
     inside = variables.pop(_ENABLE, None)
     if inside is not None and not isinstance(inside, bool):
-        raise ModelError(f"model-args: chat_template_args: {_ENABLE} is {inside!r}; allowed is true or false")
+        raise ModelError(
+            f"model-args: chat_template_args: {_ENABLE} is {inside!r}; allowed is true or false"
+        )
     if None not in (thinking, inside) and thinking != inside:
         raise ModelError(
             f"model-args: {_ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
         )
     for key in ("system_instruction", "think_end_token"):
         if key in args and not args[key].strip():
-            raise ModelError(f"model-args: {key} is blank; allowed is a text, or no {key}")
+            raise ModelError(
+                f"model-args: {key} is blank; allowed is a text, or no {key}"
+            )
     limit = args.get("max_thinking_tokens", str(MAX_THINKING_TOKENS))
     return ChatArgs(
         system_instruction=args.get("system_instruction", ""),
@@ -123,9 +131,13 @@ def _variables(text: str) -> dict[str, Any]:
             '{"enable_thinking": false}'
         ) from None
     if not isinstance(variables, dict):
-        raise ModelError(f"model-args: chat_template_args={text:.60}; allowed is a JSON object")
+        raise ModelError(
+            f"model-args: chat_template_args={text:.60}; allowed is a JSON object"
+        )
     if ours := ", ".join(sorted(_OURS & variables.keys())):
-        raise ModelError(f"model-args: chat_template_args: {ours} is no variable of a chat template")
+        raise ModelError(
+            f"model-args: chat_template_args: {ours} is no variable of a chat template"
+        )
     return variables
 
 
@@ -148,7 +160,11 @@ def messages_of(request: Request, instruction: str = "") -> list[dict[str, str]]
         for turn in request.turns
         for role, content in zip(("user", "assistant"), turn, strict=True)
     ]
-    return [*([message("system", system)] if system else []), *turns, message("user", request.prompt)]
+    return [
+        *([message("system", system)] if system else []),
+        *turns,
+        message("user", request.prompt),
+    ]
 
 
 def text_of(request: Request, instruction: str = "") -> str:
@@ -170,7 +186,9 @@ class ThoughtMarks:
 
     def opened_by(self, prompt: str) -> bool:
         """Return True if a prompt ends inside a thought."""
-        return bool(self.opening) and prompt.rfind(self.opening) > prompt.rfind(self.closing)
+        return bool(self.opening) and prompt.rfind(self.opening) > prompt.rfind(
+            self.closing
+        )
 
     def begun_by(self, written: str) -> bool:
         """Return True if generated text begins with a thought."""
@@ -199,7 +217,9 @@ KNOWN = (
     ThoughtMarks(opening="<|begin_of_thought|>", closing="<|end_of_thought|>"),
     ThoughtMarks(opening="◁think▷", closing="◁/think▷"),
     ThoughtMarks(opening="<|channel>thought", closing="<channel|>"),
-    ThoughtMarks(opening="<|channel|>analysis<|message|>", closing="<|channel|>final<|message|>"),
+    ThoughtMarks(
+        opening="<|channel|>analysis<|message|>", closing="<|channel|>final<|message|>"
+    ),
 )
 
 
@@ -212,7 +232,10 @@ def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks
     if closing:
         openings = (marks.opening for marks in KNOWN if marks.closing == closing)
         return ThoughtMarks(opening=next(openings, ""), closing=closing)
-    return next((marks for texts in declaring for marks in KNOWN if marks.closing in texts), None)
+    return next(
+        (marks for texts in declaring for marks in KNOWN if marks.closing in texts),
+        None,
+    )
 
 
 def marks_opened_by(prompt: str) -> ThoughtMarks | None:
@@ -222,7 +245,14 @@ def marks_opened_by(prompt: str) -> ThoughtMarks | None:
 
 def marks_of(written: str) -> ThoughtMarks | None:
     """Return the known marks that a text begins with or that close a thought in it, ``None`` without any."""
-    return next((marks for marks in KNOWN if marks.begun_by(written) or marks.closing in written), None)
+    return next(
+        (
+            marks
+            for marks in KNOWN
+            if marks.begun_by(written) or marks.closing in written
+        ),
+        None,
+    )
 
 
 # Some templates tell the model today's date, by a function of this name. The prompts of one day must be those
@@ -230,9 +260,15 @@ def marks_of(written: str) -> ThoughtMarks | None:
 _TODAY = "strftime_now"
 _DAY = datetime.date(2025, 1, 1)
 # The last ones are not known to Python on every system.
-_CODES = {code: _DAY.strftime(f"%{code}") for code in "AaBbdmYyjHMSIp"} | {"-d": "1", "-m": "1", "e": " 1"}
+_CODES = {code: _DAY.strftime(f"%{code}") for code in "AaBbdmYyjHMSIp"} | {
+    "-d": "1",
+    "-m": "1",
+    "e": " 1",
+}
 _REPLACED = "".join(f" | replace('%{code}', '{text}')" for code, text in _CODES.items())
-_FIXED_DAY = f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_REPLACED} }}}}{{%- endmacro -%}}"
+_FIXED_DAY = (
+    f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_REPLACED} }}}}{{%- endmacro -%}}"
+)
 _QUESTION, _ANSWER = "kbrel-question", "kbrel-answer"
 _SAMPLE = (message("user", _QUESTION),)
 
@@ -266,10 +302,16 @@ class ChatTemplate:
         try:
             self._opening = self.prompt(_SAMPLE)
         except Exception as error:
-            raise ModelError(f"the tokenizer's chat template does not work: {error}") from None
+            raise ModelError(
+                f"the tokenizer's chat template does not work: {error}"
+            ) from None
         if _QUESTION not in self._opening:
-            raise ModelError("the tokenizer's chat template leaves out what a user says as a plain text")
-        self.marks = marks_of_tokenizer(tokenizer, args, self._source) or marks_opened_by(self._opening)
+            raise ModelError(
+                "the tokenizer's chat template leaves out what a user says as a plain text"
+            )
+        self.marks = marks_of_tokenizer(
+            tokenizer, args, self._source
+        ) or marks_opened_by(self._opening)
         self._check_system()
         self._slot: AnswerSlot | str = self._find_slot()
 
@@ -297,13 +339,24 @@ class ChatTemplate:
     def answer_prompt(self, messages: Sequence[Message]) -> str:
         """Return messages as the prompt of a given answer; raises as :attr:`slot`."""
         slot = self.slot
-        return self._filled(messages, slot.variables, add_generation_prompt=True) + slot.suffix
+        return (
+            self._filled(messages, slot.variables, add_generation_prompt=True)
+            + slot.suffix
+        )
 
     @property
     def idle(self) -> tuple[str, ...]:
         """Names of the user's variables that this template does not use."""
-        says = {"enable_thinking"} if self._args.enable_thinking and self.marks is not None else set()
-        return tuple(name for name in self._args.variables if name not in self._source and name not in says)
+        says = (
+            {"enable_thinking"}
+            if self._args.enable_thinking and self.marks is not None
+            else set()
+        )
+        return tuple(
+            name
+            for name in self._args.variables
+            if name not in self._source and name not in says
+        )
 
     @property
     def end(self) -> int | None:
@@ -312,7 +365,9 @@ class ChatTemplate:
         Of a model that thinks, such a token may also stand between thought and answer.
         """
         try:
-            whole = self._filled((*_SAMPLE, message("assistant", _ANSWER)), self._args.variables)
+            whole = self._filled(
+                (*_SAMPLE, message("assistant", _ANSWER)), self._args.variables
+            )
         except Exception:
             return None
         tail = whole.rpartition(_ANSWER)[2].lstrip()
@@ -321,9 +376,13 @@ class ChatTemplate:
         ends = self.marks is None and ids and ids[0] in added and added[ids[0]].special
         return int(ids[0]) if ends else None
 
-    def _filled(self, messages: Sequence[Message], variables: dict[str, Any], **options: Any) -> str:
+    def _filled(
+        self, messages: Sequence[Message], variables: dict[str, Any], **options: Any
+    ) -> str:
         given = {"chat_template": self._source} | variables | options
-        return str(self._tokenizer.apply_chat_template(list(messages), tokenize=False, **given))
+        return str(
+            self._tokenizer.apply_chat_template(list(messages), tokenize=False, **given)
+        )
 
     def _check_system(self) -> None:
         instruction = self._args.system_instruction
@@ -336,7 +395,9 @@ class ChatTemplate:
                 f"system_instruction: the chat template refuses system messages: {error}"
             ) from None
         if instruction.strip() not in prompt:
-            raise ModelError("system_instruction: the chat template leaves system messages out")
+            raise ModelError(
+                "system_instruction: the chat template leaves system messages out"
+            )
 
     def _find_slot(self) -> AnswerSlot | str:
         variables, marks = self._args.variables, self.marks
@@ -345,11 +406,15 @@ class ChatTemplate:
         part = "suffix" if (behind or "").strip() else "lead"
         plain = AnswerSlot(variables=variables, **{part: behind or ""})
         # Models that do not think may have the marks in their vocabulary alone.
-        if marks is None or not (marks.closing in self._source or self.opens_thoughts or self._args.thinks):
+        if marks is None or not (
+            marks.closing in self._source or self.opens_thoughts or self._args.thinks
+        ):
             return plain
         if self._opening.rstrip().endswith(marks.closing):
             return plain
-        if behind is not None and (self._opening + behind).rstrip().endswith(marks.closing):
+        if behind is not None and (self._opening + behind).rstrip().endswith(
+            marks.closing
+        ):
             return AnswerSlot(variables=variables, suffix=behind)
         without = variables | {"enable_thinking": False}
         try:
@@ -374,10 +439,16 @@ class ChatTemplate:
             # Some templates take no messages of an assistant at the end.
             return None
         before, answer, _ = whole.rpartition(_ANSWER)
-        return before[len(self._opening) :] if answer and before.startswith(self._opening) else None
+        return (
+            before[len(self._opening) :]
+            if answer and before.startswith(self._opening)
+            else None
+        )
 
 
-def marks_of_tokenizer(tokenizer: Any, args: ChatArgs, template: str = "") -> ThoughtMarks | None:
+def marks_of_tokenizer(
+    tokenizer: Any, args: ChatArgs, template: str = ""
+) -> ThoughtMarks | None:
     """Return the marks of thoughts that a template or a tokenizer declares, or the user names.
 
     Raises :class:`ModelError` if the user names a token that the tokenizer does not have.
@@ -386,9 +457,15 @@ def marks_of_tokenizer(tokenizer: Any, args: ChatArgs, template: str = "") -> Th
     # As lm-eval reads it.
     if closing.isdecimal():
         number = int(closing)
-        closing = tokenizer.decode([number], skip_special_tokens=False) if number < len(tokenizer) else ""
+        closing = (
+            tokenizer.decode([number], skip_special_tokens=False)
+            if number < len(tokenizer)
+            else ""
+        )
         if not closing:
-            raise ModelError(f"model-args: think_end_token={number}: the tokenizer has no such token")
+            raise ModelError(
+                f"model-args: think_end_token={number}: the tokenizer has no such token"
+            )
     return marks_in(template, tokenizer.get_added_vocab(), closing=closing)
 
 
@@ -398,5 +475,7 @@ def _source(template: Any) -> str:
     # A tokenizer may have several, by name; transformers too uses none but this one unasked.
     if "default" not in template:
         names = ", ".join(sorted(template))
-        raise ModelError(f"the tokenizer has chat templates named {names}, and none named default")
+        raise ModelError(
+            f"the tokenizer has chat templates named {names}, and none named default"
+        )
     return str(template["default"])

@@ -44,13 +44,19 @@ class Encoder:
         if new:
             vectors = np.asarray(self._embedder.embed(new), dtype=float)
             lengths = {len(vector) for vector in self._vectors.values()}
-            if vectors.ndim != 2 or len(vectors) != len(new) or not lengths <= {vectors.shape[1]}:
+            if (
+                vectors.ndim != 2
+                or len(vectors) != len(new)
+                or not lengths <= {vectors.shape[1]}
+            ):
                 raise ModelError(
                     f"{self.spec}: one vector for each of {len(new)} texts expected, all of one length; "
                     f"found an array of shape {vectors.shape}"
                 )
             if not np.isfinite(vectors).all():
-                raise ModelError(f"{self.spec}: vectors of finite numbers expected, found others")
+                raise ModelError(
+                    f"{self.spec}: vectors of finite numbers expected, found others"
+                )
             self._vectors.update(zip(new, vectors, strict=True))
         return np.array([self._vectors[text] for text in texts])
 
@@ -100,10 +106,15 @@ class _SentenceEncoder:
     def embed(self, texts: Sequence[str]) -> npt.NDArray[Any]:
         try:
             vectors: npt.NDArray[Any] = self._model.encode(
-                list(texts), batch_size=_TEXTS_A_BATCH, show_progress_bar=False, convert_to_numpy=True
+                list(texts),
+                batch_size=_TEXTS_A_BATCH,
+                show_progress_bar=False,
+                convert_to_numpy=True,
             )
         except (RuntimeError, ValueError, IndexError) as error:
-            raise ModelError(f"{self._spec}: texts cannot be encoded: {describe_error(error)}") from None
+            raise ModelError(
+                f"{self._spec}: texts cannot be encoded: {describe_error(error)}"
+            ) from None
         if self._files is not None:
             self._files.check()
         return vectors

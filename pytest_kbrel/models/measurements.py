@@ -51,7 +51,9 @@ class RateMeter:
                 return
             if method in self._warm:
                 self._responses[method] += len(batch)
-                self._tokens[method] += sum(tokens_of([response for _, response in batch]))
+                self._tokens[method] += sum(
+                    tokens_of([response for _, response in batch])
+                )
                 self._seconds[method] = self._seconds.get(method, 0.0) + seconds
             self._warm.add(method)
             yield batch
@@ -99,9 +101,16 @@ def last_rates(folder: Path, text: str) -> dict[str, float]:
         for (described,) in rows:
             model = from_wire(Fingerprint, parse(described))
             if model.spec == text:
-                rates = {method: stored_rate(folder, model, method) for method in ("score", "generate")}
+                rates = {
+                    method: stored_rate(folder, model, method)
+                    for method in ("score", "generate")
+                }
                 if any(rates.values()):
-                    return {method: rate for method, rate in rates.items() if rate is not None}
+                    return {
+                        method: rate
+                        for method, rate in rates.items()
+                        if rate is not None
+                    }
     except (StoreError, ValueError, TypeError, KeyError):
         # A store that cannot be read has no rate; a run itself says what is wrong with it.
         pass
@@ -127,7 +136,9 @@ _NONSENSE = 1e12
 class MeasurementFile:
     """JSON file of figures by key (checkpoint, number format, device); ``field`` names the figure."""
 
-    def __init__(self, folder: Path, *, file: str = FILE, field: str = "bytes_a_token") -> None:
+    def __init__(
+        self, folder: Path, *, file: str = FILE, field: str = "bytes_a_token"
+    ) -> None:
         self._folder, self._file, self._field = folder, file, field
 
     def get(self, key: str) -> float | None:
@@ -147,7 +158,9 @@ class MeasurementFile:
         written = ""
         try:
             make_folder(self._folder)
-            handle, written = tempfile.mkstemp(dir=self._folder, prefix=f"{self._file}.")
+            handle, written = tempfile.mkstemp(
+                dir=self._folder, prefix=f"{self._file}."
+            )
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 json.dump({"version": _VERSION, self._field: figures}, stream, indent=1)
             os.replace(written, self._folder / self._file)
@@ -166,5 +179,7 @@ class MeasurementFile:
         return {
             key: float(value)
             for key, value in (figures.items() if isinstance(figures, dict) else ())
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _NONSENSE
+            if isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 < value < _NONSENSE
         }

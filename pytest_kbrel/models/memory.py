@@ -47,7 +47,9 @@ def tokens_within(free: float, per_token: float, most: int, *, workers: int = 1)
 
     ``per_token`` is in bytes. The result is at least a packed row, or ``most``: only a try shows if it fits.
     """
-    return max(min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token)))
+    return max(
+        min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token))
+    )
 
 
 def allowed_bytes(free: float, workers: int) -> float:
@@ -55,7 +57,9 @@ def allowed_bytes(free: float, workers: int) -> float:
     return max(0.0, _SHARE * free / workers - _FOR_LOGITS)
 
 
-def measure_budget(model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None) -> Budget:
+def measure_budget(
+    model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None
+) -> Budget:
     """Return the budget of a loaded checkpoint, from the memory that is free now.
 
     The bytes a token are measured with small batches on a GPU and computed from the model's shape on a CPU.
@@ -71,7 +75,9 @@ def measure_budget(model: Any, spec: ModelSpec, described: Fingerprint, folder: 
     notes = MeasurementFile(folder) if folder is not None else None
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     name += f" x {len(devices)}" if len(devices) > 1 else ""
-    key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace("  ", " ")
+    key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace(
+        "  ", " "
+    )
     per_token = notes.get(key) if notes is not None else None
     if per_token is None:
         per_token = bytes_a_token(model)
@@ -82,7 +88,9 @@ def measure_budget(model: Any, spec: ModelSpec, described: Fingerprint, folder: 
                 notes.put(key, per_token)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     tokens = tokens_within(min(frees), per_token, most, workers=workers)
-    return Budget(tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key)
+    return Budget(
+        tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key
+    )
 
 
 def bytes_a_token(model: Any) -> float:
@@ -95,7 +103,9 @@ def bytes_a_token(model: Any) -> float:
     config = model.config.get_text_config(decoder=True)
     width = float(model.get_input_embeddings().weight.shape[1])
     heads = _number(config, 1.0, "num_attention_heads", "n_head", "num_heads")
-    inner = _number(config, 4 * width, "intermediate_size", "ffn_dim", "n_inner", "d_ff")
+    inner = _number(
+        config, 4 * width, "intermediate_size", "ffn_dim", "n_inner", "d_ff"
+    )
     size = float(model.dtype.itemsize)
     layer = 7 * width + 3 * inner + 2 * _LEAST * (1 + heads)
     return size * (2 * _cached(model) + layer)
@@ -113,7 +123,9 @@ def _cached(model: Any) -> float:
 
 def _number(config: Any, otherwise: float, *names: str) -> float:
     values = (getattr(config, name, None) for name in names)
-    return next((float(one) for one in values if isinstance(one, int) and one > 0), otherwise)
+    return next(
+        (float(one) for one in values if isinstance(one, int) and one > 0), otherwise
+    )
 
 
 def _probed(model: Any) -> float | None:
@@ -125,7 +137,9 @@ def _probed(model: Any) -> float | None:
     except Exception:
         return None
     # Scoring keeps no keys and values, sharing and writing do.
-    per_token = (large - small) / (_LARGE - _SMALL) + 2 * _cached(model) * model.dtype.itemsize
+    per_token = (large - small) / (_LARGE - _SMALL) + 2 * _cached(
+        model
+    ) * model.dtype.itemsize
     return per_token if math.isfinite(per_token) and per_token > 0 else None
 
 
@@ -175,17 +189,23 @@ def _free_in_container(proc: Path, cgroups: Path) -> Iterator[int]:
     own = _match(proc / "self" / "cgroup", r"^0::(/.*)$")
     for folder in (cgroups, cgroups / own.lstrip("/")) if own else (cgroups,):
         for names in _FILES:
-            limit, used = (_match(folder / name, r"\A\s*([0-9]+)\s*\Z") for name in names)
+            limit, used = (
+                _match(folder / name, r"\A\s*([0-9]+)\s*\Z") for name in names
+            )
             if limit and used:
                 # What files hold in memory counts as used, and is given back when it is needed.
-                of_files = _match(folder / "memory.stat", r"^inactive_file ([0-9]+)$") or 0
+                of_files = (
+                    _match(folder / "memory.stat", r"^inactive_file ([0-9]+)$") or 0
+                )
                 yield int(limit) - int(used) + int(of_files)
 
 
 def _match(path: Path, pattern: str) -> str:
     """Return the group of ``pattern`` in a file; empty if it is not there or cannot be read."""
     try:
-        match = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        match = re.search(
+            pattern, path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
+        )
     except OSError:
         return ""
     return match[1] if match else ""

@@ -19,7 +19,9 @@ from pytest_kbrel.models.vllm import VLLM
 if TYPE_CHECKING:
     from pytest_kbrel.models.token_counting import TokenCounter
 
-BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)}
+BACKENDS: Mapping[str, Backend] = {
+    backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)
+}
 """All backends by name; importing them loads no model's package."""
 
 
@@ -42,7 +44,12 @@ def read_spec(
     Raises :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
     """
     return backend_of(text).parse(
-        text, model_args, device=device, dtype=dtype, batch_size=batch_size, chat_template=chat_template
+        text,
+        model_args,
+        device=device,
+        dtype=dtype,
+        batch_size=batch_size,
+        chat_template=chat_template,
     )
 
 
@@ -56,13 +63,21 @@ def args_for(text: str, args: str) -> str:
 
 def unused_args(args: str, used: Container[str]) -> list[str]:
     """Return the arguments, as ``key=value``, that are not ``used``; raises as :func:`args_for`."""
-    parts = [part for backend in BACKENDS.values() for part in _joined(args, backend.args).split(",")]
+    parts = [
+        part
+        for backend in BACKENDS.values()
+        for part in _joined(args, backend.args).split(",")
+    ]
     return [part for part in dict.fromkeys(parts) if part and part not in used]
 
 
 def _joined(args: str, keys: Container[str]) -> str:
-    every = tuple(dict.fromkeys(key for backend in BACKENDS.values() for key in backend.args))
-    return join_args({key: value for key, value in parse_args(args, every).items() if key in keys})
+    every = tuple(
+        dict.fromkeys(key for backend in BACKENDS.values() for key in backend.args)
+    )
+    return join_args(
+        {key: value for key, value in parse_args(args, every).items() if key in keys}
+    )
 
 
 def check_spec(spec: Spec) -> None:
@@ -127,7 +142,9 @@ def open_counter(spec: Spec) -> TokenCounter:
     return BACKENDS[spec.backend].counter(spec)
 
 
-def open_model(spec: Spec, *, threads: int | None = None, folder: Path | None = None) -> Model:
+def open_model(
+    spec: Spec, *, threads: int | None = None, folder: Path | None = None
+) -> Model:
     """Open a model: load a checkpoint, start an engine, connect to a server, or read a script.
 
     ``threads`` is the number of CPU threads for transformers, ``folder`` where measured memory per token is

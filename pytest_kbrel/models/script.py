@@ -90,7 +90,11 @@ class ScriptRule:
             return None
         steps = [[step.token, step.probability, step.watched] for step in self.steps]
         pattern = None if self.pattern is None else self.pattern.pattern
-        probability = dict(self.probability) if isinstance(self.probability, Mapping) else self.probability
+        probability = (
+            dict(self.probability)
+            if isinstance(self.probability, Mapping)
+            else self.probability
+        )
         return [self.prompt, self.contains, pattern, self.text, steps, probability]
 
 
@@ -114,7 +118,11 @@ class Script:
                 continue
             expand = rule.match(prompt)
             if expand is not None:
-                text = "".join(step.token for step in rule.steps) if rule.text is None else expand(rule.text)
+                text = (
+                    "".join(step.token for step in rule.steps)
+                    if rule.text is None
+                    else expand(rule.text)
+                )
                 return text, rule.steps
         raise ScriptedError(self._no_rule("text", prompt))
 
@@ -130,7 +138,11 @@ class Script:
 
     def faults(self, prompt: str) -> tuple[ScriptRule, ...]:
         """Return the rules for ``prompt`` that have a fault, in order."""
-        faulty = (rule for rule in self.rules if rule.error or rule.delay or rule.crash is not None)
+        faulty = (
+            rule
+            for rule in self.rules
+            if rule.error or rule.delay or rule.crash is not None
+        )
         return tuple(rule for rule in faulty if rule.match(prompt) is not None)
 
     def _no_rule(self, key: str, prompt: str) -> str:
@@ -145,7 +157,9 @@ def read_script(path: Path) -> Script:
     answer and fault, a wrong regular expression, or a value of the wrong kind.
     """
     if path.suffix not in (".yaml", ".yml", ".jsonl"):
-        raise ModelError(f"{path}: a script is a file of {ENDINGS}; found {path.suffix or 'no ending'}")
+        raise ModelError(
+            f"{path}: a script is a file of {ENDINGS}; found {path.suffix or 'no ending'}"
+        )
     try:
         rules, default = _json_lines(path) if path.suffix == ".jsonl" else _yaml(path)
         script_rules = [_rule(node, _CONDITIONS) for node in rules]
@@ -153,13 +167,17 @@ def read_script(path: Path) -> Script:
     except SuiteError as error:
         raise ModelError(str(error)) from None
     if not script_rules:
-        raise ModelError(f"{path}: a script needs `rules` or a `default`, and has neither")
+        raise ModelError(
+            f"{path}: a script needs `rules` or a `default`, and has neither"
+        )
     return Script(path=path, rules=tuple(script_rules))
 
 
 def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:
     entries = read_document(path).keys("a script", ("rules", "default"))
-    rules = entries["rules"].node.items("`rules`", "rules") if "rules" in entries else ()
+    rules = (
+        entries["rules"].node.items("`rules`", "rules") if "rules" in entries else ()
+    )
     return rules, entries["default"].node if "default" in entries else None
 
 
@@ -173,7 +191,9 @@ def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
         if "default" not in row:
             rules.append(node)
         elif default is not None:
-            raise node.error("a second default; the first is on line " + str(default.line))
+            raise node.error(
+                "a second default; the first is on line " + str(default.line)
+            )
         else:
             default = node.keys("the line of the default", ("default",))["default"].node
     return tuple(rules), default
@@ -181,17 +201,27 @@ def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
 
 def _located(path: Path, line: int, value: object) -> Node:
     if isinstance(value, dict):
-        entries = {key: Entry(line=line, node=_located(path, line, item)) for key, item in value.items()}
+        entries = {
+            key: Entry(line=line, node=_located(path, line, item))
+            for key, item in value.items()
+        }
         return Node(path=path, line=line, value=entries)
     if isinstance(value, list):
-        return Node(path=path, line=line, value=tuple(_located(path, line, item) for item in value))
+        return Node(
+            path=path,
+            line=line,
+            value=tuple(_located(path, line, item) for item in value),
+        )
     assert value is None or isinstance(value, (str, int, float))
     return Node(path=path, line=line, value=value)
 
 
 def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
     what = "a rule" if conditions else "the default"
-    entries = {key: entry.node for key, entry in node.keys(what, (*conditions, *_OUTCOMES)).items()}
+    entries = {
+        key: entry.node
+        for key, entry in node.keys(what, (*conditions, *_OUTCOMES)).items()
+    }
     if conditions and len(entries.keys() & set(conditions)) != 1:
         raise node.error(
             f"a rule has one of {', '.join(conditions)}; found: {', '.join(entries) or 'nothing'}"
@@ -203,8 +233,12 @@ def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
         contains=_text(entries, "contains"),
         pattern=_pattern(entries["pattern"]) if "pattern" in entries else None,
         text=_text(entries, "text"),
-        steps=tuple(map(_step, entries["steps"].items("`steps`", "steps"))) if "steps" in entries else (),
-        probability=_probability(entries["probability"]) if "probability" in entries else None,
+        steps=tuple(map(_step, entries["steps"].items("`steps`", "steps")))
+        if "steps" in entries
+        else (),
+        probability=_probability(entries["probability"])
+        if "probability" in entries
+        else None,
         error=entries["error"].text("`error`") if "error" in entries else "",
         delay=float(entries["delay"].number("`delay`", f"{DELAY}, in seconds", DELAY))
         if "delay" in entries
@@ -221,7 +255,9 @@ def _text(entries: Mapping[str, Node], key: str) -> str | None:
         return None
     value = entries[key].value
     if not isinstance(value, str) or (key in _CONDITIONS and not value):
-        raise entries[key].wrong(f"`{key}`", "text" if key == "text" else "text, not empty")
+        raise entries[key].wrong(
+            f"`{key}`", "text" if key == "text" else "text, not empty"
+        )
     return value
 
 
@@ -229,7 +265,9 @@ def _pattern(node: Node) -> re.Pattern[str]:
     try:
         return re.compile(_text({"pattern": node}, "pattern") or "")
     except (re.error, OverflowError, RecursionError) as error:
-        raise node.error(f"not a regular expression: {node.value!r} ({error})") from None
+        raise node.error(
+            f"not a regular expression: {node.value!r} ({error})"
+        ) from None
 
 
 def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
@@ -237,13 +275,17 @@ def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
         # The template's groups are checked even if nothing matches.
         pattern.sub(text, "")
     except (re.error, IndexError) as error:
-        raise node.error(f"`text` is filled from the pattern's groups, as re.sub does: {error}") from None
+        raise node.error(
+            f"`text` is filled from the pattern's groups, as re.sub does: {error}"
+        ) from None
 
 
 def _step(node: Node) -> ScriptedStep:
     entries = {
         key: entry.node
-        for key, entry in node.keys("a step", ("token", "probability", "watched"), ("token",)).items()
+        for key, entry in node.keys(
+            "a step", ("token", "probability", "watched"), ("token",)
+        ).items()
     }
     token = entries["token"].value
     if not isinstance(token, str):
@@ -257,7 +299,10 @@ def _step(node: Node) -> ScriptedStep:
 
 def _probability(node: Node) -> Probabilities | Mapping[str, Probabilities]:
     if isinstance(node.value, dict):
-        return {name.strip(): _probabilities(entry.node) for name, entry in node.value.items()}
+        return {
+            name.strip(): _probabilities(entry.node)
+            for name, entry in node.value.items()
+        }
     return _probabilities(node)
 
 
@@ -272,7 +317,11 @@ def _share(node: Node) -> float:
     value = node.value
     if isinstance(value, float) and math.isnan(value):
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 <= value <= 1
+    ):
         raise node.wrong("a probability", "a number from 0 to 1, or .nan")
     return float(value)
 
@@ -281,6 +330,10 @@ def _exit_status(node: Node) -> int:
     """Return an exit status; ``true`` stands for the signal that ends a process at once."""
     if node.value is True:
         return -9
-    if isinstance(node.value, bool) or not isinstance(node.value, int) or not 0 <= node.value <= 255:
+    if (
+        isinstance(node.value, bool)
+        or not isinstance(node.value, int)
+        or not 0 <= node.value <= 255
+    ):
         raise node.wrong("`crash`", "true, or an exit status from 0 to 255")
     return node.value

@@ -101,7 +101,9 @@ class ScriptedModel:
     def _score(self, request: ScoreRequest) -> Scored | Failed:
         tokens = tuple(map(_token_id, request.continuation.split()))
         if not tokens:
-            return Failed(error=f"the continuation {request.continuation!r} has no tokens")
+            return Failed(
+                error=f"the continuation {request.continuation!r} has no tokens"
+            )
         text = text_of(request)
         prompt = tuple(map(_token_id, text.split()))
         try:
@@ -115,7 +117,9 @@ class ScriptedModel:
                 f"{request.continuation!r}"
             )
         return Scored(
-            probabilities=given if isinstance(given, tuple) else (float(given),) * len(tokens),
+            probabilities=given
+            if isinstance(given, tuple)
+            else (float(given),) * len(tokens),
             token_ids=tokens,
             prompt_tokens=len(prompt),
             prompt_digest=prompt_digest(prompt),
@@ -126,7 +130,10 @@ class ScriptedModel:
         try:
             self._suffer(prompt_text)
             text, scripted = self._answers.text(prompt_text)
-            cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
+            cut = min(
+                (text.find(stop) for stop in request.stop if stop in text),
+                default=len(text),
+            )
             words = text[:cut].split()
             # A model ends its text by one more token, and has room for it or not.
             stopped = len(words) < request.max_new_tokens
@@ -152,7 +159,9 @@ class ScriptedModel:
     ) -> tuple[float | None, float | None]:
         """Return the mean probability of the words and that of the first, ``None`` if none is scripted."""
         # Of a text that was cut short only the words that are left count.
-        values: Probabilities = tuple(step.probability for step in scripted)[: len(words) or 1]
+        values: Probabilities = tuple(step.probability for step in scripted)[
+            : len(words) or 1
+        ]
         if not scripted:
             try:
                 values = self._answers.probability(prompt, " ".join(words))
@@ -165,10 +174,16 @@ class ScriptedModel:
         return math.fsum(values) / len(values), float(values[0])
 
     def _steps(
-        self, request: GenerateRequest, scripted: Sequence[ScriptedStep], words: Sequence[str]
+        self,
+        request: GenerateRequest,
+        scripted: Sequence[ScriptedStep],
+        words: Sequence[str],
     ) -> tuple[Step, ...]:
         if not scripted:
-            scripted = [ScriptedStep(token=word, probability=self._first(request, word)) for word in words]
+            scripted = [
+                ScriptedStep(token=word, probability=self._first(request, word))
+                for word in words
+            ]
         steps = []
         for index, step in enumerate(scripted[: request.max_new_tokens]):
             token_id, watched = _token_id(step.token), step.watched
@@ -177,7 +192,12 @@ class ScriptedModel:
             elif watched is None:
                 watched = step.probability if request.watch[index] == token_id else 0.0
             steps.append(
-                Step(token_id=token_id, token=step.token, probability=step.probability, watched=watched)
+                Step(
+                    token_id=token_id,
+                    token=step.token,
+                    probability=step.probability,
+                    watched=watched,
+                )
             )
         return tuple(steps)
 
@@ -231,10 +251,14 @@ def parse_scripted(
     text = text.strip()
     require_auto(text, "means nothing to a script", run)
     if chat_template:
-        raise ModelError(f"{text}: a script has no chat template; allowed is no --kb-apply-chat-template")
+        raise ModelError(
+            f"{text}: a script has no chat template; allowed is no --kb-apply-chat-template"
+        )
     name = text.removeprefix(_PREFIX) if text.startswith(_PREFIX) else ""
     if not name:
-        raise ModelError(f"{text}: no script named; the form is scripted/FILE, a file of {ENDINGS}")
+        raise ModelError(
+            f"{text}: no script named; the form is scripted/FILE, a file of {ENDINGS}"
+        )
     if model_args.strip():
         raise ModelError(
             f"{text}: found the arguments {model_args!r}; allowed are none: a script has no options"

@@ -54,7 +54,11 @@ class Thinker:
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches:
         """Yield batches of each prompt's index and answer; a failure is a :class:`Failed`."""
-        begun = [_Thought(index=n) for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)]
+        begun = [
+            _Thought(index=n)
+            for n, prompt in enumerate(prompts)
+            if self._thinks_at_once(prompt)
+        ]
         thinking = {one.index for one in begun}
         direct = [n for n in range(len(prompts)) if n not in thinking]
         for batch in self._written(prompts, direct):
@@ -68,7 +72,9 @@ class Thinker:
             yield done
         closed: list[_Thought] = [one for one in begun if one.closed]
         unthought: list[int] = []
-        for one, result in self._thought_on(prompts, [one for one in begun if not one.closed]):
+        for one, result in self._thought_on(
+            prompts, [one for one in begun if not one.closed]
+        ):
             if isinstance(result, _Thought):
                 closed.append(result)
             elif result is None:
@@ -78,15 +84,22 @@ class Thinker:
         yield from self._written(prompts, unthought)
         behind = [_further(prompts[one.index], one.written) for one in closed]
         for written in self._write(behind):
-            yield [(closed[n].index, self._with_thought(answer, closed[n].written)) for n, answer in written]
+            yield [
+                (closed[n].index, self._with_thought(answer, closed[n].written))
+                for n, answer in written
+            ]
 
     def _written(self, prompts: Sequence[Prompt], indices: Sequence[int]) -> Batches:
-        for batch in self._write([prompts[index] for index in indices]) if indices else ():
+        for batch in (
+            self._write([prompts[index] for index in indices]) if indices else ()
+        ):
             yield [(indices[n], answer) for n, answer in batch]
 
     def _thinks_at_once(self, prompt: Prompt) -> bool:
         # Without an opening mark nothing tells a thought from an answer before its end.
-        at_once = not self._marks.opening or self._marks.opened_by(self._text(prompt.ids))
+        at_once = not self._marks.opening or self._marks.opened_by(
+            self._text(prompt.ids)
+        )
         return at_once and _may_think(prompt)
 
     def _begins_to_think(self, prompt: Prompt, answer: Answer) -> bool:
@@ -94,7 +107,9 @@ class Thinker:
             return False
         text = self._text(answer.token_ids).lstrip()
         # A short answer may end within the mark.
-        begins = answer.finish == "length" and text and self._marks.opening.startswith(text)
+        begins = (
+            answer.finish == "length" and text and self._marks.opening.startswith(text)
+        )
         return bool(begins) or self._marks.begun_by(text)
 
     def _thought_on(
@@ -110,22 +125,37 @@ class Thinker:
                 yield one, self._unclosed(one.written)
             elif room < 1:
                 error = f"no room to think: {len(prompt.ids)} tokens of prompt, and {self._longest} are all"
-                yield one, self._unclosed(one.written) if one.written else Failed(error=error)
+                yield (
+                    one,
+                    self._unclosed(one.written) if one.written else Failed(error=error),
+                )
             else:
                 able.append(one)
                 request = dataclasses.replace(
-                    prompt.request, stop=(self._marks.closing,), max_new_tokens=room, top_k=0
+                    prompt.request,
+                    stop=(self._marks.closing,),
+                    max_new_tokens=room,
+                    top_k=0,
                 )
-                further.append(_further(Prompt(ids=prompt.ids, request=request), one.written))
+                further.append(
+                    _further(Prompt(ids=prompt.ids, request=request), one.written)
+                )
         for batch in self._think(further) if further else ():
             for n, continuation in batch:
-                yield able[n], self._ended(prompts[able[n].index], able[n], continuation)
+                yield (
+                    able[n],
+                    self._ended(prompts[able[n].index], able[n], continuation),
+                )
 
-    def _ended(self, prompt: Prompt, one: _Thought, continuation: Answer) -> _Thought | Answer | None:
+    def _ended(
+        self, prompt: Prompt, one: _Thought, continuation: Answer
+    ) -> _Thought | Answer | None:
         if isinstance(continuation, Failed):
             return continuation
         written = one.written + continuation.token_ids
-        if not (self._thinks_at_once(prompt) or self._marks.begun_by(self._text(written))):
+        if not (
+            self._thinks_at_once(prompt) or self._marks.begun_by(self._text(written))
+        ):
             return None
         thought = self._thought(one.index, written)
         if thought.closed:
@@ -164,7 +194,9 @@ class Thinker:
     def _room(self, prompt: Prompt) -> int:
         if self._longest is None:
             return self._most
-        return min(self._most, self._longest - len(prompt.ids) - prompt.request.max_new_tokens)
+        return min(
+            self._most, self._longest - len(prompt.ids) - prompt.request.max_new_tokens
+        )
 
     def _text(self, ids: Ids) -> str:
         return self._thoughts.decode(ids)

@@ -57,7 +57,9 @@ def open_token_accountant(spec: ModelSpec) -> TokenAccountant:
         from pytest_kbrel.models.hf.loading import device_of, load_outline
         from pytest_kbrel.models.memory import token_budget
     except ImportError as error:
-        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+        raise ModelError(
+            f"loading {spec.text}: torch or transformers does not import: {error}"
+        ) from None
     outline = load_outline(spec)
     return TokenAccountant(
         outline.config,
@@ -105,10 +107,14 @@ class TokenizerCounter:
     def __init__(self, spec: ModelSpec) -> None:
         self.accountant = open_token_accountant(spec)
         self._encoder = self.accountant.encoder
-        may_think = self._encoder.marks is not None and spec.chat.enable_thinking is not False
+        may_think = (
+            self._encoder.marks is not None and spec.chat.enable_thinking is not False
+        )
         self.thoughts = spec.chat.max_thinking_tokens if may_think else 0
         # MONITOR puts a continuation and a question to the same prompt.
-        self._tokens = functools.lru_cache(_REMEMBERED)(lambda text: len(self._encoder.encoded(text)))
+        self._tokens = functools.lru_cache(_REMEMBERED)(
+            lambda text: len(self._encoder.encoded(text))
+        )
 
     def prompt(self, request: Request) -> int:
         """Return the number of tokens of the prompt, 0 where the model refuses it."""

@@ -83,16 +83,27 @@ class PromptEncoder:
         self._start: Ids = () if first is None else (first,)
         before, self._behind = _special_tokens_around(tokenizer)
         if add_bos and self._bos is None:
-            raise ModelError("model-args: add_bos_token=True, but the tokenizer has no BOS token")
+            raise ModelError(
+                "model-args: add_bos_token=True, but the tokenizer has no BOS token"
+            )
         # Whether BOS must lead; ``None`` leaves a text, or a chat template, as it is.
         self._wants_bos = add_bos
         self._ahead: Mapping[str, Sequence[int]] = {}
-        if add_bos is None and not chat_template and self._bos is not None and before[:1] == (self._bos,):
+        if (
+            add_bos is None
+            and not chat_template
+            and self._bos is not None
+            and before[:1] == (self._bos,)
+        ):
             self._wants_bos = True
         self.marks: ThoughtMarks | None = None
         # What an encoder reads cannot be gone on with.
         if not encoder_decoder:
-            self.marks = self.template.marks if self.template else marks_of_tokenizer(tokenizer, chat)
+            self.marks = (
+                self.template.marks
+                if self.template
+                else marks_of_tokenizer(tokenizer, chat)
+            )
         self.adds_bos = self._bos is not None and self.prompt("a")[:1] == (self._bos,)
 
     @property
@@ -100,7 +111,11 @@ class PromptEncoder:
         """Notes on the chat template for a reader of the model's figures, a sentence each."""
         if self.template is not None:
             idle = ", ".join(self.template.idle)
-            return (f"the chat template does not know {idle}: it has no effect",) if idle else ()
+            return (
+                (f"the chat template does not know {idle}: it has no effect",)
+                if idle
+                else ()
+            )
         notes = []
         if getattr(self.tokenizer, "chat_template", None):
             notes.append(
@@ -152,13 +167,19 @@ class PromptEncoder:
         if self.template is None:
             return text_of(request, self._chat.system_instruction)
         messages = messages_of(request, self._chat.system_instruction)
-        behind_thought = isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1
+        behind_thought = (
+            isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1
+        )
         fill = self.template.answer_prompt if behind_thought else self.template.prompt
         text = fill(messages)
         if request.system.strip() not in text:
-            raise ValueError("the chat template leaves system messages out, and the suite has one")
+            raise ValueError(
+                "the chat template leaves system messages out, and the suite has one"
+            )
         if any(part.strip() not in text for turn in request.turns for part in turn):
-            raise ValueError("the chat template leaves earlier turns out, and examples are such")
+            raise ValueError(
+                "the chat template leaves earlier turns out, and examples are such"
+            )
         return text
 
     def rendered(self, request: Request) -> str:
@@ -171,7 +192,9 @@ class PromptEncoder:
             # A BOS that stood in the text was taken out.
             return str(self.tokenizer.decode(ids, skip_special_tokens=False))
         names = self.tokenizer.convert_ids_to_tokens
-        return "".join([*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))])
+        return "".join(
+            [*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))]
+        )
 
     def prompt(self, request: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
@@ -206,7 +229,9 @@ class PromptEncoder:
         prompt_ids = self._encode(text)
         if self._encoder_decoder:
             lead, targets = self._labels(continuation.lstrip(" "))
-            pair = Pair(prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead)
+            pair = Pair(
+                prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead
+            )
         else:
             if self.template is not None:
                 continuation = self.template.slot.lead + continuation.lstrip(" ")
@@ -219,9 +244,15 @@ class PromptEncoder:
                 targets=whole[shared:],
             )
         if not pair.targets:
-            raise ValueError(f"the continuation {continuation!r} has no tokens of its own after this prompt")
+            raise ValueError(
+                f"the continuation {continuation!r} has no tokens of its own after this prompt"
+            )
         if not pair.context:
-            what = "a prompt that is part of the answer's first token" if text else "an empty prompt"
+            what = (
+                "a prompt that is part of the answer's first token"
+                if text
+                else "an empty prompt"
+            )
             raise ValueError(
                 f"{what} needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID names "
                 "the token to start from"
@@ -237,7 +268,10 @@ class PromptEncoder:
 
     def _encode(self, text: str) -> Ids:
         is_raw = self.template is None
-        ids = tuple(self._ahead.get(text) or self.tokenizer(text, add_special_tokens=is_raw)["input_ids"])
+        ids = tuple(
+            self._ahead.get(text)
+            or self.tokenizer(text, add_special_tokens=is_raw)["input_ids"]
+        )
         has_end = self._behind and ids[-len(self._behind) :] == self._behind
         if is_raw and has_end and not self._encoder_decoder:
             ids = ids[: -len(self._behind)]
@@ -247,7 +281,9 @@ class PromptEncoder:
         return (self._bos, *ids[start:]) if self._wants_bos else ids[start:]
 
     def _labels(self, text: str) -> tuple[Ids, Ids]:
-        bare = tuple(self.tokenizer(text_target=text, add_special_tokens=False)["input_ids"])
+        bare = tuple(
+            self.tokenizer(text_target=text, add_special_tokens=False)["input_ids"]
+        )
         full = tuple(self.tokenizer(text_target=text)["input_ids"])
         start = _position(bare, full)
         return (full[:start] if start > 0 else ()), bare
@@ -255,7 +291,9 @@ class PromptEncoder:
 
 def _with_answer(prompt: str, continuation: str) -> str:
     """Return prompt and continuation as one text: a blank between them is not doubled."""
-    return prompt + (continuation.lstrip(" ") if prompt[-1:].isspace() else continuation)
+    return prompt + (
+        continuation.lstrip(" ") if prompt[-1:].isspace() else continuation
+    )
 
 
 def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:
@@ -267,7 +305,9 @@ def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:
 
 def _position(part: Ids, whole: Ids) -> int:
     starts = range(len(whole) - len(part) + 1)
-    return next((start for start in starts if whole[start : start + len(part)] == part), -1)
+    return next(
+        (start for start in starts if whole[start : start + len(part)] == part), -1
+    )
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:

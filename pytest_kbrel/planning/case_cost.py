@@ -23,7 +23,9 @@ def cost_of(case: Case) -> float:
         return 0.0
     middle = case.facts[len(case.facts) // 2]
     try:
-        tokens = sum(map(_tokens, _asks_about(dataclasses.replace(case, facts=(middle,)))))
+        tokens = sum(
+            map(_tokens, _asks_about(dataclasses.replace(case, facts=(middle,))))
+        )
     except KbrelError:
         # The case itself says what is wrong with it.
         tokens = 1.0
@@ -39,7 +41,10 @@ def requests_of(case: Case, shard: Shard | None = None) -> int:
         return 0
     middle = case.facts[len(case.facts) // 2]
     try:
-        each = sum(not ask.to for ask in _asks_about(dataclasses.replace(case, facts=(middle,))))
+        each = sum(
+            not ask.to
+            for ask in _asks_about(dataclasses.replace(case, facts=(middle,)))
+        )
     except KbrelError:
         each = 1
     return each * len(facts_asked(case, shard))

@@ -16,7 +16,14 @@ from pytest_kbrel.models.cache.store import FILE, Store, digest_of, key_of
 from pytest_kbrel.models.measurements import stored_rate, tokens_of
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.requests import Call, Kind
-from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, ScoreRequest, record
+from pytest_kbrel.records import (
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    ScoreRequest,
+    record,
+)
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.hf.sharing import SharingMode
@@ -76,7 +83,11 @@ def read_by(request: Request, counter: TokenCounter) -> int:
 
 
 def measure_costs(
-    open_it: Callable[[], Model], calls: Iterable[Call], folder: Path | None, *, anew: bool = False
+    open_it: Callable[[], Model],
+    calls: Iterable[Call],
+    folder: Path | None,
+    *,
+    anew: bool = False,
 ) -> CostModel:
     """Load a model and return its cost, by the store in ``folder`` or a short batch of ``calls``.
 
@@ -99,11 +110,18 @@ def measure_costs(
                 largest[call.kind] = requests[:_BATCH]
         rates: dict[str, float] = {}
         for method in {kind[3] for kind in largest}:
-            if folder is not None and (rate := stored_rate(folder, model.describe(), method)) is not None:
+            if (
+                folder is not None
+                and (rate := stored_rate(folder, model.describe(), method)) is not None
+            ):
                 rates[method] = rate
-        samples = {kind: requests for kind, requests in largest.items() if kind[3] not in rates}
+        samples = {
+            kind: requests for kind, requests in largest.items() if kind[3] not in rates
+        }
         started = time.perf_counter()
-        for first in {kind[3]: requests[:1] for kind, requests in samples.items()}.values():
+        for first in {
+            kind[3]: requests[:1] for kind, requests in samples.items()
+        }.values():
             # What a model does at its first answer only belongs to the loading.
             _answers(model, first)
         sharing_modes = getattr(model, "sharing_modes", None)
@@ -120,19 +138,27 @@ def measure_costs(
                 if kind[3] == method
             }
             started = time.perf_counter()
-            responses = _answers(model, [request for some in chosen.values() for request in some])
+            responses = _answers(
+                model, [request for some in chosen.values() for request in some]
+            )
             times[method] = time.perf_counter() - started
             tokens[method] = sum(tokens_of(responses))
             answers += len(responses)
             remaining = iter(responses)
             for kind, some in chosen.items():
                 lengths = [
-                    len(one.token_ids) for one in islice(remaining, len(some)) if isinstance(one, Generated)
+                    len(one.token_ids)
+                    for one in islice(remaining, len(some))
+                    if isinstance(one, Generated)
                 ]
                 written[kind] = sum(lengths) / len(lengths) if lengths else 0.0
     finally:
         model.close()
-    rates |= {method: tokens[method] / times[method] for method in tokens if tokens[method] and times[method]}
+    rates |= {
+        method: tokens[method] / times[method]
+        for method in tokens
+        if tokens[method] and times[method]
+    }
     return CostModel(
         rates=rates,
         written=written,
@@ -146,7 +172,9 @@ def measure_costs(
 
 def _answers(model: Model, requests: Sequence[Request]) -> Sequence[object]:
     to_score = [request for request in requests if isinstance(request, ScoreRequest)]
-    to_generate = [request for request in requests if isinstance(request, GenerateRequest)]
+    to_generate = [
+        request for request in requests if isinstance(request, GenerateRequest)
+    ]
     return [
         *(check_count(to_score, model.score(to_score)) if to_score else ()),
         *(check_count(to_generate, model.generate(to_generate)) if to_generate else ()),

@@ -19,7 +19,15 @@ from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.probes.wordings import count_of
-from pytest_kbrel.records import AggregateCase, Case, CaseResult, Outcome, Suite, Table, Waiver
+from pytest_kbrel.records import (
+    AggregateCase,
+    Case,
+    CaseResult,
+    Outcome,
+    Suite,
+    Table,
+    Waiver,
+)
 
 # The columns of each case's table of outcomes, by node id.
 Columns = Mapping[str, tuple[str, ...]]
@@ -64,7 +72,8 @@ class _View:
     ) -> None:
         unknown = () if probabilities else PROBABILITIES
         self._columns = {
-            case: tuple(name for name in names if name not in unknown) for case, names in columns.items()
+            case: tuple(name for name in names if name not in unknown)
+            for case, names in columns.items()
         }
         self._baseline = baseline
         self._families = families
@@ -79,18 +88,31 @@ class _View:
             [member],
         )
 
-    def aggregate(self, aggregate: AggregateCase, cases: Sequence[Case]) -> tuple[GatePower, ...]:
+    def aggregate(
+        self, aggregate: AggregateCase, cases: Sequence[Case]
+    ) -> tuple[GatePower, ...]:
         members = [self._member(case) for case in cases]
         if aggregate.probe == "pooled":
             figures = pooled_figures(len(cases))
-            members = [_pooled(case, member) for case, member in zip(cases, members, strict=True)]
+            members = [
+                _pooled(case, member)
+                for case, member in zip(cases, members, strict=True)
+            ]
         else:
             pairs = zip(cases, members, strict=True)
-            figures = figures_over([_result(case, member.columns) for case, member in pairs])
-        return self._powers(f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members)
+            figures = figures_over(
+                [_result(case, member.columns) for case, member in pairs]
+            )
+        return self._powers(
+            f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members
+        )
 
     def _powers(
-        self, name: str, case: Case | AggregateCase, figures: Sequence[Figure], members: Sequence[Member]
+        self,
+        name: str,
+        case: Case | AggregateCase,
+        figures: Sequence[Figure],
+        members: Sequence[Member],
     ) -> tuple[GatePower, ...]:
         return gate_powers(
             name,
@@ -108,7 +130,11 @@ class _View:
             if self._baseline.paper:
                 return "compared with a paper's figure, not fact by fact"
             return "the baseline has no such case"
-        return "the other model is asked in this run" if self._coming else "needs a baseline"
+        return (
+            "the other model is asked in this run"
+            if self._coming
+            else "needs a baseline"
+        )
 
     def _member(self, case: Case) -> Member:
         facts = tuple(fact.id for fact in case.facts)
@@ -117,22 +143,38 @@ class _View:
         columns = self._columns[f"{case.suite}::{case.id}"]
         blessed = None if self._baseline is None else self._baseline.case(case)
         if not isinstance(blessed, BaselineCase):
-            return Member(facts=facts, columns=columns, clusters=clusters, wordings=count_of(case))
+            return Member(
+                facts=facts, columns=columns, clusters=clusters, wordings=count_of(case)
+            )
         table = without(blessed.table, waived_facts(case.waivers))
         rows = tuple(row for row in table.rows if row.fact_id in set(facts))
         before = Table(columns=table.columns, rows=rows)
-        return Member(facts=facts, columns=columns, before=before, clusters=clusters, wordings=count_of(case))
+        return Member(
+            facts=facts,
+            columns=columns,
+            before=before,
+            clusters=clusters,
+            wordings=count_of(case),
+        )
 
 
 def _waived(waivers: Iterable[Waiver]) -> str:
-    waiver = next((waiver for waiver in waivers if waiver.case and not waiver.expired), None)
-    return "" if waiver is None else f"a waiver lets its failure pass until {waiver.expires}"
+    waiver = next(
+        (waiver for waiver in waivers if waiver.case and not waiver.expired), None
+    )
+    return (
+        ""
+        if waiver is None
+        else f"a waiver lets its failure pass until {waiver.expires}"
+    )
 
 
 def _pooled(case: Case, member: Member) -> Member:
     before = member.before
     if before is not None:
-        before = as_expected(before, Table(columns=(), rows=tuple(_expected_outcomes(case))))
+        before = as_expected(
+            before, Table(columns=(), rows=tuple(_expected_outcomes(case)))
+        )
     return dataclasses.replace(member, columns=(AS_EXPECTED,), before=before)
 
 

@@ -132,7 +132,9 @@ def make_plan(
     )
 
 
-def planned_cases(cases: Sequence[Case], model: PlannedModel, dry_runs: DryRuns) -> tuple[PlannedCase, ...]:
+def planned_cases(
+    cases: Sequence[Case], model: PlannedModel, dry_runs: DryRuns
+) -> tuple[PlannedCase, ...]:
     """Return each case with what it asks the model under test."""
     return tuple(
         PlannedCase(
@@ -152,10 +154,23 @@ def models_of(
     """Return all models of the run with their numbers of requests, the one under test first."""
     assert options.model_spec is not None
     passes = 2 if options.noise_floor else 1
-    own = [PlannedModel("--kb-model", options.model, options.model_spec.get(), passes, "", counter_of)]
+    own = [
+        PlannedModel(
+            "--kb-model",
+            options.model,
+            options.model_spec.get(),
+            passes,
+            "",
+            counter_of,
+        )
+    ]
     if options.baseline_spec is not None:
         spec = options.baseline_spec.get()
-        own.append(PlannedModel("--kb-baseline-model", options.baseline_model, spec, 1, "", counter_of))
+        own.append(
+            PlannedModel(
+                "--kb-baseline-model", options.baseline_model, spec, 1, "", counter_of
+            )
+        )
     helpers: dict[str, PlannedModel] = {}
     for of in dry_runs.every():
         for call in of.calls():
@@ -164,7 +179,9 @@ def models_of(
                 # The answers of both models are put to it.
                 passes = 2 if options.baseline_model else 1
                 spec = helper_spec(to, options.judge_args)
-                helpers[to] = PlannedModel(role_of(options, to), to, spec, passes, to, counter_of)
+                helpers[to] = PlannedModel(
+                    role_of(options, to), to, spec, passes, to, counter_of
+                )
             for model in [helpers[to]] if to else own:
                 model.add(of.scenario, call)
     return [*own, *(helpers[to] for to in sorted(helpers))]
@@ -181,10 +198,16 @@ def counted(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Partic
         counts=model.counts(dry_runs),
         thoughts=model.counter.thoughts,
     )
-    return dataclasses.replace(plain, cost=_cost(options, plain)) if plain.served else plain
+    return (
+        dataclasses.replace(plain, cost=_cost(options, plain))
+        if plain.served
+        else plain
+    )
 
 
-def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Participant:
+def _participant(
+    options: Settings, dry_runs: DryRuns, model: PlannedModel
+) -> Participant:
     plain = counted(options, dry_runs, model)
     if plain.served:
         return plain
@@ -196,11 +219,15 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
 
     spec = model.spec
     try:
-        costs = measure_costs(lambda: open_model(spec), calls(dry_runs.high), options.use_cache, anew=anew)
+        costs = measure_costs(
+            lambda: open_model(spec), calls(dry_runs.high), options.use_cache, anew=anew
+        )
     except ModelError as error:
         raise ModelError(f"{model.role}: {error}") from None
     workloads: dict[Scenario, Workload] = {
-        of.scenario: workload_of(calls(of), costs, model.counter, passes=model.passes, anew=anew)
+        of.scenario: workload_of(
+            calls(of), costs, model.counter, passes=model.passes, anew=anew
+        )
         for of in dry_runs.every()
     }
     # Without an answer seen nobody knows how long answers are.
@@ -217,7 +244,9 @@ def _participant(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> P
         plain,
         costs=costs,
         seconds=dry_runs.range(lambda of: workloads[of.scenario].seconds),
-        wrote=dry_runs.range(lambda of: workloads[of.scenario].wrote) if all_timed else None,
+        wrote=dry_runs.range(lambda of: workloads[of.scenario].wrote)
+        if all_timed
+        else None,
         fed=fed,
         cached=None
         if options.use_cache is None
@@ -231,7 +260,10 @@ def _cost(options: Settings, who: Participant) -> tuple[float, float] | None:
         return None
     read, written = (price * who.passes / 1e6 for price in options.prices)
     counts = who.counts
-    return counts.read.low * read, counts.read.high * read + counts.written.high * written
+    return (
+        counts.read.low * read,
+        counts.read.high * read + counts.written.high * written,
+    )
 
 
 @record
@@ -268,9 +300,17 @@ class PlannedModel:
         to: str = "",
         counter_of: CounterOf = open_counter,
     ) -> None:
-        self.role, self.text, self.spec, self.passes, self.to = role, text, spec, passes, to
+        self.role, self.text, self.spec, self.passes, self.to = (
+            role,
+            text,
+            spec,
+            passes,
+            to,
+        )
         self.kinds: defaultdict[Scenario, set[Kind]] = defaultdict(set)
-        self._counts: defaultdict[tuple[Scenario, str], dict[str, float]] = defaultdict(dict)
+        self._counts: defaultdict[tuple[Scenario, str], dict[str, float]] = defaultdict(
+            dict
+        )
         try:
             self.counter = counter_of(spec)
         except ModelError as error:
@@ -306,7 +346,9 @@ class PlannedModel:
         """Return its numbers over all scenarios, in all or of one case (node id)."""
 
         def over(name: str) -> Range:
-            return dry_runs.range(lambda of: self._counts[of.scenario, case].get(name, 0.0))
+            return dry_runs.range(
+                lambda of: self._counts[of.scenario, case].get(name, 0.0)
+            )
 
         return RequestCounts(
             calls=over("calls"),
@@ -324,7 +366,9 @@ class PlannedModel:
 
         def seconds(of: DryRun) -> float:
             counts = self._counts[of.scenario, ""]
-            return self.passes * sum(counts.get(method, 0.0) / rates[method] for method in methods)
+            return self.passes * sum(
+                counts.get(method, 0.0) / rates[method] for method in methods
+            )
 
         return dry_runs.range(seconds)
 
@@ -343,7 +387,9 @@ class PrefixTree:
     def tokens(self) -> int:
         """Return how many nodes the tree has: the least that can be fed."""
         rows = self._sequences.in_order()
-        return distinct_in_order(struct.unpack(f">{len(row) // 4}I", row) for row in rows)
+        return distinct_in_order(
+            struct.unpack(f">{len(row) // 4}I", row) for row in rows
+        )
 
 
 @dataclass(slots=True)
@@ -362,7 +408,12 @@ class Workload:
 
 
 def workload_of(
-    calls: Iterable[Call], costs: CostModel, counter: TokenCounter, *, passes: int, anew: bool
+    calls: Iterable[Call],
+    costs: CostModel,
+    counter: TokenCounter,
+    *,
+    passes: int,
+    anew: bool,
 ) -> Workload:
     """Return what ``calls`` are for a model that is asked all of them so many times.
 
@@ -387,7 +438,9 @@ def workload_of(
         if accountant is not None and sharing_modes is not None:
             mode = sharing_modes[call.kind[3] != "score"]
             workload.fed += accountant.count(call.requests, mode, prefix)
-            for tree, sequences in zip(trees, accountant.tries(call.requests), strict=True):
+            for tree, sequences in zip(
+                trees, accountant.tries(call.requests), strict=True
+            ):
                 tree.add(sequences)
     workload.different = sum(tree.tokens() for tree in trees)
     return workload

@@ -47,7 +47,9 @@ def make_quick_plan(
 
 
 def _estimator_of(spec: Spec) -> TokenCounter:
-    return TokenEstimator() if BACKENDS[spec.backend].computes_here else open_counter(spec)
+    return (
+        TokenEstimator() if BACKENDS[spec.backend].computes_here else open_counter(spec)
+    )
 
 
 def _timed(options: Settings, dry_runs: DryRuns, model: PlannedModel) -> Participant:

@@ -23,7 +23,9 @@ from pytest_kbrel.printing import format_table
 from pytest_kbrel.reports.formatting import one_line
 
 _WIDTH = 80
-_DETAILS = "add -v for each slice, exact tokens, a timed batch and what each gate can find"
+_DETAILS = (
+    "add -v for each slice, exact tokens, a timed batch and what each gate can find"
+)
 
 
 def quick_plan_lines(plan: Plan, width: int = _WIDTH) -> list[str]:
@@ -31,7 +33,11 @@ def quick_plan_lines(plan: Plan, width: int = _WIDTH) -> list[str]:
     width = min(width, _WIDTH)
     exact = all(who.exact for who in plan.participants)
     tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
-    lines = [*_case_table(plan.cases), f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
+    lines = [
+        *_case_table(plan.cases),
+        f"estimated from {SAMPLED} facts of each slice{tokens}",
+        "",
+    ]
     for participant in plan.participants:
         lines += _participant(participant)
     lines += ["", *_gates(plan.powers), _DETAILS]
@@ -66,7 +72,9 @@ def _calls(calls: Range) -> str:
 def _tokens(tokens: Range) -> str:
     """Return a number of tokens, which is an estimate, to two digits."""
     about = None if tokens.about is None else _rounded(tokens.about)
-    return _calls(Range(low=_rounded(tokens.low), high=_rounded(tokens.high), about=about))
+    return _calls(
+        Range(low=_rounded(tokens.low), high=_rounded(tokens.high), about=about)
+    )
 
 
 def _rounded(value: float, digits: int = 2) -> float:

@@ -39,8 +39,12 @@ _WAYS = {
 
 def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
     """Return the whole plan, line by line, each of at most ``width`` columns as far as that is possible."""
-    titles = {f"{case.suite}::{case.id}": f"{case.suite}::{case.title}" for case in plan.cases}
-    powers = (replace(gate, case=titles.get(gate.case, gate.case)) for gate in plan.powers)
+    titles = {
+        f"{case.suite}::{case.id}": f"{case.suite}::{case.title}" for case in plan.cases
+    }
+    powers = (
+        replace(gate, case=titles.get(gate.case, gate.case)) for gate in plan.powers
+    )
     plan = replace(plan, powers=tuple(powers))
     lines: list[str] = []
     for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
@@ -66,7 +70,11 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     if max(map(cells, lines)) <= width:
         return lines
     rest = format_table([row[1:] for row in rows], left=())
-    return [line for row, numbers in zip(rows, rest, strict=True) for line in (row[0], f"    {numbers}")]
+    return [
+        line
+        for row, numbers in zip(rows, rest, strict=True)
+        for line in (row[0], f"    {numbers}")
+    ]
 
 
 def _about_text(value: Range) -> str:
@@ -107,19 +115,27 @@ def _case_table(cases: Sequence[PlannedCase], width: int) -> list[str]:
     return lines
 
 
-def _case_rows(cases: Sequence[PlannedCase], text: Callable[[Range], str]) -> list[list[str]]:
+def _case_rows(
+    cases: Sequence[PlannedCase], text: Callable[[Range], str]
+) -> list[list[str]]:
     rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
     for case in cases:
         of = case.counts
         rows.append(
-            [one_line(case.title, 60), number_text(case.facts), *map(text, (of.calls, of.new, of.read))]
+            [
+                one_line(case.title, 60),
+                number_text(case.facts),
+                *map(text, (of.calls, of.new, of.read)),
+            ]
         )
     if len(cases) > 1:
         totals = [
             reduce(Range.plus, [getattr(case.counts, name) for case in cases])
             for name in ("calls", "new", "read")
         ]
-        rows.append(["all", number_text(sum(case.facts for case in cases)), *map(text, totals)])
+        rows.append(
+            ["all", number_text(sum(case.facts for case in cases)), *map(text, totals)]
+        )
     return rows
 
 
@@ -204,7 +220,15 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
                 f"where facts are asked in several wordings, the changes of these have a correlation of "
                 f"{WORDING_CORRELATION}:"
             )
-        rows = [["gate", "n", "allowed", "found from", *(f"{chance:.0%}" for chance in CHANCES)]]
+        rows = [
+            [
+                "gate",
+                "n",
+                "allowed",
+                "found from",
+                *(f"{chance:.0%}" for chance in CHANCES),
+            ]
+        ]
         rows += _alike(relative)
         yield from _table(rows, width)
         yield from _false_reds(relative)
@@ -215,11 +239,15 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
         yield f"gates that can never fail in this run ({len(never)}):"
         for why, gates in _by(never, lambda gate: gate.never):
             yield f"  {why}:"
-            for name, group in _by(gates, lambda gate: f"{gate.metric} {_allowed(gate)}"):
+            for name, group in _by(
+                gates, lambda gate: f"{gate.metric} {_allowed(gate)}"
+            ):
                 yield f"    {name} in {_cases(group)}"
 
 
-def _by(gates: Sequence[GatePower], key: Callable[[GatePower], str]) -> Iterator[tuple[str, list[GatePower]]]:
+def _by(
+    gates: Sequence[GatePower], key: Callable[[GatePower], str]
+) -> Iterator[tuple[str, list[GatePower]]]:
     groups: dict[str, list[GatePower]] = {}
     for gate in gates:
         groups.setdefault(key(gate), []).append(gate)
@@ -232,7 +260,9 @@ def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
     for gate in gates:
         needs = [_needed(number) for number in gate.needs] or ["-"] * len(CHANCES)
         cells = (number_text(gate.n), _allowed(gate), _smallest(gate), *needs)
-        rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(gate)
+        rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(
+            gate
+        )
     for (_, metric, *shown), group in rows.items():
         yield [f"{metric} in {_cases(group)}", *shown]
 
@@ -250,7 +280,10 @@ def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
     yield false_reds_text(tuple(reds.values()))
     if _any_of(reds.values()) > FAMILY_LEVEL:
         worst = sorted(reds, key=lambda gate: -reds[gate])[:_SHOWN]
-        named = [f"{gate.metric} in {_cases([gate])} {_percent(reds[gate])}" for gate in worst]
+        named = [
+            f"{gate.metric} in {_cases([gate])} {_percent(reds[gate])}"
+            for gate in worst
+        ]
         yield (
             f"warning: that is more than {FAMILY_LEVEL:.0%}, most of it by {', '.join(named)}; allowed: more "
             "facts, a larger 'never', or none"
@@ -269,7 +302,11 @@ def _any_of(chances: Iterable[float]) -> float:
 
 def slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
     """Return a gate of each slice whose facts count as too few groups, by node id."""
-    return {gate.case: gate for gate in gates if gate.groups is not None and gate.groups < FEW_CLUSTERS}
+    return {
+        gate.case: gate
+        for gate in gates
+        if gate.groups is not None and gate.groups < FEW_CLUSTERS
+    }
 
 
 def _few_groups(gates: Sequence[GatePower]) -> Iterator[str]:

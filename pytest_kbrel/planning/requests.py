@@ -72,13 +72,18 @@ class TempStore:
             with self._file:
                 self._file.execute("BEGIN")
                 statement = "INSERT OR IGNORE INTO items VALUES (?)"
-                return [self._file.execute(statement, (item,)).rowcount > 0 for item in items]
+                return [
+                    self._file.execute(statement, (item,)).rowcount > 0
+                    for item in items
+                ]
 
         return _guarded(write)
 
     def in_order(self) -> Iterator[bytes]:
         """Yield all items, sorted."""
-        rows = _guarded(lambda: self._file.execute("SELECT bytes FROM items ORDER BY bytes"))
+        rows = _guarded(
+            lambda: self._file.execute("SELECT bytes FROM items ORDER BY bytes")
+        )
         while (row := _guarded(rows.fetchone)) is not None:
             yield row[0]
 
@@ -164,7 +169,9 @@ class DryRun:
     def _parts(self, case: Case) -> Iterator[tuple[Case, float]]:
         """Yield what is asked of a case, each with how many of its facts one fact stands for."""
         if not self._sampled:
-            yield from ((part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine)))
+            yield from (
+                (part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine))
+            )
             return
         by_answers = self.scenario == "baseline" and not is_fixed(case)
         sample = sample_of(case, _SAMPLED_BY_BASELINE if by_answers else SAMPLED)
@@ -194,7 +201,9 @@ def _driven(
         return result
 
 
-def _calls(case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempStore]) -> Iterator[Call]:
+def _calls(
+    case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempStore]
+) -> Iterator[Call]:
     by_kind: dict[Kind, list[Request]] = {}
     for ask in asks:
         method = "score" if isinstance(ask.request, ScoreRequest) else "generate"
@@ -204,8 +213,15 @@ def _calls(case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempS
         if kind[0] not in stores:
             stores[kind[0]] = TempStore()
         are_new = stores[kind[0]].add(keys)
-        new = tuple(request for request, is_new in zip(requests, are_new, strict=True) if is_new)
-        yield Call(case=f"{case.suite}::{case.id}", kind=kind, requests=new, received=len(requests))
+        new = tuple(
+            request for request, is_new in zip(requests, are_new, strict=True) if is_new
+        )
+        yield Call(
+            case=f"{case.suite}::{case.id}",
+            kind=kind,
+            requests=new,
+            received=len(requests),
+        )
 
 
 @record
@@ -246,7 +262,11 @@ class DryRuns:
         """Return those that differ, the one that asks most first."""
         if self.low is self.high:
             return (self.high,)
-        return (self.high, self.low, *([] if self.by_baseline is None else [self.by_baseline]))
+        return (
+            self.high,
+            self.low,
+            *([] if self.by_baseline is None else [self.by_baseline]),
+        )
 
     def range(self, of: Callable[[DryRun], float]) -> Range:
         """Return the range of a figure over the dry runs."""
@@ -259,7 +279,9 @@ class DryRuns:
         return Range(low=min(ends), high=max(ends), about=about)
 
 
-def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None, *, sampled: bool = False) -> DryRuns:
+def dry_runs_of(
+    cases: Sequence[Case], baseline: Baseline | None, *, sampled: bool = False
+) -> DryRuns:
     """Return the dry runs of ``cases``; one is by the answers of ``baseline`` where that has any of them."""
     high = DryRun(cases, "most", sampled=sampled)
     if all(map(is_fixed, cases)):
@@ -271,7 +293,9 @@ def dry_runs_of(cases: Sequence[Case], baseline: Baseline | None, *, sampled: bo
 
     has_rows = any(any(True for _ in rows(case)) for case in cases)
     by_baseline = DryRun(cases, "baseline", rows, sampled=sampled) if has_rows else None
-    return DryRuns(low=DryRun(cases, "fewest", sampled=sampled), high=high, by_baseline=by_baseline)
+    return DryRuns(
+        low=DryRun(cases, "fewest", sampled=sampled), high=high, by_baseline=by_baseline
+    )
 
 
 class StubModel:
@@ -281,7 +305,9 @@ class StubModel:
     one gets that of ``most``.
     """
 
-    def __init__(self, case: Case, scenario: Scenario, rows: Mapping[str, Outcome] | None = None) -> None:
+    def __init__(
+        self, case: Case, scenario: Scenario, rows: Mapping[str, Outcome] | None = None
+    ) -> None:
         self._case = case
         self._scenario = scenario
         self._rows = rows or {}
@@ -293,7 +319,9 @@ class StubModel:
 
     def _response(self, ask: Ask) -> Response:
         if isinstance(ask.request, ScoreRequest):
-            return Scored(probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest="")
+            return Scored(
+                probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest=""
+            )
         fact = self._facts[ask.fact_id]
         text = self._helper_reply(ask, fact) if ask.to else self._model_reply(ask, fact)
         step = Step(token_id=0, token=text, probability=0.5)
@@ -309,9 +337,16 @@ class StubModel:
     def _helper_reply(self, ask: Ask, fact: Fact) -> str:
         if ask.to == self._case.judge and wording_of(ask.role)[1] == "judge":
             reply = self._reply(fact, ask.role)
-            return "incorrect" if reply is not None and reply.label == "wrong" else "correct"
+            return (
+                "incorrect"
+                if reply is not None and reply.label == "wrong"
+                else "correct"
+            )
         settings = self._case.settings
-        return "\n".join(f"{INVENTED} {number}" for number in range(getattr(settings, "distractors", 1)))
+        return "\n".join(
+            f"{INVENTED} {number}"
+            for number in range(getattr(settings, "distractors", 1))
+        )
 
     def _model_reply(self, ask: Ask, fact: Fact) -> str:
         if PROBES[self._case.probe].drops_facts:
@@ -319,14 +354,21 @@ class StubModel:
         if wording_of(ask.role)[1] != "answer":
             # No further question depends on which option is chosen.
             return "A"
-        if self._scenario == "baseline" and (reply := self._reply(fact, ask.role)) is not None:
+        if (
+            self._scenario == "baseline"
+            and (reply := self._reply(fact, ask.role)) is not None
+        ):
             return reply.answer
         return UNSURE if self._scenario == "fewest" else self._assertion(fact)
 
     def _reply(self, fact: Fact, role: str) -> Reply | None:
         """Return the known answer to the wording that an ask in this role is about."""
         row, number = self._rows.get(fact.id), wording_of(role)[0]
-        return row.replies[number] if row is not None and number < len(row.replies) else None
+        return (
+            row.replies[number]
+            if row is not None and number < len(row.replies)
+            else None
+        )
 
     def _anchor_reply(self, fact: Fact) -> str:
         """Return an answer that keeps or drops a fact in the published variant of MONITOR."""

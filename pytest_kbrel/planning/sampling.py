@@ -21,7 +21,10 @@ def sample_of(case: Case, count: int) -> Case:
         return case
     facts = case.facts
     if count < total:
-        facts = tuple(case.facts[(2 * number + 1) * total // (2 * count)] for number in range(count))
+        facts = tuple(
+            case.facts[(2 * number + 1) * total // (2 * count)]
+            for number in range(count)
+        )
     return with_some_shots(part_of(case, facts))
 
 
@@ -35,11 +38,15 @@ def with_some_shots(case: Case) -> Case:
     answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]
     others = [shot for shot in case.repository if shot.answer is None][:_EXAMPLES]
     try:
-        return with_shots(dataclasses.replace(case, repository=(*answered, *others)), _equally_alike)
+        return with_shots(
+            dataclasses.replace(case, repository=(*answered, *others)), _equally_alike
+        )
     except SuiteError:
         # These examples may all be about the fact's own answer.
         return with_shots(case, _equally_alike)
 
 
-def _equally_alike(questions: Sequence[str], examples: Sequence[str]) -> list[list[float]]:
+def _equally_alike(
+    questions: Sequence[str], examples: Sequence[str]
+) -> list[list[float]]:
     return [[0.0] * len(examples) for _ in questions]

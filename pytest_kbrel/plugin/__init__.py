@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 # Without a model or a recorded run these have no effect, so they are an error on the command line.
 _NEED_A_MODEL = {
-    *("model", "from_run", "baseline", "baseline_model", "baseline_update", "baseline_reason", "prices")
+    *(
+        "model",
+        "from_run",
+        "baseline",
+        "baseline_model",
+        "baseline_update",
+        "baseline_reason",
+        "prices",
+    )
 }
 
 # Part of the name of each file that can be a suite, whatever its ending.
@@ -31,15 +39,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register marker and fixtures; check the settings and start if a model or a recorded run is given."""
-    config.addinivalue_line("markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)")
+    config.addinivalue_line(
+        "markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)"
+    )
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     options.take_further_runs(config)
     if hasattr(config, "workerinput"):
         if options.DEALT in config.workerinput:
             from pytest_kbrel.plugin.hidden_items import HiddenItems
 
-            workers, split = (config.workerinput[key] for key in (options.DEALT, options.SPLIT))
-            config.pluginmanager.register(HiddenItems(workers, split=split), "kbrel-hidden-items")
+            workers, split = (
+                config.workerinput[key] for key in (options.DEALT, options.SPLIT)
+            )
+            config.pluginmanager.register(
+                HiddenItems(workers, split=split), "kbrel-hidden-items"
+            )
         if options.ELSEWHERE in config.workerinput:
             from pytest_kbrel.plugin.elsewhere import arrive
 
@@ -120,7 +134,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Register the run in the cache if it uses models, before the controller takes the lock."""
     config = session.config
-    if not (options.is_listing_only(config) or options.is_planning(config) or options.is_exporting(config)):
+    if not (
+        options.is_listing_only(config)
+        or options.is_planning(config)
+        or options.is_exporting(config)
+    ):
         fixtures.register_run(session)
 
 
@@ -129,10 +147,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if options.is_active(config) or options.is_listing_only(config):
         return []
     suites = options.find_suites(config)
-    lines = [f"kbrel: no model given (--kb-model), not collected: {', '.join(suites)}"] if suites else []
-    unused = [flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)]
+    lines = (
+        [f"kbrel: no model given (--kb-model), not collected: {', '.join(suites)}"]
+        if suites
+        else []
+    )
+    unused = [
+        flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)
+    ]
     if unused:
-        lines.append(f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)")
+        lines.append(
+            f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)"
+        )
     if not lines:
         return []
     from pytest_kbrel.printing import printable
@@ -175,7 +201,11 @@ def pytest_make_collect_report(
 def _refuse_suites_without_model(config: pytest.Config) -> None:
     for flag in FLAGS:
         if flag.name in _NEED_A_MODEL and options.is_on_command_line(config, flag.name):
-            value = "nothing (an unset variable?)" if flag.name in ("model", "from_run") else "no model"
+            value = (
+                "nothing (an unset variable?)"
+                if flag.name in ("model", "from_run")
+                else "no model"
+            )
             raise pytest.UsageError(
                 f"{flag.flag}: found {value}, and a model or a record is needed; allowed: with "
                 "--kb-model=SPEC or --kb-from-run=DIR"

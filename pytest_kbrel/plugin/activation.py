@@ -12,7 +12,11 @@ import pytest
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.model_pool import announcements_of, let_threads_sleep, spec_notes
+from pytest_kbrel.evaluation.model_pool import (
+    announcements_of,
+    let_threads_sleep,
+    spec_notes,
+)
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
@@ -45,7 +49,11 @@ def start(config: pytest.Config) -> None:
     """
     settings = read_settings(config)
     baseline = None
-    if is_explicit(config, "model") or is_explicit(config, "from_run") or find_suites(config):
+    if (
+        is_explicit(config, "model")
+        or is_explicit(config, "from_run")
+        or find_suites(config)
+    ):
         try:
             baseline = check(config, settings)
         except (KbrelError, pytest.UsageError) as error:
@@ -57,14 +65,20 @@ def start(config: pytest.Config) -> None:
     if settings.from_run is None:
         folder = spool_folder(settings.output_path, settings.run)
         reporter = ProgressReporter(
-            config, folder, recorder.expected_requests, "; ".join(announcements_of(settings))
+            config,
+            folder,
+            recorder.expected_requests,
+            "; ".join(announcements_of(settings)),
         )
         recorder.counts = reporter.counts
         config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):
         device = "cpu" if settings.from_run else settings.device
         distribution = Distribution(
-            recorder, device, gpus_each(config, settings), may_split=may_split(config, settings)
+            recorder,
+            device,
+            gpus_each(config, settings),
+            may_split=may_split(config, settings),
         )
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
@@ -77,7 +91,10 @@ def may_split(config: pytest.Config, settings: Settings) -> bool:
     """
     if settings.from_run is not None or settings.until_decided:
         return False
-    asked = not any(backend_of(text) is ANSWERS for text in (settings.model, settings.baseline_model))
+    asked = not any(
+        backend_of(text) is ANSWERS
+        for text in (settings.model, settings.baseline_model)
+    )
     return asked and not config.getoption("maxfail", 0)
 
 
@@ -129,14 +146,19 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Use the selected cases; pytest itself reports suites that could not be collected."""
-        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+        if (
+            session.testsfailed
+            and not self._config.option.continue_on_collection_errors
+        ):
             return
         items = [item for item in session.items if in_suite(item.nodeid)]
         cases = [case for case in map(case_of, items) if case is not None]
         if not cases:
             return
         try:
-            suites = suites_of(self._config, [item.nodeid for item in items], self._settings)
+            suites = suites_of(
+                self._config, [item.nodeid for item in items], self._settings
+            )
             if is_explicit(self._config, "judge_args"):
                 check_args(self._settings, suites)
             check_cases(self._settings, cases)
@@ -147,7 +169,10 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run no test of any kind; pytest stops by itself where collection failed."""
-        if session.testsfailed and not self._config.option.continue_on_collection_errors:
+        if (
+            session.testsfailed
+            and not self._config.option.continue_on_collection_errors
+        ):
             return None
         return True
 
@@ -155,7 +180,9 @@ class DryPlugin(abc.ABC):
 class Planner(DryPlugin):
     """pytest plugin that plans the collected cases."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, baseline: Baseline | None
+    ) -> None:
         super().__init__(config, settings)
         self._baseline = baseline
         self._plan: Plan | None = None
@@ -163,12 +190,16 @@ class Planner(DryPlugin):
 
     def pytest_report_header(self) -> list[str]:
         """Return the model of the plan, and remarks about model arguments without effect."""
-        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        judge = (
+            f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        )
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         plan = f"plan for model {self._settings.model}{judge}; nothing is run"
         return [printable(f"kbrel: {line}") for line in (plan, *notes)]
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
         """Print the plan."""
         if self._plan is None:
             return
@@ -176,9 +207,13 @@ class Planner(DryPlugin):
         from pytest_kbrel.planning.render import UNLIMITED, plan_lines
 
         # A file may have lines of any width.
-        width = shutil.get_terminal_size().columns if terminalreporter.isatty else UNLIMITED
+        width = (
+            shutil.get_terminal_size().columns if terminalreporter.isatty else UNLIMITED
+        )
         terminalreporter.section("plan, nothing was run")
-        for line in (plan_lines if self._in_full else quick_plan_lines)(self._plan, width):
+        for line in (plan_lines if self._in_full else quick_plan_lines)(
+            self._plan, width
+        ):
             terminalreporter.write_line(printable(line))
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:

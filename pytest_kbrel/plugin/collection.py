@@ -84,14 +84,21 @@ class SuiteFile(pytest.Module):
                 function = _test_function(probe, cases, self.path)
                 setattr(self.obj, probe, function)
                 yield from (
-                    self.ihook.pytest_pycollect_makeitem(collector=self, name=probe, obj=function) or ()
+                    self.ihook.pytest_pycollect_makeitem(
+                        collector=self, name=probe, obj=function
+                    )
+                    or ()
                 )
 
     def _warn_of(self, suite: Suite) -> None:
         refused: list[str] = []
         for warning in suite.warnings:
             try:
-                with nullcontext() if warns(self.config) else warnings.catch_warnings(record=True):
+                with (
+                    nullcontext()
+                    if warns(self.config)
+                    else warnings.catch_warnings(record=True)
+                ):
                     self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
             except KbrelWarning:
                 refused.append(warning)
@@ -117,9 +124,13 @@ def warns(config: pytest.Config) -> bool:
     return re.fullmatch(r"gw[1-9]\d*", worker) is None
 
 
-def _test_function(probe: ProbeName, cases: list[Case], path: Path) -> Callable[[Case, Check], None]:
+def _test_function(
+    probe: ProbeName, cases: list[Case], path: Path
+) -> Callable[[Case, Check], None]:
     @pytest.mark.kb(probe=probe)
-    @pytest.mark.parametrize("kb_case", [pytest.param(case, id=case.slice) for case in cases])
+    @pytest.mark.parametrize(
+        "kb_case", [pytest.param(case, id=case.slice) for case in cases]
+    )
     def check_slice(kb_case: Case, kb_check: Check) -> None:
         kb_check(kb_case)
 

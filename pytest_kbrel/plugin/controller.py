@@ -42,7 +42,14 @@ from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.plugin.summary import blessed_lines, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import BASELINE, CaseResult, Fingerprint, Run, ShardedRun, Suite
+from pytest_kbrel.records import (
+    BASELINE,
+    CaseResult,
+    Fingerprint,
+    Run,
+    ShardedRun,
+    Suite,
+)
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
@@ -71,7 +78,9 @@ UNUSABLE = "kbrel: no further case is begun, since all would fail of the same ca
 class Recorder:
     """pytest plugin that collects the results of a session and turns them into a run."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, baseline: Baseline | None) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, baseline: Baseline | None
+    ) -> None:
         self._config = config
         self._settings = settings
         self._invocation = invocation_of(config)
@@ -126,28 +135,43 @@ class Recorder:
         # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
         expected = self._results.expected
-        new = [nodeid for nodeid in nodeids if in_suite(nodeid) and nodeid not in expected]
+        new = [
+            nodeid for nodeid in nodeids if in_suite(nodeid) and nodeid not in expected
+        ]
         if not new:
             return
         self.begin()
         self._results.expected |= dict.fromkeys(new)
         try:
             # Read now, since a suite may be edited during the run.
-            self._suites = worker.suites_of(self._config, list(self._results.expected), self._settings)
+            self._suites = worker.suites_of(
+                self._config, list(self._results.expected), self._settings
+            )
         except KbrelError as error:
             self._problems[str(error)] = None
         self._shard = sharded_run(self._settings, self._suites, self._config.rootpath)
         self._check_cases()
-        self._unused = unused_flags(self._config, self._settings, self._suites, self._results.expected)
-        self._results.notes |= dict.fromkeys((*self._unused, *changed_suites(self._settings, self._suites)))
+        self._unused = unused_flags(
+            self._config, self._settings, self._suites, self._results.expected
+        )
+        self._results.notes |= dict.fromkeys(
+            (*self._unused, *changed_suites(self._settings, self._suites))
+        )
         self._spool_directory.start()
 
-    def dealing_of(self, nodeids: Sequence[str], workers: int, *, split: bool) -> Dealing:
+    def dealing_of(
+        self, nodeids: Sequence[str], workers: int, *, split: bool
+    ) -> Dealing:
         """Return how the items that the workers collected are dealt to them."""
-        return dealing_of(nodeids, self._suites, workers, split=split, shard=self._settings.shard)
+        return dealing_of(
+            nodeids, self._suites, workers, split=split, shard=self._settings.shard
+        )
 
     def add_counts(
-        self, answered: tuple[int, int], helped: tuple[int, int], spent: Iterable[tuple[str, int, int]]
+        self,
+        answered: tuple[int, int],
+        helped: tuple[int, int],
+        spent: Iterable[tuple[str, int, int]],
     ) -> None:
         """Add numbers of requests, cache hits and tokens that a worker has reported with no item."""
         self._results.add_spent(spent)
@@ -169,15 +193,19 @@ class Recorder:
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
-        judge = f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        judge = (
+            f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
+        )
         what = "baseline model" if self._settings.baseline_model else "baseline"
-        compared = self._settings.baseline_model if self._settings.shard else self._settings.compared_with
+        compared = (
+            self._settings.baseline_model
+            if self._settings.shard
+            else self._settings.compared_with
+        )
         against = f", {what} {compared}" if compared else ""
         who = f"model {self._settings.model}{judge}{against}"
         if (shard := self._settings.shard) is not None:
-            who += (
-                f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"
-            )
+            who += f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"
         if self._settings.from_run is None:
             return who
         here = self._config.invocation_params.dir
@@ -206,7 +234,9 @@ class Recorder:
         if report.failed and in_suite(report.nodeid):
             self._uncollected = True
             # A comment on a pull request has no use for the folders of the machine.
-            error = (report.longreprtext.strip() or "it did not say why").splitlines()[0]
+            error = (report.longreprtext.strip() or "it did not say why").splitlines()[
+                0
+            ]
             error = error.replace(f"{self._config.rootpath}{os.sep}", "")
             self._problems[f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"] = None
 
@@ -232,11 +262,20 @@ class Recorder:
             self.mark_active()
             self._spool_directory.start()
             self._model = from_wire(Fingerprint, wire["model"])
-            self._base = from_wire(Fingerprint, wire["base"]) if wire["base"] is not None else None
+            self._base = (
+                from_wire(Fingerprint, wire["base"])
+                if wire["base"] is not None
+                else None
+            )
             helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
-            own = [("", self._model), *([(BASELINE, self._base)] if self._base is not None else [])]
+            own = [
+                ("", self._model),
+                *([(BASELINE, self._base)] if self._base is not None else []),
+            ]
             mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
-            mixed = mixed or self._copies.differences(wire.get("read", ""), self._suites, self._baseline)
+            mixed = mixed or self._copies.differences(
+                wire.get("read", ""), self._suites, self._baseline
+            )
             if mixed:
                 self._problems[mixed] = None
             self._results.add_help(helpers, *wire["helped"])
@@ -248,11 +287,18 @@ class Recorder:
                 decided = from_wire(CaseResult, result)
                 # With a case that ends the session come others of its suite, which are not run any more.
                 item = decided.nodeid if in_suite(report.nodeid) else report.nodeid
-                self._results.add(item, without_figures(decided, mixed) if mixed else decided)
+                self._results.add(
+                    item, without_figures(decided, mixed) if mixed else decided
+                )
             # pytest keeps all reports to the end.
             del report.kbrel
         elif (models := getattr(report, "kbrel_models", None)) is not None:
-            self._note_models([(name, from_wire(Fingerprint, one)) for name, one in json.loads(models)])
+            self._note_models(
+                [
+                    (name, from_wire(Fingerprint, one))
+                    for name, one in json.loads(models)
+                ]
+            )
         self._results.note(report)
 
     def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
@@ -273,7 +319,9 @@ class Recorder:
             self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
-    def end_at_budget(self, nodeid: str, why: str, spent: Iterable[tuple[str, int, int]]) -> NoReturn:
+    def end_at_budget(
+        self, nodeid: str, why: str, spent: Iterable[tuple[str, int, int]]
+    ) -> NoReturn:
         """End the session as an interrupted one at an item for which nothing more may be spent."""
         self._results.add_spent(spent)
         # What it asked for is kept, and nothing is wrong with it.
@@ -283,10 +331,14 @@ class Recorder:
         message = f"{why}; run it again, it goes on{answers}"
         self._problems[message] = None
         self._kept = ""
-        pytest.exit(f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED)
+        pytest.exit(
+            f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED
+        )
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+    def pytest_runtestloop(
+        self, session: pytest.Session
+    ) -> Generator[None, object, object]:
         """Report expected items without results, then decide the aggregates."""
         outcome = yield
         self._results.expect_crashed()
@@ -300,7 +352,9 @@ class Recorder:
         self._finished = True
         return outcome
 
-    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    def pytest_keyboard_interrupt(
+        self, excinfo: pytest.ExceptionInfo[BaseException]
+    ) -> None:
         """Note Ctrl-C; SIGTERM and pytest.exit come here too."""
         self._interrupted = excinfo.type is KeyboardInterrupt
 
@@ -311,10 +365,16 @@ class Recorder:
         self._termination.hold()
         if not self._finished and self.stop_workers is not None:
             self.stop_workers(self._termination.arrived)
-        if self._results.expected or self._results.cases or self._stopped_collecting(session):
+        if (
+            self._results.expected
+            or self._results.cases
+            or self._stopped_collecting(session)
+        ):
             with self._spool_directory.alone():
                 ended = self._finish(session)
-        elif self._set_aside and (self._collected or session.exitstatus == pytest.ExitCode.USAGE_ERROR):
+        elif self._set_aside and (
+            self._collected or session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        ):
             move_back(self._settings.output_path)
         self._spool_directory.end()
         if self._run_lock is not None:
@@ -322,13 +382,19 @@ class Recorder:
 
     def pytest_unconfigure(self) -> None:
         """Restore the former handler of SIGTERM; a session that received one never exits with 0."""
-        if self._termination.arrived and self._session is not None and not self._session.exitstatus:
+        if (
+            self._termination.arrived
+            and self._session is not None
+            and not self._session.exitstatus
+        ):
             self._session.exitstatus = pytest.ExitCode.INTERRUPTED
         self._termination.end()
 
     def _stopped_collecting(self, session: pytest.Session) -> bool:
         """Return True if the run stopped before its cases were known, or a suite could not be read."""
-        stopped = not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
+        stopped = (
+            not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
+        )
         return self._began and (stopped or bool(self._problems))
 
     def _finish(self, session: pytest.Session) -> bool:
@@ -336,13 +402,20 @@ class Recorder:
             # Where a suite cannot be read, pytest begins no case, and the problem says why.
             if self._interrupted:
                 self._problems[INTERRUPTED] = None
-            elif not self._uncollected or self._results.begun or self._termination.arrived:
+            elif (
+                not self._uncollected
+                or self._results.begun
+                or self._termination.arrived
+            ):
                 self._problems[STOPPED] = None
             self._results.stopped = True
             if self._kept is None:
                 self._kept = self._kept_answers()
             # The case that was stopped may be the first, of which no report says who answered.
-            if self._model is None and (runner := self._config.stash.get(runner_key, None)) is not None:
+            if (
+                self._model is None
+                and (runner := self._config.stash.get(runner_key, None)) is not None
+            ):
                 self._model = dict(runner.pool.opened()).get("")
         if self._termination.arrived:
             self._problems[TERMINATED] = None
@@ -358,23 +431,35 @@ class Recorder:
             self._run = self._make_run(session)
         try:
             if joined:
-                self._run = write_reports(self._run, self._settings.output_path, self._compared_with())
+                self._run = write_reports(
+                    self._run, self._settings.output_path, self._compared_with()
+                )
                 self._written = True
                 # A shard decides nothing: the run that joins all shards is shown.
-                self._page_problem = add_to_job_page(self._settings.output_path) if not self._shard else ""
+                self._page_problem = (
+                    add_to_job_page(self._settings.output_path)
+                    if not self._shard
+                    else ""
+                )
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
             self._run = self._make_run(session)
         complete_junit(
-            self._config, suite_properties(self._run), as_properties=self._settings.junit_properties
+            self._config,
+            suite_properties(self._run),
+            as_properties=self._settings.junit_properties,
         )
         return ended
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
         """Print the first screen of the run, and what became of its answers and its baseline."""
         if self._run is None:
             return
-        where = os.path.relpath(self._settings.output_path, self._config.invocation_params.dir)
+        where = os.path.relpath(
+            self._settings.output_path, self._config.invocation_params.dir
+        )
         output = where if self._written else ""
         write_run(terminalreporter, self._config, self._settings, self._run, output)
         if self._kept:
@@ -388,7 +473,9 @@ class Recorder:
 
     def _kept_answers(self) -> str:
         """Return what a further run finds of the answers that this stopped one has."""
-        if self._settings.from_run is not None or not (count := sum(one.asked for one in self.counts())):
+        if self._settings.from_run is not None or not (
+            count := sum(one.asked for one in self.counts())
+        ):
             return ""
         if self._settings.use_cache is None or self._results.cache_problem:
             why = self._results.cache_problem or "--kb-use-cache=off keeps none"
@@ -400,16 +487,29 @@ class Recorder:
         from pytest_kbrel.planning.case_cost import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
-        cases = {f"{case.suite}::{case.id}": case for suite in self._suites for case in suite.cases}
-        asked = {nodeid: case for nodeid, case in cases.items() if nodeid in self._results.expected}
-        requests = {nodeid: models * requests_of(case, shard) for nodeid, case in asked.items()}
+        cases = {
+            f"{case.suite}::{case.id}": case
+            for suite in self._suites
+            for case in suite.cases
+        }
+        asked = {
+            nodeid: case
+            for nodeid, case in cases.items()
+            if nodeid in self._results.expected
+        }
+        requests = {
+            nodeid: models * requests_of(case, shard) for nodeid, case in asked.items()
+        }
         return requests, {nodeid: case_title(case) for nodeid, case in asked.items()}
 
     def _bless(self, run: Run, name: str) -> Run:
         """Write the run as a baseline; return it with the commit at which it was made."""
         root = self._config.rootpath
         run = replace(
-            run, environment=tuple(sorted({**dict(run.environment), "commit": commit_of(root)}.items()))
+            run,
+            environment=tuple(
+                sorted({**dict(run.environment), "commit": commit_of(root)}.items())
+            ),
         )
         folder = baseline_directory(name, root)
         former_floor = measured_floor(folder)
@@ -421,7 +521,9 @@ class Recorder:
         """Join the responses, which a baseline needs too; return True if that was possible."""
         try:
             self._problems |= dict.fromkeys(
-                join_responses(run, self._spool_directory.folder, self._settings.output_path)
+                join_responses(
+                    run, self._spool_directory.folder, self._settings.output_path
+                )
             )
         except (KbrelError, OSError, ValueError) as error:
             self._problems[f"the reports could not be written: {error}"] = None
@@ -434,14 +536,16 @@ class Recorder:
             return True
         summary = self._run_lock.summary()
         undecided = any(case.verdict == "invalid" for case in run.cases)
-        ended = self._finished and self._results.all_measured() and not (summary.failed and undecided)
+        ended = (
+            self._finished
+            and self._results.all_measured()
+            and not (summary.failed and undecided)
+        )
         # After a stop at a failure the model may be changed under the same name.
         if session.shouldfail or session.shouldstop:
             ended = ended or self._results.failed_measured(summary.failed)
         count = summary.unused if ended else summary.answers
-        unfinished = (
-            f"this run did not end: the server's {count} answers are kept for a day, for the next run"
-        )
+        unfinished = f"this run did not end: the server's {count} answers are kept for a day, for the next run"
         unused = f"{count} of the answers taken over were not needed, and stay for the next run"
         lines = [*summary.notes, *([unused if ended else unfinished] if count else [])]
         self._results.resumed = "\n".join(lines)
@@ -452,7 +556,9 @@ class Recorder:
         """Raise ``UsageError`` for cases that the models cannot answer, before any request."""
         expected = self._results.expected
         try:
-            check_suites(self._config, self._settings, self._baseline, self._suites, expected)
+            check_suites(
+                self._config, self._settings, self._baseline, self._suites, expected
+            )
             if self._settings.baseline_update:
                 check_all_selected(self._suites, expected)
         except KbrelError as error:
@@ -493,7 +599,16 @@ class Recorder:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
         model = None if self._mixed else self._model
-        run = build_run(self._invocation, self._settings, self._suites, self._results, model)
+        run = build_run(
+            self._invocation, self._settings, self._suites, self._results, model
+        )
         if self._shard is not None:
-            run = replace(run, shard=self._shard, baseline=self._settings.baseline_model)
-        return finished(run, self._compared_with(), self._problems, exit_status=int(session.exitstatus))
+            run = replace(
+                run, shard=self._shard, baseline=self._settings.baseline_model
+            )
+        return finished(
+            run,
+            self._compared_with(),
+            self._problems,
+            exit_status=int(session.exitstatus),
+        )

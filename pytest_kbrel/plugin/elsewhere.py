@@ -51,7 +51,10 @@ def check_arguments(config: pytest.Config, specs: Sequence[Any]) -> None:
     there = next(filter(is_elsewhere, specs), None)
     if there is None:
         return
-    roots = [Path(root).resolve() for root in (*config.option.rsyncdir, *config.getini("rsyncdirs"))]
+    roots = [
+        Path(root).resolve()
+        for root in (*config.option.rsyncdir, *config.getini("rsyncdirs"))
+    ]
     for argument in map(str, config.invocation_params.args):
         path = Path(argument.partition("::")[0])
         if path.exists() and not any(path.is_relative_to(root) for root in roots):
@@ -74,13 +77,19 @@ def prepare(node: Any) -> None:
     if not spec.popen:
         installed = node.gateway.remote_exec(_VERSION).receive(_PATIENCE)
         if installed != __version__:
-            has = f"has pytest-kbrel {installed}" if installed else "does not have pytest-kbrel"
+            has = (
+                f"has pytest-kbrel {installed}"
+                if installed
+                else "does not have pytest-kbrel"
+            )
             raise pytest.UsageError(
                 f"--tx {spec}: its Python {has}; allowed: {__version__}, as here: "
                 f'pip install "pytest-kbrel[xdist]=={__version__}" with the extras of the model'
             )
     names = [flag.environment for flag in FLAGS]
-    node.workerinput[ELSEWHERE] = {name: os.environ[name] for name in names if name in os.environ}
+    node.workerinput[ELSEWHERE] = {
+        name: os.environ[name] for name in names if name in os.environ
+    }
 
 
 def arrive(config: pytest.Config) -> None:
@@ -94,7 +103,10 @@ def settings_there(config: pytest.Config, settings: Settings) -> Settings:
 
     Answers of a server are kept until the run ends, and nobody tells that machine when it does.
     """
-    if ELSEWHERE not in getattr(config, "workerinput", {}) or run_lock(settings) is None:
+    if (
+        ELSEWHERE not in getattr(config, "workerinput", {})
+        or run_lock(settings) is None
+    ):
         return settings
     return replace(settings, use_cache=None)
 
@@ -131,7 +143,9 @@ def keep_responses(report: pytest.TestReport, folder: Path) -> None:
     delattr(report, _RESPONSES)
 
 
-def what_was_read(config: pytest.Config, suites: Sequence[Suite], baseline: Baseline | None) -> str:
+def what_was_read(
+    config: pytest.Config, suites: Sequence[Suite], baseline: Baseline | None
+) -> str:
     """Return what a worker elsewhere has read, for :class:`Copies`; ``""`` for another process."""
     if ELSEWHERE not in getattr(config, "workerinput", {}):
         return ""
@@ -144,7 +158,9 @@ class Copies:
     def __init__(self) -> None:
         self._same = {""}
 
-    def differences(self, read: str, suites: Sequence[Suite], baseline: Baseline | None) -> str:
+    def differences(
+        self, read: str, suites: Sequence[Suite], baseline: Baseline | None
+    ) -> str:
         """Return in words how a worker's copies differ, empty if they do not."""
         if read in self._same:
             return ""

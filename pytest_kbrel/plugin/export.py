@@ -39,11 +39,19 @@ def start_export(config: pytest.Config) -> None:
     settings = read_settings(config)
     for is_given, why in (
         (settings.plan, "--kb-plan: found both, and each takes the place of a run"),
-        (settings.from_run is not None, "--kb-from-run: found both, and a recorded run asks nothing"),
-        (settings.until_decided, "--kb-until-decided: found both, and a file of requests has all of them"),
+        (
+            settings.from_run is not None,
+            "--kb-from-run: found both, and a recorded run asks nothing",
+        ),
+        (
+            settings.until_decided,
+            "--kb-until-decided: found both, and a file of requests has all of them",
+        ),
     ):
         if is_given:
-            raise pytest.UsageError(f"--kb-export-requests and {why}; allowed: one of the two")
+            raise pytest.UsageError(
+                f"--kb-export-requests and {why}; allowed: one of the two"
+            )
     try:
         settings = _of_requests(settings)
         check(config, settings)
@@ -82,7 +90,9 @@ def _check_target(settings: Settings) -> None:
         target.resolve(),
         *target.resolve().parents,
     ):
-        raise ModelError(f"{target}: found where the answers are; allowed: a file beside {answers}")
+        raise ModelError(
+            f"{target}: found where the answers are; allowed: a file beside {answers}"
+        )
 
 
 class Exporter(DryPlugin):
@@ -102,7 +112,9 @@ class Exporter(DryPlugin):
             f"kbrel: requests to {self._settings.model} are written to {target}; nothing is decided"
         )
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
         """Print what was written and what to do with it."""
         if self._lines:
             terminalreporter.section("requests, nothing was run")
@@ -133,7 +145,12 @@ class Exporter(DryPlugin):
         self._lines = list(self._summary(target, len(names), model))
 
     def _written(
-        self, cases: list[Case], pool: ModelPool, retrieval: Retrieval, model: AnswersModel, stream: TextIO
+        self,
+        cases: list[Case],
+        pool: ModelPool,
+        retrieval: Retrieval,
+        model: AnswersModel,
+        stream: TextIO,
     ) -> set[str]:
         """Write each request without an answer once; return their ids."""
         from pytest_kbrel.probes import run_case
@@ -149,11 +166,15 @@ class Exporter(DryPlugin):
         for case in cases:
             case = retrieval.with_examples(retrieval.with_distractors(case))
             run_case(
-                case, functools.partial(pool.ask, case=f"{case.suite}::{case.id}"), lambda exchanges: None
+                case,
+                functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
+                lambda exchanges: None,
             )
         return names
 
-    def _summary(self, target: Path, written: int, model: AnswersModel) -> Iterator[str]:
+    def _summary(
+        self, target: Path, written: int, model: AnswersModel
+    ) -> Iterator[str]:
         answers, given = model.answers, self._settings.model.strip()
         if answers is not None:
             yield f"{len(answers)} answers of {answers.name or 'a model without a name'} in {given}"

@@ -33,14 +33,17 @@ _explained_key = pytest.StashKey[str]()
 def _kb_runner(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
     if not is_active(request.config):
         pytest.fail(
-            "no model: give one with --kb-model=SPEC, KB_MODEL or the ini key kb_model", pytrace=False
+            "no model: give one with --kb-model=SPEC, KB_MODEL or the ini key kb_model",
+            pytrace=False,
         )
     from pytest_kbrel.plugin.settings import read_settings
     from pytest_kbrel.plugin.worker import CaseRunner
 
     # A test may request its fixtures only while it runs.
     _register_run(request.config)
-    if (recorder := request.config.pluginmanager.getplugin("kbrel-recorder")) is not None:
+    if (
+        recorder := request.config.pluginmanager.getplugin("kbrel-recorder")
+    ) is not None:
         recorder.mark_active()
     runner = CaseRunner(request.session, read_settings(request.config))
     request.config.stash[runner_key] = runner
@@ -82,7 +85,9 @@ def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]
 
 
 @pytest.fixture
-def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable[[Case], CaseResult]:
+def kb_check(
+    request: pytest.FixtureRequest, _kb_runner: CaseRunner
+) -> Callable[[Case], CaseResult]:
     """Measure one case and assert all its gates."""
 
     def check(case: Case) -> CaseResult:
@@ -90,7 +95,9 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
             _or_fail(lambda: _kb_runner.ask_part(case, *part))
             pytest.skip("a part of a case decides nothing")
         try:
-            result = _or_fail(lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash))
+            result = _or_fail(
+                lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash)
+            )
         except BudgetError as error:
             _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
@@ -116,7 +123,9 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Callable
     return check
 
 
-def _end_at_budget(request: pytest.FixtureRequest, runner: CaseRunner, why: str) -> NoReturn:
+def _end_at_budget(
+    request: pytest.FixtureRequest, runner: CaseRunner, why: str
+) -> NoReturn:
     """End the session, as an interrupted one, since what it may spend is spent."""
     recorder: Recorder | None = request.config.pluginmanager.getplugin("kbrel-recorder")
     # With workers a budget is refused.
@@ -233,7 +242,11 @@ def waiver_text(config: pytest.Config, result: CaseResult) -> str:
     from pytest_kbrel.printing import printable
     from pytest_kbrel.reports.phrases import waiver_reason
 
-    if result.waiver is None or not result.waived or config.getoption("runxfail", False):
+    if (
+        result.waiver is None
+        or not result.waived
+        or config.getoption("runxfail", False)
+    ):
         return ""
     return printable(waiver_reason(result.waiver))
 

@@ -12,7 +12,12 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.registry import BACKENDS, gpus_of
-from pytest_kbrel.plugin.options import find_suites, is_deciding_again, is_explicit, origin_of
+from pytest_kbrel.plugin.options import (
+    find_suites,
+    is_deciding_again,
+    is_explicit,
+    origin_of,
+)
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.settings import Settings
 
@@ -45,7 +50,9 @@ def auto_workers(config: pytest.Config) -> int | None:
 
 def _computes_here(settings: Settings) -> bool:
     parsed = (settings.model_spec, settings.baseline_spec, settings.judge_spec)
-    return any(BACKENDS[of.get().backend].computes_here for of in parsed if of is not None)
+    return any(
+        BACKENDS[of.get().backend].computes_here for of in parsed if of is not None
+    )
 
 
 def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
@@ -64,9 +71,17 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     if given is None:
         return None if None in needed and not most else most
     flag = origin_of(config, "gpus_per_worker")
-    if is_explicit(config, "gpus_per_worker") and (settings.device == "cpu" or not visible_gpus()):
-        why = "--kb-device=cpu uses none" if settings.device == "cpu" else f"none can be seen ({DEVICES})"
-        raise pytest.UsageError(f"{flag}: found {given} GPU(s), and {why}; allowed: with GPUs")
+    if is_explicit(config, "gpus_per_worker") and (
+        settings.device == "cpu" or not visible_gpus()
+    ):
+        why = (
+            "--kb-device=cpu uses none"
+            if settings.device == "cpu"
+            else f"none can be seen ({DEVICES})"
+        )
+        raise pytest.UsageError(
+            f"{flag}: found {given} GPU(s), and {why}; allowed: with GPUs"
+        )
     if given < most:
         raise pytest.UsageError(
             f"{flag}: found {given}, and tensor_parallel_size={most} splits the model over {most} GPUs of "
@@ -97,14 +112,21 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
         each = len(gpus) // len(here)
     if each * len(here) > len(gpus):
         most = len(gpus) // each
-        allowed = f"-n {most} at most" if most else f"{len(gpus)} GPU(s) for each worker at most"
+        allowed = (
+            f"-n {most} at most"
+            if most
+            else f"{len(gpus)} GPU(s) for each worker at most"
+        )
         raise pytest.UsageError(
             f"-n {len(here)}: each worker takes {each} GPU(s) for itself, and {len(gpus)} can be seen "
             f"({DEVICES}); allowed is {allowed}"
         )
     count = max(1, each)
     for number, spec in enumerate(here):
-        dealt = [gpus[index % len(gpus)] for index in range(number * count, (number + 1) * count)]
+        dealt = [
+            gpus[index % len(gpus)]
+            for index in range(number * count, (number + 1) * count)
+        ]
         if DEVICES not in spec.env:
             _check_index(device, len(here), len(gpus), count)
         spec.env.setdefault(DEVICES, ",".join(dealt))
@@ -132,7 +154,13 @@ def visible_gpus() -> list[str]:
     if tool is None:
         return []
     try:
-        answer = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=30, check=True).stdout
+        answer = subprocess.run(
+            [tool, "-L"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    return [str(number) for number, line in enumerate(answer.splitlines()) if line.startswith("GPU ")]
+    return [
+        str(number)
+        for number, line in enumerate(answer.splitlines())
+        if line.startswith("GPU ")
+    ]

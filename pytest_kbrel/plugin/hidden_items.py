@@ -66,18 +66,26 @@ class HiddenItems:
         settings = read_settings(session.config)
         ids = [item.nodeid for item in session.items]
         suites = suites_of(session.config, ids, settings)
-        dealing = dealing_of(ids, suites, self._workers, split=self._split, shard=settings.shard)
+        dealing = dealing_of(
+            ids, suites, self._workers, split=self._split, shard=settings.shard
+        )
         session.items += _hidden(session.items, dealing)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller how many requests the parts had that no item has reported since."""
         if (runner := session.config.stash.get(runner_key, None)) is not None:
             pool = runner.pool
-            counts = pool.new_answer_counts(), pool.new_helper_counts(), pool.new_spent()
+            counts = (
+                pool.new_answer_counts(),
+                pool.new_helper_counts(),
+                pool.new_spent(),
+            )
             session.config.workeroutput[COUNTS] = counts  # type: ignore[attr-defined]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
         """Run a hidden item; reported is only an error of a teardown that no other item will have."""
         if not isinstance(item, HiddenItem):
             return None

@@ -54,14 +54,24 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and ini key; environment variables need no declaration."""
-    group = parser.getgroup("kbrel", "reliability of a language model's knowledge (pytest-kbrel)")
+    group = parser.getgroup(
+        "kbrel", "reliability of a language model's knowledge (pytest-kbrel)"
+    )
     for flag in FLAGS:
         tail = f" (default: {flag.default})" if flag.default else ""
         twins = f" [ini: {flag.ini}, env: {flag.environment}]"
-        extra: dict[str, Any] = {"action": "store_true"} if flag.switch else {"metavar": flag.metavar}
+        extra: dict[str, Any] = (
+            {"action": "store_true"} if flag.switch else {"metavar": flag.metavar}
+        )
         if flag.bare is not None:
             extra |= {"nargs": "?", "const": flag.bare}
-        group.addoption(flag.flag, dest=flag.ini, default=None, help=flag.help + tail + twins, **extra)
+        group.addoption(
+            flag.flag,
+            dest=flag.ini,
+            default=None,
+            help=flag.help + tail + twins,
+            **extra,
+        )
         parser.addini(flag.ini, flag.help, type="string", default=None)
 
 
@@ -116,7 +126,10 @@ def find_suites(config: pytest.Config) -> list[str]:
             suites[os.path.relpath(path, here)] = None
         elif path.is_dir():
             for pattern in (f"*{SUITE_SUFFIX}", f"*/*{SUITE_SUFFIX}"):
-                suites |= {os.path.relpath(suite, here): None for suite in sorted(path.glob(pattern))}
+                suites |= {
+                    os.path.relpath(suite, here): None
+                    for suite in sorted(path.glob(pattern))
+                }
     return list(suites)
 
 
@@ -124,7 +137,9 @@ def today(config: pytest.Config) -> datetime.date:
     """Return the day on which the run began, the same in every worker."""
     if today_key not in config.stash:
         sent = getattr(config, "workerinput", {}).get(TODAY)
-        day = datetime.date.today() if sent is None else datetime.date.fromisoformat(sent)
+        day = (
+            datetime.date.today() if sent is None else datetime.date.fromisoformat(sent)
+        )
         config.stash[today_key] = day
     return config.stash[today_key]
 
@@ -132,7 +147,9 @@ def today(config: pytest.Config) -> datetime.date:
 def run_id(config: pytest.Config) -> str:
     """Return the id of this run, the same in every worker."""
     if run_key not in config.stash:
-        config.stash[run_key] = str(getattr(config, "workerinput", {}).get(RUN) or os.urandom(8).hex())
+        config.stash[run_key] = str(
+            getattr(config, "workerinput", {}).get(RUN) or os.urandom(8).hex()
+        )
     return config.stash[run_key]
 
 
@@ -144,7 +161,11 @@ def take_further_runs(config: pytest.Config) -> None:
     here = config.invocation_params.dir
     if not is_explicit(config, "from_run"):
         return
-    runs = [text for text in config.args if any((here / text / name).is_file() for name in _RECORDED)]
+    runs = [
+        text
+        for text in config.args
+        if any((here / text / name).is_file() for name in _RECORDED)
+    ]
     if runs:
         setattr(config.option, FURTHER_RUNS, runs)
         rest = [text for text in config.args if text not in runs]
@@ -167,8 +188,15 @@ def check_names(config: pytest.Config) -> None:
             _refuse_name(variable, "in the environment", names[near].environment)
     for key in keys:
         if near := closest(_bare(key), names):
-            typed = any(text.startswith(f"{key}=") for text in config.getoption("override_ini", None) or ())
-            where = f"in {config.inipath.name}" if config.inipath and not typed else "with -o"
+            typed = any(
+                text.startswith(f"{key}=")
+                for text in config.getoption("override_ini", None) or ()
+            )
+            where = (
+                f"in {config.inipath.name}"
+                if config.inipath and not typed
+                else "with -o"
+            )
             _refuse_name(key, where, names[near].ini)
 
 
@@ -183,15 +211,23 @@ def _refuse_name(name: str, where: str, meant: str) -> None:
 
 def _unknown_variables() -> list[str]:
     ours = {flag.environment for flag in FLAGS}
-    return sorted(name for name in os.environ if name.startswith(_VARIABLE) and name not in ours)
+    return sorted(
+        name for name in os.environ if name.startswith(_VARIABLE) and name not in ours
+    )
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:
     # pytest has no public list of them; before 9 it leaves those of -o out, and warns of none of those.
     unknown = {*getattr(config, "_get_unknown_ini_keys", tuple)()}
-    unknown |= {text.partition("=")[0] for text in config.getoption("override_ini", None) or ()}
+    unknown |= {
+        text.partition("=")[0] for text in config.getoption("override_ini", None) or ()
+    }
     ours = {flag.ini for flag in FLAGS}
-    return sorted(key for key in unknown if key.lower().startswith(("kb_", "kb-")) and key not in ours)
+    return sorted(
+        key
+        for key in unknown
+        if key.lower().startswith(("kb_", "kb-")) and key not in ours
+    )
 
 
 def _bare(name: str) -> str:
@@ -207,11 +243,18 @@ def text_of(config: pytest.Config, name: str) -> str:
     flag = _flag(name)
     given = config.getoption(flag.ini, None)
     if given is None:
-        given = os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
+        given = (
+            os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
+        )
     text = str(given)
     if (
         flag.names_file
-        and max(map(len, text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/")))
+        and max(
+            map(
+                len,
+                text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/"),
+            )
+        )
         > _LONGEST_NAME
     ):
         raise pytest.UsageError(
@@ -233,7 +276,9 @@ def is_on(config: pytest.Config, name: str) -> bool:
     """Return True if a switch is on; raises ``UsageError`` unless the value is true or false."""
     text = text_of(config, name).lower()
     if text not in _TRUE + _FALSE:
-        raise pytest.UsageError(f"{origin_of(config, name)}: found {text!r}; allowed: true or false")
+        raise pytest.UsageError(
+            f"{origin_of(config, name)}: found {text!r}; allowed: true or false"
+        )
     return text in _TRUE
 
 
@@ -278,22 +323,40 @@ FLAGS = (
         "'reference' for the embedded one, 'reference:NAME' for candidates "
         "(overconfident, gullible, int4, int3, pruned)",
     ),
-    Flag(name="model_args", metavar="K=V,...", help="Loading options in lm-eval's words: dtype=bfloat16,..."),
-    Flag(name="device", metavar="DEVICE", default="auto", help="Where it runs, such as cpu or cuda:0"),
+    Flag(
+        name="model_args",
+        metavar="K=V,...",
+        help="Loading options in lm-eval's words: dtype=bfloat16,...",
+    ),
+    Flag(
+        name="device",
+        metavar="DEVICE",
+        default="auto",
+        help="Where it runs, such as cpu or cuda:0",
+    ),
     Flag(
         name="gpus_per_worker",
         metavar="N",
         help="GPUs that each worker of pytest-xdist gets for itself; -n auto starts as many workers as there "
         "are GPUs for (default: those that the model needs)",
     ),
-    Flag(name="dtype", metavar="DTYPE", default="auto", help="Number type of the weights, such as bfloat16"),
+    Flag(
+        name="dtype",
+        metavar="DTYPE",
+        default="auto",
+        help="Number type of the weights, such as bfloat16",
+    ),
     Flag(
         name="batch_size",
         metavar="auto|TOKENS",
         default="auto",
         help="Tokens in one batch",
     ),
-    Flag(name="apply_chat_template", switch=True, help="Wrap prompts in the model's chat template"),
+    Flag(
+        name="apply_chat_template",
+        switch=True,
+        help="Wrap prompts in the model's chat template",
+    ),
     Flag(
         name="judge",
         names_file=True,
@@ -338,7 +401,11 @@ FLAGS = (
         metavar="SPEC",
         help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
     ),
-    Flag(name="baseline_reason", metavar="TEXT", help="Why this run is blessed; kept with the baseline"),
+    Flag(
+        name="baseline_reason",
+        metavar="TEXT",
+        help="Why this run is blessed; kept with the baseline",
+    ),
     Flag(
         name="noise_floor",
         switch=True,
@@ -390,7 +457,11 @@ FLAGS = (
         help="Record up to K (at most 64) most probable tokens at each position of answers, for kl and "
         "top1_agreement against a baseline that has them too (hf/ and vllm/ models)",
     ),
-    Flag(name="limit", metavar="N|FRACTION", help="Sample facts of each case, deterministically by fact id"),
+    Flag(
+        name="limit",
+        metavar="N|FRACTION",
+        help="Sample facts of each case, deterministically by fact id",
+    ),
     Flag(
         name="shard",
         metavar="I/N|auto",

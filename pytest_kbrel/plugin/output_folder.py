@@ -133,7 +133,11 @@ def move_back(directory: Path) -> None:
     previous = directory / PREVIOUS
     # A report that cannot be moved back stays in ``previous``.
     with contextlib.suppress(OSError):
-        _move([name for name in REPORT_FILES if (previous / name).is_file()], previous, directory)
+        _move(
+            [name for name in REPORT_FILES if (previous / name).is_file()],
+            previous,
+            directory,
+        )
         previous.rmdir()
 
 

@@ -62,23 +62,34 @@ class Dealing:
         """Return the number of the filler that follows an item or a part; any suite's where it has none."""
         part = self.part(number)
         path = (self.items[number] if part is None else part.item).partition("::")[0]
-        return len(self.items) + (self.fillers.index(path) if path in self.fillers else 0)
+        return len(self.items) + (
+            self.fillers.index(path) if path in self.fillers else 0
+        )
 
 
 def dealing_of(
-    items: Sequence[str], suites: Sequence[Suite], workers: int, *, split: bool, shard: Shard | None = None
+    items: Sequence[str],
+    suites: Sequence[Suite],
+    workers: int,
+    *,
+    split: bool,
+    shard: Shard | None = None,
 ) -> Dealing:
     """Return how items are dealt to so many workers; none is split without ``split``.
 
     Of each case only the facts that are in the ``shard`` count.
     """
     if not any(map(in_suite, items)):
-        return Dealing(items=tuple(items), fillers=(), parts=(), order=(), small=frozenset())
+        return Dealing(
+            items=tuple(items), fillers=(), parts=(), order=(), small=frozenset()
+        )
     # Not in a session that has none: it loads the probes.
     from pytest_kbrel.planning.case_cost import cost_of
     from pytest_kbrel.probes import chunk_size
 
-    cases = {f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases}
+    cases = {
+        f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases
+    }
     facts: dict[str, int] = {}
     costs: dict[int, float] = {}
     for number, item in enumerate(items):
@@ -98,7 +109,14 @@ def dealing_of(
         if split and cost > _SPLIT * share:
             each = cost / facts[item]
             least = max(round(share / _PARTS_OF_A_WORKER / each), _LEAST_FACTS)
-            cuts = _cut(item, facts[item], chunk_size(cases[item]), remaining / each, workers, least)
+            cuts = _cut(
+                item,
+                facts[item],
+                chunk_size(cases[item]),
+                remaining / each,
+                workers,
+                least,
+            )
             if len(cuts) > 1:
                 start = len(items) + len(fillers) + len(parts)
                 order += range(start, start + len(cuts))
@@ -110,11 +128,15 @@ def dealing_of(
         fillers=fillers,
         parts=tuple(parts),
         order=tuple(order),
-        small=frozenset(number for number, cost in costs.items() if cost <= _SMALL * share),
+        small=frozenset(
+            number for number, cost in costs.items() if cost <= _SMALL * share
+        ),
     )
 
 
-def _cut(item: str, facts: int, chunk: int, remaining: float, workers: int, least: int) -> list[Part]:
+def _cut(
+    item: str, facts: int, chunk: int, remaining: float, workers: int, least: int
+) -> list[Part]:
     """Cut a case into parts of at least ``least`` facts.
 
     ``remaining`` is all that has not been dealt, this case included, as so many of its facts. A case is asked

@@ -85,12 +85,12 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
         mistyped = is_explicit(config, "baseline") and "did you mean" in str(error)
         if mistyped or is_published(name) or is_there(name, config.rootpath):
             raise
-        text = (
-            f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this"
-        )
+        text = f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this"
         if is_explicit(config, "baseline"):
             raise KbrelError(f"{text} name") from None
-        raise KbrelError(f"{text} name, and --kb-baseline= compares with none") from None
+        raise KbrelError(
+            f"{text} name, and --kb-baseline= compares with none"
+        ) from None
 
 
 def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:
@@ -112,7 +112,9 @@ def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None
 def _check_top_k(settings: Settings) -> None:
     for spec in settings.own_specs:
         if not gives_top_tokens(spec):
-            forms = ", ".join(f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens)
+            forms = ", ".join(
+                f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens
+            )
             raise pytest.UsageError(
                 f"--kb-top-k: found {settings.top_k} with {spec.text}, which does not give the most probable "
                 f"tokens of what it writes; allowed: models that do ({forms}), or 0"
@@ -121,9 +123,21 @@ def _check_top_k(settings: Settings) -> None:
 
 def _check_shard(config: pytest.Config, settings: Settings) -> None:
     for name, given, why in (
-        ("baseline_update", settings.baseline_update, "a blessed run is a complete one"),
-        ("until_decided", settings.until_decided, "a shard decides nothing, so that it cannot end early"),
-        ("attribute", settings.attribute, "the worst facts of a case are known when its shards are joined"),
+        (
+            "baseline_update",
+            settings.baseline_update,
+            "a blessed run is a complete one",
+        ),
+        (
+            "until_decided",
+            settings.until_decided,
+            "a shard decides nothing, so that it cannot end early",
+        ),
+        (
+            "attribute",
+            settings.attribute,
+            "the worst facts of a case are known when its shards are joined",
+        ),
         ("plan", settings.plan, "the plan is that of all shards together"),
     ):
         if given:
@@ -173,13 +187,23 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
             "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
             "with the baseline"
         )
-    if settings.noise_floor and settings.model_spec and isinstance(settings.model_spec.spec, AnswersSpec):
+    if (
+        settings.noise_floor
+        and settings.model_spec
+        and isinstance(settings.model_spec.spec, AnswersSpec)
+    ):
         raise pytest.UsageError(
             f"--kb-noise-floor: found with {settings.model}, whose answers are the same however often they "
             "are read; allowed: a model that can be asked twice"
         )
-    if is_on_command_line(config, "from_run") and not settings.from_run and not is_explicit(config, "model"):
-        raise pytest.UsageError("--kb-from-run: found nothing (an unset variable?); allowed: a recorded run")
+    if (
+        is_on_command_line(config, "from_run")
+        and not settings.from_run
+        and not is_explicit(config, "model")
+    ):
+        raise pytest.UsageError(
+            "--kb-from-run: found nothing (an unset variable?); allowed: a recorded run"
+        )
     workers = config.getoption("numprocesses", None) or config.getoption("tx", None)
     for name, present, needed, why in (
         ("gpus_per_worker", workers, "-n", "it says what each worker gets"),
@@ -189,13 +213,25 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
             "--kb-plan or max_cost in --kb-model-args",
             "prices are what a plan and max_cost reckon with",
         ),
-        ("baseline_reason", settings.baseline_update, "--kb-baseline-update", "it is kept with the baseline"),
+        (
+            "baseline_reason",
+            settings.baseline_update,
+            "--kb-baseline-update",
+            "it is kept with the baseline",
+        ),
         ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
-        ("junit_properties", config.getoption("xmlpath", None), "--junitxml", "the figures go into its file"),
+        (
+            "junit_properties",
+            config.getoption("xmlpath", None),
+            "--junitxml",
+            "the figures go into its file",
+        ),
     ):
         if not present and is_on_command_line(config, name):
             flag = "--kb-" + name.replace("_", "-")
-            raise pytest.UsageError(f"{flag}: found without {needed}; allowed: with it, for {why}")
+            raise pytest.UsageError(
+                f"{flag}: found without {needed}; allowed: with it, for {why}"
+            )
 
 
 def _has_max_cost(settings: Settings) -> bool:
@@ -265,7 +301,11 @@ def check_suites(
     if is_explicit(config, "judge_args"):
         check_args(settings, suites)
     if baseline is not None and baseline.paper:
-        check_published(baseline, settings.baseline, [case.id for suite in suites for case in suite.cases])
+        check_published(
+            baseline,
+            settings.baseline,
+            [case.id for suite in suites for case in suite.cases],
+        )
     check_cases(settings, _selected(suites, expected))
 
 
@@ -280,7 +320,10 @@ def check_all_selected(suites: Iterable[Suite], expected: Container[str]) -> Non
 
 
 def unused_flags(
-    config: pytest.Config, settings: Settings, suites: Sequence[Suite], expected: Container[str]
+    config: pytest.Config,
+    settings: Settings,
+    suites: Sequence[Suite],
+    expected: Container[str],
 ) -> tuple[str, ...]:
     """Return the flags without effect on the cases that are to run, one sentence each.
 
@@ -298,13 +341,22 @@ def unused_flags(
             "selected"
         )
     judges = is_explicit(config, "judge") and settings.judge != RULES
-    if judges and not any(is_judged(case) and case.judge == settings.judge for case in cases):
-        unused.append(f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges")
+    if judges and not any(
+        is_judged(case) and case.judge == settings.judge for case in cases
+    ):
+        unused.append(
+            f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges"
+        )
     return tuple(unused)
 
 
 def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
-    return [case for suite in suites for case in suite.cases if f"{suite.path}::{case.id}" in expected]
+    return [
+        case
+        for suite in suites
+        for case in suite.cases
+        if f"{suite.path}::{case.id}" in expected
+    ]
 
 
 def is_recorded(settings: Settings, text: str) -> bool:
@@ -346,7 +398,9 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
                 f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "
                 f"gives none: {why}; {out}, or give a checkpoint"
             )
-    for suite, text in dict.fromkeys((case.suite, case.settings.writer) for case in cases):
+    for suite, text in dict.fromkeys(
+        (case.suite, case.settings.writer) for case in cases
+    ):
         if text and not is_recorded(settings, text):
             try:
                 _check_word(text, FACTS)
@@ -365,7 +419,11 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
         if encoder and backend_of(encoder).embedder:
             helpers += [encoder]
     helpers = list(dict.fromkeys(helpers))
-    taken = {part for text in helpers for part in args_for(text, settings.judge_args).split(",")}
+    taken = {
+        part
+        for text in helpers
+        for part in args_for(text, settings.judge_args).split(",")
+    }
     if unused := unused_args(settings.judge_args, taken):
         raise KbrelError(
             f"--kb-judge-args: {public(*unused[0].partition('=')[::2])} is for no model here; found: "
@@ -381,7 +439,9 @@ def _check_word(text: str, default: str) -> None:
     """
     first, slash, _ = text.partition("/")
     hint = nearest(first, BACKENDS) if slash else nearest(text, (default, "reference"))
-    is_name = first in BACKENDS or not hint if slash else text.split(":")[0] == "reference"
+    is_name = (
+        first in BACKENDS or not hint if slash else text.split(":")[0] == "reference"
+    )
     if is_name or Path(text).expanduser().exists():
         return
     forms = ", ".join(form for backend in BACKENDS.values() for form in backend.forms)

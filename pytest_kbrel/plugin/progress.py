@@ -30,7 +30,11 @@ class Progress:
         # What was counted at the latest change, and when that was.
         self._latest: tuple[object, float] = ((), 0.0)
 
-    def expect(self, requests: Mapping[str, int], titles: Mapping[str, str] = MappingProxyType({})) -> None:
+    def expect(
+        self,
+        requests: Mapping[str, int],
+        titles: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Expect so many requests of each case, at most; ``titles`` are what the cases are called."""
         self._expected |= requests
         self._titles = titles
@@ -41,7 +45,9 @@ class Progress:
 
     def text(self, counts: Sequence[AnswerCounts], now: float) -> str:
         """Return the line for the counts of all processes; empty before the first case is begun."""
-        asking = [one for one in counts if one.current and one.current not in self._ended]
+        asking = [
+            one for one in counts if one.current and one.current not in self._ended
+        ]
         if not asking:
             return ""
         rate = self._rate(sum(one.asked for one in counts), now)
@@ -54,14 +60,18 @@ class Progress:
         answered = sum(one.answered[case] for one in counts for case in cases)
         total = sum(self._expected.get(case, 0) for case in cases)
         parts = [f"{name} {_of(answered, total)}"]
-        silence = self._silence((cases, [(one.asked, one.answered.total()) for one in counts]), now)
+        silence = self._silence(
+            (cases, [(one.asked, one.answered.total()) for one in counts]), now
+        )
         if silence >= _SILENCE:
             rate = 0.0
             parts.append(f"no answer for {duration(silence)}")
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 1 else f"{60 * rate:,.0f}/min")
         if self._expected:
-            number = min(len(self._ended & self._expected.keys()) + 1, len(self._expected))
+            number = min(
+                len(self._ended & self._expected.keys()) + 1, len(self._expected)
+            )
             parts.append(f"case {number} of {len(self._expected)}")
         if rate and (left := self._remaining(counts)) > 0:
             parts.append(f"about {duration(left / rate)} left")
@@ -83,7 +93,15 @@ class Progress:
             really[_probe(case)] += answered[case]
             expected[_probe(case)] += self._expected[case]
         return sum(
-            max(most * (really[_probe(case)] / expected[_probe(case)] if expected[_probe(case)] else 1), 0)
+            max(
+                most
+                * (
+                    really[_probe(case)] / expected[_probe(case)]
+                    if expected[_probe(case)]
+                    else 1
+                ),
+                0,
+            )
             - min(answered[case], most)
             for case, most in self._expected.items()
             if case not in self._ended

@@ -29,7 +29,11 @@ class ProgressReporter:
     """pytest plugin that shows what is asked, how fast, and how long it takes, from a thread of its own."""
 
     def __init__(
-        self, config: pytest.Config, folder: Path, expected: Callable[[], Expected], loading: str
+        self,
+        config: pytest.Config,
+        folder: Path,
+        expected: Callable[[], Expected],
+        loading: str,
     ) -> None:
         """``folder`` is where workers count their answers.
 
@@ -57,12 +61,16 @@ class ProgressReporter:
         if (runner := self._config.stash.get(runner_key, None)) is not None:
             return [runner.pool.counts]
         with contextlib.suppress(OSError):
-            paths = sorted(path for path in self._folder.iterdir() if path.suffix == COUNTS_SUFFIX)
+            paths = sorted(
+                path for path in self._folder.iterdir() if path.suffix == COUNTS_SUFFIX
+            )
             return [counts for counts in map(read_counts, paths) if counts is not None]
         return []
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+    def pytest_runtestloop(
+        self, session: pytest.Session
+    ) -> Generator[None, object, object]:
         """Show the progress while the items run."""
         # With xdist the items are in the workers.
         self._is_asking = any(map(uses_model, getattr(session, "items", ())))
@@ -80,7 +88,9 @@ class ProgressReporter:
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:
+    def pytest_runtest_logreport(
+        self, report: pytest.TestReport
+    ) -> Generator[None, None, None]:
         """Remove the line before pytest prints, and note which cases have ended."""
         if report.when == "teardown":
             self._progress.end(report.nodeid)
@@ -101,10 +111,15 @@ class ProgressReporter:
         except (OSError, ValueError, AttributeError):
             return
         self._line = StatusLine(
-            mode, self._write, lambda: int(terminal._tw.width_of_current_line), started=time.monotonic()
+            mode,
+            self._write,
+            lambda: int(terminal._tw.width_of_current_line),
+            started=time.monotonic(),
         )
         self._terminal = terminal
-        self._thread = threading.Thread(target=self._tick, name="kbrel-progress", daemon=True)
+        self._thread = threading.Thread(
+            target=self._tick, name="kbrel-progress", daemon=True
+        )
         self._thread.start()
 
     def _stop(self) -> None:
@@ -158,7 +173,9 @@ class ProgressReporter:
         with self._lock:
             if self._line is None or self._terminal is None:
                 return
-            if self._line.show(printable(text), width=_width(self._descriptor), now=now):
+            if self._line.show(
+                printable(text), width=_width(self._descriptor), now=now
+            ):
                 # pytest begins the next row with the name of the file.
                 self._terminal.currentfspath = None
 

@@ -31,7 +31,9 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
     collection: list[str] | None
     maxschedchunk: int | None
 
-    def __init__(self, config: Any, log: Any, deal: Callable[[Sequence[str]], Dealing]) -> None:
+    def __init__(
+        self, config: Any, log: Any, deal: Callable[[Sequence[str]], Dealing]
+    ) -> None:
         """``deal`` returns the dealing of the items by their node ids."""
         super().__init__(config, log)
         self._deal = deal
@@ -46,7 +48,9 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         """True if all is dealt, and no worker has more than the one that it runs."""
         if self._dealing is None:
             return bool(super().tests_finished)
-        return not self._outstanding and all(len(self._next_real(node)) < 2 for node in self.nodes)
+        return not self._outstanding and all(
+            len(self._next_real(node)) < 2 for node in self.nodes
+        )
 
     @property
     def has_pending(self) -> bool:
@@ -78,17 +82,25 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
             start = len(items) + len(dealing.fillers)
             for number, part in enumerate(dealing.parts, start):
                 self._open_parts.setdefault(numbers[part.item], set()).add(number)
-            self._units = [number for number in dealing.order if number not in self._open_parts]
+            self._units = [
+                number for number in dealing.order if number not in self._open_parts
+            ]
             of_suites = set(dealing.order)
-            self.pending[:] = [number for number in range(len(items)) if number not in of_suites]
+            self.pending[:] = [
+                number for number in range(len(items)) if number not in of_suites
+            ]
             if self.maxschedchunk is None:
                 self.maxschedchunk = len(items)
         for node in self.nodes:
             self.check_schedule(node)
 
-    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+    def mark_test_complete(
+        self, node: Any, item_index: int, duration: float = 0
+    ) -> None:
         """Note that a worker has run an item, a part or a filler, and deal on."""
-        decidable = self._dealing is not None and self._ends_parts(self._dealing, item_index)
+        decidable = self._dealing is not None and self._ends_parts(
+            self._dealing, item_index
+        )
         super().mark_test_complete(node, item_index, duration)
         for other in self.nodes if decidable else ():
             self.check_schedule(other)
@@ -122,7 +134,9 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         pending = self.node2pending[node]
         if not self._outstanding:
             node.shutdown()
-        elif len(self._next_real(node)) == 1 and not self._dealing.is_filler(pending[-1]):
+        elif len(self._next_real(node)) == 1 and not self._dealing.is_filler(
+            pending[-1]
+        ):
             self._send(node, self._dealing.filler_behind(pending[-1]))
 
     def _send_ordinary(self, node: Any) -> None:
@@ -146,10 +160,16 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
             return None
         first, *others = real
         # At a filler fixtures of the items before it are torn down.
-        crashed = None if self._dealing.is_filler(pending[0]) else self._crashed_at(first)
+        crashed = (
+            None if self._dealing.is_filler(pending[0]) else self._crashed_at(first)
+        )
         of_suites = set(self._dealing.order)
         # What was dealt first stands in front again.
-        again = [number for number in ([] if crashed else [first]) + others if self._is_needed(number)]
+        again = [
+            number
+            for number in ([] if crashed else [first]) + others
+            if self._is_needed(number)
+        ]
         self._units[:0] = [number for number in again if number in of_suites]
         self.pending[:0] = [number for number in again if number not in of_suites]
         for other in self.nodes:
@@ -188,12 +208,21 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         """Return the first two of what a worker has yet to run, without fillers."""
         assert self._dealing is not None
         is_filler = self._dealing.is_filler
-        return list(islice((number for number in self.node2pending[node] if not is_filler(number)), 2))
+        return list(
+            islice(
+                (number for number in self.node2pending[node] if not is_filler(number)),
+                2,
+            )
+        )
 
     def _real(self, node: Any) -> list[int]:
         """Return the numbers that a worker has yet to run, without fillers."""
         assert self._dealing is not None
-        return [number for number in self.node2pending[node] if not self._dealing.is_filler(number)]
+        return [
+            number
+            for number in self.node2pending[node]
+            if not self._dealing.is_filler(number)
+        ]
 
     def _send(self, node: Any, *numbers: int) -> None:
         self.node2pending[node].extend(numbers)

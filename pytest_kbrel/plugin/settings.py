@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 settings_key = pytest.StashKey[Settings]()
-_KEY = re.compile(r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@")
+_KEY = re.compile(
+    r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@"
+)
 
 
 def read_settings(config: pytest.Config) -> Settings:
@@ -104,12 +106,16 @@ def _read_settings(config: pytest.Config) -> Settings:
         baseline=_baseline(config),
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
-        picked_of=_read(config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"),
+        picked_of=_read(
+            config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"
+        ),
         top_k=_read(config, "top_k", TOP_K.integer, f"{TOP_K}, of tokens"),
         limit=_limit(config),
         shard=_shard(config),
         seed=_seed(config),
-        **_until_decided(text_of(config, "until_decided"), origin_of(config, "until_decided")),
+        **_until_decided(
+            text_of(config, "until_decided"), origin_of(config, "until_decided")
+        ),
         output_path=config.invocation_params.dir / text_of(config, "output_path"),
         use_cache=_cache(config),
         **_from_run(config),
@@ -128,14 +134,20 @@ def _read_settings(config: pytest.Config) -> Settings:
 
 
 def _read(
-    config: pytest.Config, name: str, read: Callable[[str], T], allowed: str, words: Sequence[str] = ()
+    config: pytest.Config,
+    name: str,
+    read: Callable[[str], T],
+    allowed: str,
+    words: Sequence[str] = (),
 ) -> T:
     """Return a setting read by ``read``; ``words`` are those that a mistyped one may stand for."""
     text = text_of(config, name)
     try:
         return read(text)
     except ValueError:
-        hint = nearest(text, words) or (meant_number(text, SHARE) if name == "limit" else "")
+        hint = nearest(text, words) or (
+            meant_number(text, SHARE) if name == "limit" else ""
+        )
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}"
         ) from None
@@ -158,7 +170,9 @@ def _from_run(config: pytest.Config) -> dict[str, Any]:
     text = text_of(config, "from_run")
     here = config.invocation_params.dir
     texts = (
-        [text] if (here / Path(text).expanduser()).exists() else list(filter(None, text.split(os.pathsep)))
+        [text]
+        if (here / Path(text).expanduser()).exists()
+        else list(filter(None, text.split(os.pathsep)))
     )
     texts += getattr(config.option, FURTHER_RUNS, ())
     first, *others = (here / Path(text).expanduser() for text in texts or [text])
@@ -172,7 +186,11 @@ def _path(config: pytest.Config, name: str) -> Path | None:
 
 def _cache(config: pytest.Config) -> Path | None:
     text = text_of(config, "use_cache")
-    return None if text == NO_CACHE else config.invocation_params.dir / Path(text).expanduser()
+    return (
+        None
+        if text == NO_CACHE
+        else config.invocation_params.dir / Path(text).expanduser()
+    )
 
 
 def _prices(config: pytest.Config) -> tuple[float, float] | None:
@@ -186,7 +204,13 @@ def _prices(config: pytest.Config) -> tuple[float, float] | None:
 
 def _inconclusive(config: pytest.Config) -> str:
     words = ["warn", "fail"]
-    return _read(config, "inconclusive", lambda text: words[words.index(text)], "warn or fail", words)
+    return _read(
+        config,
+        "inconclusive",
+        lambda text: words[words.index(text)],
+        "warn or fail",
+        words,
+    )
 
 
 def _batch_size(config: pytest.Config) -> str:
@@ -198,7 +222,9 @@ def _batch_size(config: pytest.Config) -> str:
 
 def _shard(config: pytest.Config) -> Shard | None:
     words = ["fact", "case"]
-    word = _read(config, "shard_by", lambda text: words[words.index(text)], "fact or case", words)
+    word = _read(
+        config, "shard_by", lambda text: words[words.index(text)], "fact or case", words
+    )
     by: ShardBy = "case" if word == "case" else "fact"
     if not (text := text_of(config, "shard")):
         return None
@@ -213,7 +239,11 @@ def _shard(config: pytest.Config) -> Shard | None:
 
 def _limit(config: pytest.Config) -> int | float | None:
     allowed = f"{LIMIT}, of facts, or a fraction above 0 and up to 1"
-    return _read(config, "limit", limit_value, allowed) if text_of(config, "limit") else None
+    return (
+        _read(config, "limit", limit_value, allowed)
+        if text_of(config, "limit")
+        else None
+    )
 
 
 def _until_decided(text: str, origin: str) -> dict[str, Any]:
@@ -234,7 +264,11 @@ def _gpus_per_worker(config: pytest.Config) -> int | None:
 
 
 def _seed(config: pytest.Config) -> int | None:
-    return _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED)) if text_of(config, "seed") else None
+    return (
+        _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED))
+        if text_of(config, "seed")
+        else None
+    )
 
 
 def _baseline(config: pytest.Config) -> str:
@@ -259,9 +293,13 @@ def _update_name(config: pytest.Config) -> str | None:
     if value is None:
         # The ini key gives the name for a bare flag; it does not make every run bless.
         return None
-    name: str = value or config.getini("kb_baseline_update") or text_of(config, "baseline")
+    name: str = (
+        value or config.getini("kb_baseline_update") or text_of(config, "baseline")
+    )
     if not name:
-        raise pytest.UsageError("--kb-baseline-update: no name given; write --kb-baseline-update=NAME")
+        raise pytest.UsageError(
+            "--kb-baseline-update: no name given; write --kb-baseline-update=NAME"
+        )
     # argparse takes the next word of the command line as the value, which may be the suites to run.
     is_path = (config.invocation_params.dir / value).exists() and os.sep not in value
     if value and (is_path or SUITE_SUFFIX in value):
@@ -300,7 +338,10 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     """
     assert settings.from_run is not None
     for flag in FLAGS:
-        if flag.name in _NEEDS_MODEL and config.getoption(flag.ini, None) not in (None, "0"):
+        if flag.name in _NEEDS_MODEL and config.getoption(flag.ini, None) not in (
+            None,
+            "0",
+        ):
             raise pytest.UsageError(
                 f"{flag.flag} is for runs in which {_NEEDS_MODEL[flag.name]}, and --kb-from-run decides "
                 "again over what was recorded; allowed: one of the two"
@@ -316,7 +357,11 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         raise pytest.UsageError(printable(what)) from None
     labels = values.pop("recorded_labels")
     same = not is_explicit(config, "judge") or settings.judge == values["judge"]
-    kept = {name for name in ("judge", "limit", "seed", "picked_of") if is_explicit(config, name)}
+    kept = {
+        name
+        for name in ("judge", "limit", "seed", "picked_of")
+        if is_explicit(config, name)
+    }
     if is_explicit(config, "judge_args") or (not same and settings.judge_args):
         kept.add("judge_args")
     if is_explicit(config, "until_decided"):
@@ -340,7 +385,9 @@ def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     """Return the baseline model: the recorded one, unless a baseline is given in its place."""
     recorded = run.setting("baseline_model") if run.base is not None else ""
     if is_explicit(config, "baseline_model") and settings.baseline_model != recorded:
-        what = f"those of {printable(recorded)}" if recorded else "none of a second model"
+        what = (
+            f"those of {printable(recorded)}" if recorded else "none of a second model"
+        )
         raise pytest.UsageError(
             f"--kb-baseline-model: found {settings.baseline_model}, and --kb-from-run decides again over "
             f"what was recorded in {run.folder}: {what}; allowed: a recorded model, or --kb-baseline"
@@ -359,10 +406,16 @@ def _output(config: pytest.Config, output: Path, records: Sequence[Path]) -> Pat
 
 
 def _output_beside(config: pytest.Config, output: Path, record: Path) -> Path:
-    is_same, is_previous = (folder.resolve() == record.resolve() for folder in (output, output / PREVIOUS))
+    is_same, is_previous = (
+        folder.resolve() == record.resolve() for folder in (output, output / PREVIOUS)
+    )
     default = record / REPLAY_FOLDER
     if not is_explicit(config, "output_path"):
-        return default if is_same or output.resolve() in record.resolve().parents else output
+        return (
+            default
+            if is_same or output.resolve() in record.resolve().parents
+            else output
+        )
     if is_same:
         raise pytest.UsageError(
             f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "

@@ -31,18 +31,29 @@ def read_shard(text: str, by: ShardBy, environment: Mapping[str, str]) -> Shard:
 def _of_environment(count: str, by: ShardBy, environment: Mapping[str, str]) -> Shard:
     """Return the share of this job: its number and their count, as the system that started it says."""
     ways = {
-        _SLURM: ("SLURM_ARRAY_TASK_COUNT", environment.get("SLURM_ARRAY_TASK_MIN", "0")),
+        _SLURM: (
+            "SLURM_ARRAY_TASK_COUNT",
+            environment.get("SLURM_ARRAY_TASK_MIN", "0"),
+        ),
         "JOB_COMPLETION_INDEX": ("JOB_COMPLETIONS", "0"),
         "CI_NODE_INDEX": ("CI_NODE_TOTAL", "1"),
     }
     present = [name for name in ways if environment.get(name)]
     if len(present) != 1:
-        which = f"{' and '.join(present)} are set" if present else f"none of {', '.join(ways)} is set"
+        which = (
+            f"{' and '.join(present)} are set"
+            if present
+            else f"none of {', '.join(ways)} is set"
+        )
         github = "; in a GitHub matrix write KB_SHARD: ${{ matrix.shard }}/${{ strategy.job-total }}"
-        raise ValueError(f"found {AUTO}, and {which}; allowed: one of them, or I/N{github}")
+        raise ValueError(
+            f"found {AUTO}, and {which}; allowed: one of them, or I/N{github}"
+        )
     total, first = ways[present[0]]
     if not (count := count or environment.get(total, "")):
-        raise ValueError(f"found {AUTO} with {present[0]} and no {total}; allowed: with it, or {AUTO}/N")
+        raise ValueError(
+            f"found {AUTO} with {present[0]} and no {total}; allowed: with it, or {AUTO}/N"
+        )
     index = environment[present[0]]
     stated = f"found {AUTO}, which is {present[0]}={shown(index)}, counted from {first}, of {shown(count)}"
     try:
@@ -63,7 +74,10 @@ def _fault_of_array(environment: Mapping[str, str], parts: str) -> str:
 
     Raises ``ValueError`` for what is no number.
     """
-    values = [environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "COUNT")]
+    values = [
+        environment.get(f"SLURM_ARRAY_TASK_{name}", "")
+        for name in ("MIN", "MAX", "COUNT")
+    ]
     if not all(values):
         return ""
     first, last, tasks = map(int, values)

@@ -24,7 +24,12 @@ class StatusLine:
     """
 
     def __init__(
-        self, mode: Mode, write: Callable[[str], None], column: Callable[[], int], *, started: float
+        self,
+        mode: Mode,
+        write: Callable[[str], None],
+        column: Callable[[], int],
+        *,
+        started: float,
     ) -> None:
         self._mode = mode
         self._write = write
@@ -49,7 +54,9 @@ class StatusLine:
         self._text = text
         column = self._column()
         # The row below, its text, and back to where pytest goes on; the rows scroll if need be.
-        self._write(f"\n\r\x1b[2K{text}\x1b[1A\r" + (f"\x1b[{column}C" if column else ""))
+        self._write(
+            f"\n\r\x1b[2K{text}\x1b[1A\r" + (f"\x1b[{column}C" if column else "")
+        )
         return False
 
     def hide(self) -> None:

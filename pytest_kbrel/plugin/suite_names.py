@@ -21,23 +21,34 @@ def check_named_suites(here: Path, arguments: Iterable[str]) -> None:
     """Raise ``UsageError`` for an argument that names a suite with another ending, or none."""
     for argument in arguments:
         path = here / argument.split("::", 1)[0]
-        if is_misnamed(path.name) or (not in_suite(path.name) and _reads_as_suite(path)):
+        if is_misnamed(path.name) or (
+            not in_suite(path.name) and _reads_as_suite(path)
+        ):
             raise pytest.UsageError(printable(f"{argument}: {_wrong_ending(path)}"))
         if in_suite(path.name) and path.parent.is_dir() and not path.exists():
-            suites = sorted(file.name for file in path.parent.iterdir() if in_suite(file.name))
+            suites = sorted(
+                file.name for file in path.parent.iterdir() if in_suite(file.name)
+            )
             beside = f"; suites there: {', '.join(suites) or 'none'}{nearest(path.name, suites)}"
             raise pytest.UsageError(printable(f"{argument}: no such suite{beside}"))
 
 
 def unknown_cases(config: pytest.Config) -> list[str]:
     """Return what is wrong with each argument that names a case which its suite does not have."""
-    suites = {config.rootpath / path: suite for path, suite in config.stash.get(suites_key, {}).items()}
+    suites = {
+        config.rootpath / path: suite
+        for path, suite in config.stash.get(suites_key, {}).items()
+    }
     wrong = []
     for argument in config.args:
         name, colons, case = argument.partition("::")
         suite = suites.get(config.invocation_params.dir / name)
         ids = [] if suite is None else [one.id for one in suite.cases]
-        if suite is None or not colons or case in (*ids, *{one.probe for one in suite.cases}):
+        if (
+            suite is None
+            or not colons
+            or case in (*ids, *{one.probe for one in suite.cases})
+        ):
             continue
         if case in {one.id for one in suite.aggregates}:
             why = f"{case} is decided when all its slices have run, and cannot be selected"
@@ -51,14 +62,22 @@ def unknown_cases(config: pytest.Config) -> list[str]:
 def warn_of(parent: pytest.Collector, path: Path) -> None:
     """Warn of a suite with a wrong ending in a folder that is collected."""
     if warns(parent.config):
-        name = path.relative_to(parent.config.rootpath) if parent.config.rootpath in path.parents else path
-        parent.warn(KbrelWarning(printable(f"{name} is not collected: {_wrong_ending(path)}")))
+        name = (
+            path.relative_to(parent.config.rootpath)
+            if parent.config.rootpath in path.parents
+            else path
+        )
+        parent.warn(
+            KbrelWarning(printable(f"{name} is not collected: {_wrong_ending(path)}"))
+        )
 
 
 def _wrong_ending(path: Path) -> str:
     stem = path.name[: -len(path.suffix)]
     stem = stem[:-3] if stem.lower().endswith(".kb") else stem
-    return f"the name of a suite ends in {SUITE_SUFFIX}; rename it to {stem}{SUITE_SUFFIX}"
+    return (
+        f"the name of a suite ends in {SUITE_SUFFIX}; rename it to {stem}{SUITE_SUFFIX}"
+    )
 
 
 def _reads_as_suite(path: Path) -> bool:
@@ -70,4 +89,6 @@ def _reads_as_suite(path: Path) -> bool:
             lines = stream.read(_HEAD).splitlines()
     except OSError:
         return False
-    return all(any(line.startswith(key) for line in lines) for key in (b"suite:", b"facts:"))
+    return all(
+        any(line.startswith(key) for line in lines) for key in (b"suite:", b"facts:")
+    )

@@ -39,7 +39,9 @@ def write_run(
         terminalreporter.write_line(text, **markup)
 
 
-def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str) -> list[tuple[str, str]]:
+def next_steps(
+    config: pytest.Config, settings: Settings, run: Run, output: str
+) -> list[tuple[str, str]]:
     """Return what can be done next, with the command for each: go on, rerun the failed, bless, see more."""
     if not run.cases:
         return []
@@ -47,18 +49,34 @@ def next_steps(config: pytest.Config, settings: Settings, run: Run, output: str)
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
     asks = repeats and settings.from_run is None and run.shard is None
-    failed = any(case.verdict in settings.failing and not case.waived for case in run.cases)
+    failed = any(
+        case.verdict in settings.failing and not case.waived for case in run.cases
+    )
     steps = []
     # --lf would leave out what was not run.
-    unread, interrupted = phrases.is_uncollected(run), run.exit_status == pytest.ExitCode.INTERRUPTED
+    unread, interrupted = (
+        phrases.is_uncollected(run),
+        run.exit_status == pytest.ExitCode.INTERRUPTED,
+    )
     if interrupted and not unread:
-        steps.append(("run again" if settings.use_cache is None else "go on", _joined(words)))
+        steps.append(
+            ("run again" if settings.use_cache is None else "go on", _joined(words))
+        )
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
-    if asks and failed and not (interrupted or unread) and config.pluginmanager.hasplugin("lfplugin"):
+    if (
+        asks
+        and failed
+        and not (interrupted or unread)
+        and config.pluginmanager.hasplugin("lfplugin")
+    ):
         steps.append(("rerun the failed", _command(words, "--lf")))
     if asks and _may_be_blessed(settings, run):
         name = "" if settings.baseline else "=NAME"
-        what = "bless this run" if view.verdict(run) in ("pass", "no baseline") else "bless it anyway"
+        what = (
+            "bless this run"
+            if view.verdict(run) in ("pass", "no baseline")
+            else "bless it anyway"
+        )
         steps.append((what, _command(words, f"--kb-baseline-update{name}")))
     if repeats and config.get_verbosity() == 0:
         steps.append(("all tables", _command(words, "-v")))
@@ -79,7 +97,9 @@ def _variables(config: pytest.Config) -> list[str]:
 def _command(words: Sequence[str], more: str) -> str:
     # Behind -- there are no flags.
     at = words.index("--") if "--" in words else len(words)
-    return _joined([*words[:at], *([more] if more not in words[:at] else []), *words[at:]])
+    return _joined(
+        [*words[:at], *([more] if more not in words[:at] else []), *words[at:]]
+    )
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -87,18 +107,30 @@ def _joined(words: Sequence[str]) -> str:
     at = words.index("pytest")
     variables = [word.partition("=") for word in words[:at]]
     return " ".join(
-        [*(f"{name}={shlex.quote(value)}" for name, _, value in variables), shlex.join(words[at:])]
+        [
+            *(f"{name}={shlex.quote(value)}" for name, _, value in variables),
+            shlex.join(words[at:]),
+        ]
     )
 
 
 def _may_be_blessed(settings: Settings, run: Run) -> bool:
     sound = run.complete and not any(case.verdict in UNMEASURED for case in run.cases)
     whole = settings.limit is None and not settings.until_decided
-    return sound and whole and not settings.baseline_update and not is_published(run.baseline)
+    return (
+        sound
+        and whole
+        and not settings.baseline_update
+        and not is_published(run.baseline)
+    )
 
 
 def blessed_lines(
-    folder: Path, dropped: tuple[int, int] | None, run: Run, settings: Settings, invocation_dir: Path
+    folder: Path,
+    dropped: tuple[int, int] | None,
+    run: Run,
+    settings: Settings,
+    invocation_dir: Path,
 ) -> Iterator[str]:
     """Yield what the terminal prints about a new baseline in ``folder``.
 
@@ -110,5 +142,7 @@ def blessed_lines(
         floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
         yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
     if settings.noise_floor:
-        changed, of = (sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True))
+        changed, of = (
+            sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True)
+        )
         yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

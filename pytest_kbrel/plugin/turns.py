@@ -68,10 +68,16 @@ class Turns:
         """Return the result of a case, if need be of a part of it; raise the ``KbrelError`` that ended it."""
         own = self._turn_of(case)
         items = self._followers(case) if own.looks > 1 else []
-        others = [self._turn_of(other) for item in items if (other := _unmarked(item)) is not None]
+        others = [
+            self._turn_of(other)
+            for item in items
+            if (other := _unmarked(item)) is not None
+        ]
         while not own.ended:
             waiting = [turn for turn in (own, *others) if not turn.ended]
-            self._take(min(waiting, key=lambda turn: turn.next_share) if own.taken else own)
+            self._take(
+                min(waiting, key=lambda turn: turn.next_share) if own.taken else own
+            )
             failed = [turn for turn in others if turn.fails]
             if failed and not own.ended and self._ends(len(failed)):
                 self._ending = f"{', '.join(turn.case.id for turn in failed)} failed, which ends the session"
@@ -93,7 +99,11 @@ class Turns:
         """Return the results of cases that were asked and whose items this failure keeps from being run."""
         if not self._fails(result) or not self._ends(1):
             return []
-        return [turn.result for turn in self._turns.values() if isinstance(turn.result, CaseResult)]
+        return [
+            turn.result
+            for turn in self._turns.values()
+            if isinstance(turn.result, CaseResult)
+        ]
 
     def _ends(self, failures: int) -> bool:
         """Return True if so many more failures end the session."""
@@ -123,18 +133,31 @@ class Turns:
     def _turn_of(self, case: Case) -> _Turn:
         name = _name_of(case)
         if name not in self._turns:
-            self._turns[name] = _Turn(case=case, asking=self._ask(case), looks=self._looks_at(case))
+            self._turns[name] = _Turn(
+                case=case, asking=self._ask(case), looks=self._looks_at(case)
+            )
         return self._turns[name]
 
     def _followers(self, case: Case) -> list[pytest.Item]:
         """Return the items that take turns with that of ``case``: the cases of its suite file behind it."""
         # A worker of xdist runs what it is sent.
-        if not self._most or self._ending or hasattr(self._session.config, "workerinput"):
+        if (
+            not self._most
+            or self._ending
+            or hasattr(self._session.config, "workerinput")
+        ):
             return []
         items = self._session.items
-        start = next((at for at, item in enumerate(items, start=1) if case_of(item) is case), len(items))
+        start = next(
+            (at for at, item in enumerate(items, start=1) if case_of(item) is case),
+            len(items),
+        )
         end = start
-        while end < len(items) and (other := case_of(items[end])) is not None and other.suite == case.suite:
+        while (
+            end < len(items)
+            and (other := case_of(items[end])) is not None
+            and other.suite == case.suite
+        ):
             end += 1
         return items[start:end]
 
@@ -143,7 +166,10 @@ class Turns:
         failed = {name for name, turn in self._turns.items() if turn.fails}
         start = self._session.items.index(items[0])
         self._session.items[start : start + len(items)] = sorted(
-            items, key=lambda item: (case := case_of(item)) is None or _name_of(case) not in failed
+            items,
+            key=lambda item: (
+                (case := case_of(item)) is None or _name_of(case) not in failed
+            ),
         )
 
 

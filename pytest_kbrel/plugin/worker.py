@@ -33,13 +33,22 @@ class CaseRunner(CaseAsker):
             root=config.rootpath,
             spool_path=elsewhere.own_spool(config, spool)
             or spool_folder(settings.output_path, settings.run) / spool,
-            suites=lambda: suites_of(config, [item.nodeid for item in session.items], settings),
+            suites=lambda: suites_of(
+                config, [item.nodeid for item in session.items], settings
+            ),
         )
         if hasattr(config, "workerinput"):
             self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
-        self._turns = Turns(session, self.asked, lambda case: len(self.looks(case)), failing=settings.failing)
+        self._turns = Turns(
+            session,
+            self.asked,
+            lambda case: len(self.looks(case)),
+            failing=settings.failing,
+        )
         let_threads_sleep()
-        self._read = functools.cache(lambda: elsewhere.what_was_read(config, self._suites(), self._baseline))
+        self._read = functools.cache(
+            lambda: elsewhere.what_was_read(config, self._suites(), self._baseline)
+        )
 
     def what_was_read(self) -> str:
         """Return which suites and baseline a worker elsewhere has, empty for another process."""
@@ -67,7 +76,9 @@ class CaseRunner(CaseAsker):
         return self._turns.unreported(result)
 
 
-def suites_of(config: pytest.Config, nodeids: Sequence[str], settings: Settings) -> list[Suite]:
+def suites_of(
+    config: pytest.Config, nodeids: Sequence[str], settings: Settings
+) -> list[Suite]:
     """Return the suites of node ids; those that this process has not collected are read."""
     paths = dict.fromkeys(nodeid.split("::", 1)[0] for nodeid in nodeids)
     collected = config.stash.get(collection.suites_key, {})

@@ -25,7 +25,12 @@ class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
     def __init__(
-        self, recorder: Recorder, device: str, gpus_each: int | None = 0, *, may_split: bool = False
+        self,
+        recorder: Recorder,
+        device: str,
+        gpus_each: int | None = 0,
+        *,
+        may_split: bool = False,
     ) -> None:
         """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share.
 
@@ -44,7 +49,10 @@ class Distribution:
         node.workerinput[TODAY] = today(node.config).isoformat()
         node.workerinput[RUN] = run_id(node.config)
         if self._dealt:
-            node.workerinput[DEALT], node.workerinput[SPLIT] = self._dealt, self._may_split
+            node.workerinput[DEALT], node.workerinput[SPLIT] = (
+                self._dealt,
+                self._may_split,
+            )
         elsewhere.prepare(node)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -53,7 +61,9 @@ class Distribution:
             return None
         from pytest_kbrel.plugin.scheduling import SliceScheduling
 
-        deal = functools.partial(self._recorder.dealing_of, workers=self._dealt, split=self._may_split)
+        deal = functools.partial(
+            self._recorder.dealing_of, workers=self._dealt, split=self._may_split
+        )
         return SliceScheduling(config, log, deal)
 
     def pytest_testnodedown(self, node: Any) -> None:
@@ -62,12 +72,16 @@ class Distribution:
         if counts := getattr(node, "workeroutput", {}).pop(COUNTS, None):
             self._recorder.add_counts(*counts)
 
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(
+        self, node: Any, ids: Sequence[str]
+    ) -> None:
         """Expect the items that the workers collected."""
         self._recorder.expect(ids)
         self._recorder.note_collected()
 
-    def pytest_xdist_setupnodes(self, config: pytest.Config, specs: Sequence[Any]) -> None:
+    def pytest_xdist_setupnodes(
+        self, config: pytest.Config, specs: Sequence[Any]
+    ) -> None:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
         self._config = config
         elsewhere.check_arguments(config, specs)
@@ -83,7 +97,11 @@ class Distribution:
         With ``interrupt`` they get the Ctrl-C that only the controller received, so that their subprocesses
         (an engine's) end with them.
         """
-        session = self._config.pluginmanager.getplugin("dsession") if self._config is not None else None
+        session = (
+            self._config.pluginmanager.getplugin("dsession")
+            if self._config is not None
+            else None
+        )
         manager = getattr(session, "nodemanager", None)
         if manager is None:
             return

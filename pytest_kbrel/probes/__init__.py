@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
-from pytest_kbrel.probes.base import ProbeResult, ProbeRun, check_wording, without_missing
+from pytest_kbrel.probes.base import (
+    ProbeResult,
+    ProbeRun,
+    check_wording,
+    without_missing,
+)
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives
 from pytest_kbrel.probes.wordings import count_of, run_wordings
 from pytest_kbrel.records import (
@@ -44,7 +49,9 @@ IMPLEMENTATIONS: Mapping[ProbeName, Implementation] = {
     "reliability": Implementation(run=reliability.run),
 }
 # How many facts are asked at a time.
-CHUNK_FACTS: dict[ProbeName, int] = {name: probe.chunk for name, probe in PROBES.items()}
+CHUNK_FACTS: dict[ProbeName, int] = {
+    name: probe.chunk for name, probe in PROBES.items()
+}
 
 
 def open_case(case: Case) -> ProbeRun:
@@ -103,14 +110,23 @@ def part_of(case: Case, facts: Sequence[Fact]) -> Case:
 
 def _leveled(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
     level = {fact.id: fact for fact in IMPLEMENTATIONS[case.probe].level(case).facts}
-    return tuple(dataclasses.replace(case, facts=tuple(level[fact.id] for fact in part)) for part in facts)
+    return tuple(
+        dataclasses.replace(case, facts=tuple(level[fact.id] for fact in part))
+        for part in facts
+    )
 
 
-def merge_chunks(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> ProbeResult:
+def merge_chunks(
+    results: Sequence[ProbeResult], order: Sequence[Fact] = ()
+) -> ProbeResult:
     """Return the result of a case from those of its chunks, at least one; rows in the ``order`` of facts."""
     # A part whose answers all lack a probability has no columns of them.
     tables = [result.table for result in results]
-    columns = tuple(name for name in tables[0].columns if all(name in table.columns for table in tables))
+    columns = tuple(
+        name
+        for name in tables[0].columns
+        if all(name in table.columns for table in tables)
+    )
     rows = tuple(row for table in tables for row in _with_columns(table, columns))
     if order:
         positions = {fact.id: position for position, fact in enumerate(order)}
@@ -128,7 +144,8 @@ def _with_columns(table: Table, columns: tuple[str, ...]) -> tuple[Outcome, ...]
         return table.rows
     indices = [table.columns.index(name) for name in columns]
     return tuple(
-        dataclasses.replace(row, values=tuple(row.values[index] for index in indices)) for row in table.rows
+        dataclasses.replace(row, values=tuple(row.values[index] for index in indices))
+        for row in table.rows
     )
 
 
@@ -141,7 +158,9 @@ def _check(case: Case) -> None:
         )
     check_wording(case.settings)
     if not case.facts:
-        raise SuiteError(f"{case.id}: it has no facts, and zero facts are no measurement")
+        raise SuiteError(
+            f"{case.id}: it has no facts, and zero facts are no measurement"
+        )
 
 
 def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
@@ -152,7 +171,12 @@ def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
             responses = _answered(asks, answer)
             nodeid = f"{case.suite}::{case.id}"
             pairs = zip(asks, responses, strict=True)
-            keep([Exchange(case=nodeid, ask=ask, response=response) for ask, response in pairs])
+            keep(
+                [
+                    Exchange(case=nodeid, ask=ask, response=response)
+                    for ask, response in pairs
+                ]
+            )
             asks = probe.send(responses)
     except StopIteration as stop:
         result: ProbeResult = stop.value

@@ -15,7 +15,16 @@ from typing import TypeVar
 from pytest_kbrel.catalogue.probes import probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
-from pytest_kbrel.probes.prompts import CHOICE, OWN_TEXTS, QA, Examples, Template, fill, lettered, template
+from pytest_kbrel.probes.prompts import (
+    CHOICE,
+    OWN_TEXTS,
+    QA,
+    Examples,
+    Template,
+    fill,
+    lettered,
+    template,
+)
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -88,7 +97,9 @@ class Answers:
         if isinstance(response, Failed):
             raise ResponseError(f"{fact_id} ({role}): {response.error}")
         if not isinstance(response, kind):
-            raise ResponseError(f"{fact_id} ({role}): {kind.__name__} expected, found {response!r}")
+            raise ResponseError(
+                f"{fact_id} ({role}): {kind.__name__} expected, found {response!r}"
+            )
         return response
 
 
@@ -106,12 +117,19 @@ def relation_of(case: Case, fact: Fact) -> Relation:
 
 def answer_type_of(case: Case, fact: Fact) -> str:
     """Return what kind of answer is asked for, empty if unknown; a fact's own goes before its relation's."""
-    of_relation = (relation.answer_type for relation in case.relations if relation.id == fact.relation)
+    of_relation = (
+        relation.answer_type
+        for relation in case.relations
+        if relation.id == fact.relation
+    )
     return fact.answer_type or next(of_relation, "")
 
 
 def digest_of(
-    case: Case, fact: Fact, responses: Iterable[Scored | Generated], draws: Sequence[str] = ()
+    case: Case,
+    fact: Fact,
+    responses: Iterable[Scored | Generated],
+    draws: Sequence[str] = (),
 ) -> str:
     """Return the digest of how ``fact`` was asked: equal digests make two outcomes comparable.
 
@@ -121,21 +139,30 @@ def digest_of(
     """
     prompts = [response.prompt_digest for response in responses]
     # A "b" behind the digits says that BOS leads the prompt.
-    bare = [prompt.removesuffix("b") if len(prompt) == _WITH_BOS else prompt for prompt in prompts]
+    bare = [
+        prompt.removesuffix("b") if len(prompt) == _WITH_BOS else prompt
+        for prompt in prompts
+    ]
     digest = Digest(
         prompts=short_digest(bare),
         bos=sum(mine != given for mine, given in zip(bare, prompts, strict=True)),
         count=len(prompts),
         settings=changed_digest(case, fact.language),
         accepted=short_digest(
-            [sorted(fact.accepted), answer_type_of(case, fact), *(fact.answer_range or ())],
+            [
+                sorted(fact.accepted),
+                answer_type_of(case, fact),
+                *(fact.answer_range or ()),
+            ],
         ),
         draws=short_digest(list(draws)),
     )
     return str(digest)
 
 
-def probability_values(response: Generated, *, right: bool, answered: bool) -> dict[str, float]:
+def probability_values(
+    response: Generated, *, right: bool, answered: bool
+) -> dict[str, float]:
     """Return the columns of :mod:`pytest_kbrel.metrics.calibration` for one answer, 0 where there is nothing.
 
     ``answered`` says that the answer was right or wrong, and not uninformative.
@@ -152,14 +179,17 @@ def without_missing(table: Table) -> Table:
     """
     if not set(PROBABILITIES) <= set(table.columns):
         return table
-    answered, mean = (table.columns.index(name) for name in (ANSWERED, PROBABILITIES[0]))
+    answered, mean = (
+        table.columns.index(name) for name in (ANSWERED, PROBABILITIES[0])
+    )
     probabilities = [row.values[mean] for row in table.rows if row.values[answered]]
     if probabilities and all(probabilities):
         return table
     columns = tuple(name for name in table.columns if name not in PROBABILITIES)
     indices = [table.columns.index(name) for name in columns]
     rows = (
-        dataclasses.replace(row, values=tuple(row.values[index] for index in indices)) for row in table.rows
+        dataclasses.replace(row, values=tuple(row.values[index] for index in indices))
+        for row in table.rows
     )
     return Table(columns=columns, rows=tuple(rows))
 
@@ -185,7 +215,9 @@ def collect(
 def template_of(settings: ProbeSettings) -> Template:
     """Return the text around each question of a probe: the suite's, or the probe's own."""
     probe = probe_of_settings(settings)
-    own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get((probe.name, ""), QA)
+    own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get(
+        (probe.name, ""), QA
+    )
     return template(settings.prompt_text or own, settings.answer_cue, probe.cue)
 
 
@@ -194,7 +226,9 @@ def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
     return dataclasses.replace(request, top_k=case.top_k) if case.top_k else request
 
 
-def question_request(settings: ProbeSettings, question: str, examples: Examples = ()) -> GenerateRequest:
+def question_request(
+    settings: ProbeSettings, question: str, examples: Examples = ()
+) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
     text = template_of(settings)
     if isinstance(settings, ExampleWording) and settings.example_style == "turns":
@@ -203,7 +237,9 @@ def question_request(settings: ProbeSettings, question: str, examples: Examples 
     return request_of(settings, text.in_text(question, examples))
 
 
-def choice_request(settings: ReliabilitySettings, question: str, options: Sequence[str]) -> GenerateRequest:
+def choice_request(
+    settings: ReliabilitySettings, question: str, options: Sequence[str]
+) -> GenerateRequest:
     """Return the request that asks a multiple-choice question with lettered options."""
     text = template(settings.choice_prompt or CHOICE, settings.answer_cue)
     return request_of(settings, text.question(question, lettered(options)))

@@ -66,7 +66,10 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
         if isinstance(response, Generated):
             verdicts[ask.fact_id] = _JUDGED[read_verdict(response.text)]
         else:
-            why = getattr(response, "error", "") or f"no text but {type(response).__name__}"
+            why = (
+                getattr(response, "error", "")
+                or f"no text but {type(response).__name__}"
+            )
             verdicts.failures[ask.fact_id] = f"{ask.fact_id} (judge): {why}"
     return verdicts
 
@@ -94,10 +97,16 @@ def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
 
     A number or year by itself that lies in the fact's range is one too.
     """
-    if fact.answer_range is not None and (quantity(read_words(answer).words) or as_dates(answer)):
+    if fact.answer_range is not None and (
+        quantity(read_words(answer).words) or as_dates(answer)
+    ):
         return judged_by_rules(case, fact, answer).label == "correct"
     return is_variant(
-        answer, fact.accepted, question_of(case, fact), answer_type_of(case, fact), language=fact.language
+        answer,
+        fact.accepted,
+        question_of(case, fact),
+        answer_type_of(case, fact),
+        language=fact.language,
     )
 
 
@@ -108,7 +117,11 @@ def _is_open(fact: Fact, by_rules: Judged) -> bool:
 
 
 def _accepted(fact: Fact) -> tuple[str, ...]:
-    return fact.accepted if fact.answer_range is None else (*fact.accepted, any_number(*fact.answer_range))
+    return (
+        fact.accepted
+        if fact.answer_range is None
+        else (*fact.accepted, any_number(*fact.answer_range))
+    )
 
 
 def _ask(case: Case, fact: Fact, answer: str) -> Ask:
@@ -117,6 +130,7 @@ def _ask(case: Case, fact: Fact, answer: str) -> Ask:
         role="judge",
         to=case.judge,
         request=GenerateRequest(
-            prompt=verdict(question_of(case, fact), _accepted(fact), answer), max_new_tokens=_REPLY_TOKENS
+            prompt=verdict(question_of(case, fact), _accepted(fact), answer),
+            max_new_tokens=_REPLY_TOKENS,
         ),
     )

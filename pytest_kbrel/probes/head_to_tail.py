@@ -22,11 +22,34 @@ from pytest_kbrel.probes.base import (
     question_request,
     with_top_tokens,
 )
-from pytest_kbrel.probes.grading import UNPARSABLE, is_variant_of, judged, judged_by_rules
+from pytest_kbrel.probes.grading import (
+    UNPARSABLE,
+    is_variant_of,
+    judged,
+    judged_by_rules,
+)
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
-from pytest_kbrel.records import Ask, Case, Fact, HeadToTailSettings, Outcome, Shot, Table
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Fact,
+    HeadToTailSettings,
+    Outcome,
+    Shot,
+    Table,
+)
 
-COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", ANSWERED, *PROBABILITIES)
+COLUMNS = (
+    "correct",
+    "missing",
+    "f1",
+    "rouge_l",
+    "em",
+    "rules",
+    "unparsable",
+    ANSWERED,
+    *PROBABILITIES,
+)
 
 
 def run(case: Case) -> ProbeRun:
@@ -45,7 +68,9 @@ def run(case: Case) -> ProbeRun:
             request=with_top_tokens(
                 case,
                 question_request(
-                    settings, question_of(case, fact), _examples(case, fact, shots.get(fact.id))
+                    settings,
+                    question_of(case, fact),
+                    _examples(case, fact, shots.get(fact.id)),
                 ),
             ),
         )
@@ -59,11 +84,15 @@ def run(case: Case) -> ProbeRun:
         if not answers.failed(fact.id, "answer")
     }
     verdicts = yield from judged(case, texts)
-    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, answers, verdicts))
+    rows, errors = collect(
+        case.facts, lambda fact: _outcome(case, fact, answers, verdicts)
+    )
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
-def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...] | None) -> tuple[tuple[str, str], ...]:
+def _examples(
+    case: Case, fact: Fact, shots: tuple[Shot, ...] | None
+) -> tuple[tuple[str, str], ...]:
     assert isinstance(case.settings, HeadToTailSettings)
     prompt = case.settings.prompt
     if prompt == "few-shot":
@@ -80,7 +109,9 @@ def _examples(case: Case, fact: Fact, shots: tuple[Shot, ...] | None) -> tuple[t
     return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
 
 
-def _outcome(case: Case, fact: Fact, answers: Answers, verdicts: Mapping[str, Judged]) -> Outcome:
+def _outcome(
+    case: Case, fact: Fact, answers: Answers, verdicts: Mapping[str, Judged]
+) -> Outcome:
     response = answers.generated(fact.id, "answer")
     text, verdict = response.text, verdicts[fact.id]
     unparsable = verdict.rule == UNPARSABLE

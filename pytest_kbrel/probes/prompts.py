@@ -21,10 +21,16 @@ _BLANK_LINE = "\n\n"
 Examples = Sequence[tuple[str, str]]
 """Questions with their answers."""
 
-_QA_INSTRUCTION = 'Give only the answer to the question. Write "unsure" if you do not know it.'
-_BRIEF_INSTRUCTION = 'Reply in as few words as you can. Write "unsure" if you do not know.'
+_QA_INSTRUCTION = (
+    'Give only the answer to the question. Write "unsure" if you do not know it.'
+)
+_BRIEF_INSTRUCTION = (
+    'Reply in as few words as you can. Write "unsure" if you do not know.'
+)
 _CONCISE_INSTRUCTION = "Reply in as few words as you can."
-_CHOICE_INSTRUCTION = "Pick the option that answers the question. Reply with that option only."
+_CHOICE_INSTRUCTION = (
+    "Pick the option that answers the question. Reply with that option only."
+)
 
 # The texts around a question; behind each of them stands the cue of an answer.
 BRIEF = _BRIEF_INSTRUCTION + "\n\n{examples}\n\nQuestion: {question}"
@@ -53,10 +59,20 @@ _VERDICT_SHOTS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("Who wrote Faust?", ("Goethe",), "It was Johann Wolfgang von Goethe.", "correct"),
     ("In which town was Mozart born?", ("Salzburg",), "Vienna", "incorrect"),
     ("How many strings has a violin?", ("4",), "four strings", "correct"),
-    ("Who founded Microsoft?", ("Bill Gates", "Paul Allen"), "P. Allen and Bill Gates", "correct"),
+    (
+        "Who founded Microsoft?",
+        ("Bill Gates", "Paul Allen"),
+        "P. Allen and Bill Gates",
+        "correct",
+    ),
     ("Who founded Microsoft?", ("Bill Gates", "Paul Allen"), "Paul Gates", "incorrect"),
     ("What is the capital of Peru?", ("Lima",), "Lima or Cusco", "incorrect"),
-    ("What was Marie Curie's profession?", ("physicist",), "She did research in physics.", "correct"),
+    (
+        "What was Marie Curie's profession?",
+        ("physicist",),
+        "She did research in physics.",
+        "correct",
+    ),
     ("On which island is Palermo?", ("Sicily",), "Palermo", "incorrect"),
 )
 
@@ -66,7 +82,16 @@ BRIEF_SHOTS: tuple[tuple[str, str], ...] = (
     ("Which river flows through the town of Ombrelvane?", UNSURE),
 )
 
-_WRONG_PLANETS = ("Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto")
+_WRONG_PLANETS = (
+    "Venus",
+    "Earth",
+    "Mars",
+    "Jupiter",
+    "Saturn",
+    "Uranus",
+    "Neptune",
+    "Pluto",
+)
 
 
 @record
@@ -101,16 +126,23 @@ class Template:
         shown = "".join(self.example(*example) for example in examples)
         return self.lead + shown + self.question(question)
 
-    def in_turns(self, question: str, examples: Examples = ()) -> tuple[tuple[tuple[str, str], ...], str]:
+    def in_turns(
+        self, question: str, examples: Examples = ()
+    ) -> tuple[tuple[tuple[str, str], ...], str]:
         """Return examples as turns of a conversation and the question; the first of all has the lead."""
-        questions = [self.question(one) for one in (*(example[0] for example in examples), question)]
+        questions = [
+            self.question(one)
+            for one in (*(example[0] for example in examples), question)
+        ]
         questions[0] = self.lead + questions[0]
         answers = (answer for _, answer in examples)
         return tuple(zip(questions, answers, strict=False)), questions[-1]
 
 
 @functools.lru_cache
-def template(text: str, cue: str | None = ANSWER_CUE, own_cue: str = ANSWER_CUE) -> Template:
+def template(
+    text: str, cue: str | None = ANSWER_CUE, own_cue: str = ANSWER_CUE
+) -> Template:
     """Return a text's template; a ``cue`` of ``None`` is ``own_cue`` where the text ends in a placeholder."""
     text = text.strip()
     if cue is None:
@@ -119,7 +151,9 @@ def template(text: str, cue: str | None = ANSWER_CUE, own_cue: str = ANSWER_CUE)
     if not placeholder:
         return Template(lead="", gap=_BLANK_LINE, block=text, cue=cue)
     block = behind.lstrip()
-    return Template(lead=lead, gap=behind.removesuffix(block) or _BLANK_LINE, block=block, cue=cue)
+    return Template(
+        lead=lead, gap=behind.removesuffix(block) or _BLANK_LINE, block=block, cue=cue
+    )
 
 
 def fill(template: str, subject: str, obj: str = "[Y]") -> str:
@@ -168,7 +202,9 @@ def choice(question: str, options: Sequence[str]) -> str:
 
 def lettered(options: Sequence[str]) -> str:
     """Return options one a line, each behind its letter."""
-    return "\n".join(f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
+    return "\n".join(
+        f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)
+    )
 
 
 def check(statement: str) -> str:
@@ -183,7 +219,9 @@ def verdict(question: str, accepted: Sequence[str], answer: str) -> str:
     cannot leave its quotes or begin a new line, so that nothing it says can pass for a part of this prompt.
     """
     shots = [f"{_verdict_block(*shot[:3])} {shot[3]}" for shot in _VERDICT_SHOTS]
-    return "\n\n".join([_VERDICT_INSTRUCTION, *shots, _verdict_block(question, accepted, answer)])
+    return "\n\n".join(
+        [_VERDICT_INSTRUCTION, *shots, _verdict_block(question, accepted, answer)]
+    )
 
 
 def any_number(low: float, high: float) -> str:

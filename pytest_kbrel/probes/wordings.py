@@ -52,7 +52,9 @@ def run_wordings(case: Case, run: Callable[[Case], ProbeRun]) -> ProbeRun:
     asks = {number: next(one) for number, one in enumerate(runs)}
     results: dict[int, ProbeResult] = {}
     while asks:
-        responses = yield tuple(_named(ask, number) for number, of in asks.items() for ask in of)
+        responses = yield tuple(
+            _named(ask, number) for number, of in asks.items() for ask in of
+        )
         following, start = {}, 0
         for number, of in asks.items():
             mine: tuple[Response, ...] = responses[start : start + len(of)]
@@ -83,13 +85,19 @@ def _in_wording(case: Case, number: int) -> Case:
 
 
 def _named(ask: Ask, number: int) -> Ask:
-    return dataclasses.replace(ask, role=f"{_ROLE}{number + 1}/{ask.role}") if number else ask
+    return (
+        dataclasses.replace(ask, role=f"{_ROLE}{number + 1}/{ask.role}")
+        if number
+        else ask
+    )
 
 
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
     """Return the result of a case from those of its wordings; a fact that lacks one of them is an error."""
     columns = results[0].table.columns
-    order = [index for index, name in enumerate(columns) if name not in _left_out(results)]
+    order = [
+        index for index, name in enumerate(columns) if name not in _left_out(results)
+    ]
     of_fact = [{row.fact_id: row for row in result.table.rows} for result in results]
     failures = [error for result in results for error in result.errors]
     rows, errors = [], []
@@ -100,7 +108,12 @@ def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
         else:
             # One text a fact, for that is how facts without usable responses are counted.
             lacking = f"{fact.id}: one of its wordings has no usable response"
-            errors.append(next((error for error in failures if error.startswith(f"{fact.id} (")), lacking))
+            errors.append(
+                next(
+                    (error for error in failures if error.startswith(f"{fact.id} (")),
+                    lacking,
+                )
+            )
     table = Table(columns=tuple(columns[index] for index in order), rows=tuple(rows))
     return ProbeResult(table=table, errors=tuple(errors))
 
@@ -110,7 +123,11 @@ def _left_out(results: Sequence[ProbeResult]) -> Sequence[str]:
     columns = results[0].table.columns
     answered, mean = columns.index(ANSWERED), columns.index(PROBABILITIES[0])
     rows = (row.values for result in results for row in result.table.rows)
-    return PROBABILITIES if any(row[answered] and not row[mean] for row in rows) else _NOT_AVERAGED
+    return (
+        PROBABILITIES
+        if any(row[answered] and not row[mean] for row in rows)
+        else _NOT_AVERAGED
+    )
 
 
 def _mean(outcomes: Sequence[Outcome], order: Sequence[int]) -> Outcome:
@@ -118,7 +135,9 @@ def _mean(outcomes: Sequence[Outcome], order: Sequence[int]) -> Outcome:
     first, *others = outcomes
     return dataclasses.replace(
         first,
-        values=tuple(math.fsum(column) / len(outcomes) for column in zip(*values, strict=True)),
+        values=tuple(
+            math.fsum(column) / len(outcomes) for column in zip(*values, strict=True)
+        ),
         prompt_digest=_joined([row.prompt_digest for row in outcomes]),
         others=tuple(row.replies[0] for row in others),
     )

@@ -367,7 +367,10 @@ class Run:
     @property
     def judge_error(self) -> JudgeError | None:
         """The error of the model that judged, ``None`` where it was not measured."""
-        return next((case.judge_error for case in self.cases if case.judge_error is not None), None)
+        return next(
+            (case.judge_error for case in self.cases if case.judge_error is not None),
+            None,
+        )
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.
@@ -420,17 +423,22 @@ def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
     """
     changed = _changed(case.settings)
     settings = {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else str(value)
+        name: json.dumps(value, ensure_ascii=False)
+        if isinstance(value, tuple)
+        else str(value)
         for name, value in _fields(case.settings).items()
         if name not in WORDING_FIELDS or name in changed
     }
     if case.uninformative:
-        settings["uninformative"] = f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
+        settings["uninformative"] = (
+            f"{len(case.uninformative)} rules ({short_digest(case.uninformative)})"
+        )
     # A case has few languages, however many facts.
     languages = {base_language(tag) for tag in {fact.language for fact in case.facts}}
     if languages - {DEFAULT_LANGUAGE}:
         settings["language"] = ", ".join(
-            language if language in LANGUAGES else f"{language}{_NO_RULES}" for language in sorted(languages)
+            language if language in LANGUAGES else f"{language}{_NO_RULES}"
+            for language in sorted(languages)
         )
     return tuple(sorted(settings.items()))
 
@@ -438,7 +446,9 @@ def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
 def unsupported_languages(settings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the languages in the settings of a case for which the judge has no rules."""
     languages = dict(settings).get("language", "").split(", ")
-    return tuple(part.removesuffix(_NO_RULES) for part in languages if part.endswith(_NO_RULES))
+    return tuple(
+        part.removesuffix(_NO_RULES) for part in languages if part.endswith(_NO_RULES)
+    )
 
 
 def changed_digest(case: Case, language: str = "") -> str:
@@ -464,9 +474,15 @@ def _changed_digest(
 
 def _fields(settings: ProbeSettings) -> dict[str, object]:
     names = (field.name for field in dataclasses.fields(settings))
-    return {name: getattr(settings, name) for name in names if name not in _NOT_IN_DIGEST}
+    return {
+        name: getattr(settings, name) for name in names if name not in _NOT_IN_DIGEST
+    }
 
 
 def _changed(settings: ProbeSettings) -> dict[str, object]:
     default = _fields(type(settings)())
-    return {name: value for name, value in _fields(settings).items() if value != default[name]}
+    return {
+        name: value
+        for name, value in _fields(settings).items()
+        if value != default[name]
+    }

@@ -26,7 +26,19 @@ BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 UNINFORMATIVE = ("repetition", "none", "unsure")
 # The languages that the judge has rules for; facts that state none are in English.
 DEFAULT_LANGUAGE = "en"
-LANGUAGES = (DEFAULT_LANGUAGE, "ar", "de", "es", "fr", "hi", "it", "ja", "pt", "ru", "zh")
+LANGUAGES = (
+    DEFAULT_LANGUAGE,
+    "ar",
+    "de",
+    "es",
+    "fr",
+    "hi",
+    "it",
+    "ja",
+    "pt",
+    "ru",
+    "zh",
+)
 # As in BCP 47: "de", "pt-BR".
 LANGUAGE_TAG = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 # Baselines of these names are what a paper prints, not runs.
@@ -74,12 +86,23 @@ class Relation:
     def openings(self) -> tuple[str, ...]:
         """The statements up to ``[Y]``, of those that end with it: a model can complete these."""
         parts = (statement.partition("[Y]") for statement in self.statements)
-        return tuple(before.rstrip() for before, _, after in parts if not after.strip(" .!?"))
+        return tuple(
+            before.rstrip() for before, _, after in parts if not after.strip(" .!?")
+        )
 
 
 # What facts may change together by: the object or the subject that they share, nothing, or another of their
 # texts.
-CLUSTERS = ("object", "subject", "fact", "relation", "dataset", "source", "answer_type", "group")
+CLUSTERS = (
+    "object",
+    "subject",
+    "fact",
+    "relation",
+    "dataset",
+    "source",
+    "answer_type",
+    "group",
+)
 
 
 @record
@@ -275,7 +298,9 @@ class ReliabilitySettings(ExampleWording):
     @property
     def shown(self) -> tuple[int, int]:
         """Numbers of examples with and without an answer before a question (section 3.4)."""
-        return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[self.prompt]
+        return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[
+            self.prompt
+        ]
 
     @property
     def encoder(self) -> str:
@@ -297,7 +322,10 @@ ProbeSettings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
 
 
 # Settings that word a case's questions; reports list them only where they are not the probe's own.
-WORDING_FIELDS = (*(field.name for field in dataclasses.fields(ExampleWording)), "choice_prompt")
+WORDING_FIELDS = (
+    *(field.name for field in dataclasses.fields(ExampleWording)),
+    "choice_prompt",
+)
 
 
 OWN_WORDING = "the probe's own"
@@ -307,7 +335,9 @@ OWN_WORDING = "the probe's own"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-def template_error(text: str, needed: Sequence[str], allowed: Sequence[str] = ()) -> str:
+def template_error(
+    text: str, needed: Sequence[str], allowed: Sequence[str] = ()
+) -> str:
     """Return what is wrong with the placeholders of a text; empty where they are right.
 
     Each of the ``needed`` names stands in it once, in braces; each of the ``allowed`` at most once, and in
@@ -436,7 +466,9 @@ class Case:
     @property
     def label(self) -> str:
         """The label of the relation that the slice is; empty where it is none."""
-        return next((one.shown_label for one in self.relations if one.id == self.slice), "")
+        return next(
+            (one.shown_label for one in self.relations if one.id == self.slice), ""
+        )
 
 
 @record

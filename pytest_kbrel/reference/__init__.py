@@ -24,7 +24,9 @@ def resolve(name: str) -> tuple[Path, str]:
     if name in CANDIDATES:
         return CHECKPOINTS / "base", name
     allowed = ", ".join(CANDIDATES)
-    raise ModelError(f"no reference candidate {name!r}; there are {allowed}{nearest(name, CANDIDATES)}")
+    raise ModelError(
+        f"no reference candidate {name!r}; there are {allowed}{nearest(name, CANDIDATES)}"
+    )
 
 
 def check_hashes() -> None:

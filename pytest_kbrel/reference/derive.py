@@ -18,12 +18,16 @@ def derive(model: torch.nn.Module, name: str) -> None:
     each matrix with the smallest magnitudes to zero. Raises ``ModelError`` for any other name.
     """
     if name not in _NAMES:
-        raise ModelError(f"no derivation {name!r}; there are {', '.join(_NAMES)}{nearest(name, _NAMES)}")
+        raise ModelError(
+            f"no derivation {name!r}; there are {', '.join(_NAMES)}{nearest(name, _NAMES)}"
+        )
     with torch.no_grad():
         for path, parameter in model.named_parameters():
             if parameter.ndim == 2 and "embed" not in path and "lm_head" not in path:
                 matrix = parameter.float()
-                changed = prune(matrix) if name == "pruned" else quantise(matrix, _BITS[name])
+                changed = (
+                    prune(matrix) if name == "pruned" else quantise(matrix, _BITS[name])
+                )
                 parameter.copy_(changed)
 
 

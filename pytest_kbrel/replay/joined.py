@@ -15,7 +15,9 @@ from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES
 
 # Settings that all shards must share. Paths, devices and batch sizes are those of a machine.
 _SHARED = ("limit", "seed", "judge", "picked_of", "top_k", "apply_chat_template")
-_ALLOWED = "allowed: a folder for each shard of one run, by the same files, model and settings"
+_ALLOWED = (
+    "allowed: a folder for each shard of one run, by the same files, model and settings"
+)
 _SUITE = ".kb.yaml::"
 
 
@@ -23,7 +25,9 @@ def runs_in(folder: Path) -> tuple[Path, ...]:
     """Return the runs below a folder that is no run itself, such as one of downloaded shards; else itself."""
     if is_run(folder) or not folder.is_dir():
         return (folder,)
-    runs = sorted(path for path in folder.iterdir() if path.name != PREVIOUS and is_run(path))
+    runs = sorted(
+        path for path in folder.iterdir() if path.name != PREVIOUS and is_run(path)
+    )
     return tuple(runs) or (folder,)
 
 
@@ -55,10 +59,18 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
     return dataclasses.replace(
         first,
         shard=None,
-        helpers=tuple({helper.spec: helper for run in runs for helper in run.helpers}.values()),
+        helpers=tuple(
+            {helper.spec: helper for run in runs for helper in run.helpers}.values()
+        ),
         notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
-        judge_error=next((run.judge_error for run in runs if run.judge_error is not None), None),
-        unended={case: f"{_name(run)}: {why}" for run in runs for case, why in run.unended.items()},
+        judge_error=next(
+            (run.judge_error for run in runs if run.judge_error is not None), None
+        ),
+        unended={
+            case: f"{_name(run)}: {why}"
+            for run in runs
+            for case, why in run.unended.items()
+        },
         parts=tuple(runs),
     )
 
@@ -98,9 +110,15 @@ def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
     if missing := [str(index) for index in range(1, count + 1) if index not in indices]:
         several = len(missing) > 1
         which = (
-            f"shards {', '.join(missing)} of {count} are" if several else f"shard {missing[0]} of {count} is"
+            f"shards {', '.join(missing)} of {count} are"
+            if several
+            else f"shard {missing[0]} of {count} is"
         )
-        among = f", unless {'they are' if several else 'it is'} among those above" if damaged else ""
+        among = (
+            f", unless {'they are' if several else 'it is'} among those above"
+            if damaged
+            else ""
+        )
         yield f"{which} missing{among}; {_ALLOWED}"
 
 
@@ -118,9 +136,13 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
         if run.setting(name) != first.setting(name):
             yield f"--kb-{name.replace('_', '-')} ({run.setting(name)!r} and {first.setting(name)!r})"
     yield from _model_differences("model", [run.model], [first.model])
-    yield from _model_differences("baseline model", _known(run.base), _known(first.base))
+    yield from _model_differences(
+        "baseline model", _known(run.base), _known(first.base)
+    )
     for helper in run.helpers:
-        yield from _model_differences(helper.spec, [helper], _known(first.helper(helper.spec)) or [helper])
+        yield from _model_differences(
+            helper.spec, [helper], _known(first.helper(helper.spec)) or [helper]
+        )
     if run.judge_error is not None and first.judge_error not in (None, run.judge_error):
         yield "the measured error of the judge"
     if run.shard.commit != first.shard.commit:
@@ -137,7 +159,11 @@ def _model_differences(
     for model, other in zip(models, others, strict=False):
         now, first = identity(model), identity(other)
         # Each machine may have a server of its own.
-        keys = [key for key in {**now, **first} if key != "server" and now.get(key) != first.get(key)]
+        keys = [
+            key
+            for key in {**now, **first}
+            if key != "server" and now.get(key) != first.get(key)
+        ]
         if keys:
             yield f"the {name} ({', '.join(keys)})"
 

@@ -21,7 +21,13 @@ from pytest_kbrel.models.base import check_probabilities, check_size
 from pytest_kbrel.records import Request, Response
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import RESPONSES
-from pytest_kbrel.reports.responses import REQUESTS, from_line, numbered, parse_line, response_in
+from pytest_kbrel.reports.responses import (
+    REQUESTS,
+    from_line,
+    numbered,
+    parse_line,
+    response_in,
+)
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
 
@@ -50,7 +56,9 @@ class RecordedResponses:
         self._case_numbers: dict[str, int] = {}
         self._broken = False
 
-    def find(self, case: str, to: str, requests: Sequence[Request]) -> list[Response | None]:
+    def find(
+        self, case: str, to: str, requests: Sequence[Request]
+    ) -> list[Response | None]:
         """Return the recorded response to each request, ``None`` where there is none.
 
         Responses of this case (its node id) come first, then those of any case to the same request. ``to``
@@ -60,7 +68,10 @@ class RecordedResponses:
         index = self._opened()
         with ExitStack() as stack:
             streams: dict[int, BinaryIO] = {}
-            return [self._response(stack, streams, index, case, to, request) for request in requests]
+            return [
+                self._response(stack, streams, index, case, to, request)
+                for request in requests
+            ]
 
     def requests(self, case: str, role: str) -> dict[str, Request]:
         """Return the requests of a case to the model under test in this role, by fact id.
@@ -87,10 +98,16 @@ class RecordedResponses:
     def _start(self, file: int, case: str) -> int | None:
         """Return where the lines of a case begin in a file, ``None`` where it has none there."""
         select = "SELECT at FROM starts WHERE file = ? AND case_number = ?"
-        row = self._opened().execute(select, (file, self._case_numbers.get(case))).fetchone()
+        row = (
+            self._opened()
+            .execute(select, (file, self._case_numbers.get(case)))
+            .fetchone()
+        )
         return None if row is None else row[0]
 
-    def _requests_in(self, file: int, path: Path, case: str, role: str) -> dict[str, Request]:
+    def _requests_in(
+        self, file: int, path: Path, case: str, role: str
+    ) -> dict[str, Request]:
         start = self._start(file, case)
         requests: dict[str, Request] = {}
         if start is None:
@@ -104,9 +121,13 @@ class RecordedResponses:
                 if data["role"] == role and not data.get("to"):
                     request = data["request"]
                     try:
-                        requests[data["fact"]] = from_wire(REQUESTS[request["kind"]], request)
+                        requests[data["fact"]] = from_wire(
+                            REQUESTS[request["kind"]], request
+                        )
                     except ValueError as error:
-                        raise ResponseError(f"{path}: a request is broken: {error}") from None
+                        raise ResponseError(
+                            f"{path}: a request is broken: {error}"
+                        ) from None
         return requests
 
     def close(self) -> None:
@@ -127,7 +148,9 @@ class RecordedResponses:
                 index.execute("BEGIN")
                 for file, path in enumerate(self._paths):
                     starts: dict[int, int] = {}
-                    index.executemany(_INSERT, _rows(file, path, self._case_numbers, starts))
+                    index.executemany(
+                        _INSERT, _rows(file, path, self._case_numbers, starts)
+                    )
                     index.executemany(
                         "INSERT INTO starts VALUES (?, ?, ?)",
                         ((file, number, at) for number, at in starts.items()),
@@ -186,7 +209,14 @@ def _rows(
                 usable = data["response"]["kind"] != "failed"
                 # Later files have the higher numbers.
                 rank = (file << 40) + number
-                yield _key_of_line(data), case, rank if usable else -rank, file, number, at
+                yield (
+                    _key_of_line(data),
+                    case,
+                    rank if usable else -rank,
+                    file,
+                    number,
+                    at,
+                )
                 at += len(line)
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
@@ -195,7 +225,9 @@ def _rows(
 def _key_of_line(data: Mapping[str, Any]) -> bytes:
     request = data["request"]
     # A field that a later version brings is absent in older records, which had its default.
-    values = [request.get(name, default) for name, default in _defaults(request["kind"])]
+    values = [
+        request.get(name, default) for name, default in _defaults(request["kind"])
+    ]
     return _key(data.get("to", ""), request["kind"], values)
 
 
@@ -206,7 +238,9 @@ def _defaults(kind: str) -> list[tuple[str, Any]]:
 
 def _key(to: str, kind: str, values: Iterable[object]) -> bytes:
     """Return the key of a request: equal requests to one model have one key, whichever case asks."""
-    return hashlib.blake2b(_encoded([to, kind, *values]).encode("ascii"), digest_size=16).digest()
+    return hashlib.blake2b(
+        _encoded([to, kind, *values]).encode("ascii"), digest_size=16
+    ).digest()
 
 
 def _broken(path: Path, number: int, error: Exception) -> str:

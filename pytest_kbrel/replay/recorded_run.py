@@ -83,45 +83,72 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
+    from pytest_kbrel.reports.json_report import (
+        check_file,
+        read_judge_error,
+        read_report,
+    )
 
     if not folder.is_dir():
         fault = "is a file" if folder.exists() else "is not there"
-        raise KbrelError(f"{folder}: {fault}; allowed: {ALLOWED}{nearest(folder.name, runs_beside(folder))}")
+        raise KbrelError(
+            f"{folder}: {fault}; allowed: {ALLOWED}{nearest(folder.name, runs_beside(folder))}"
+        )
     if not (folder / REPORT).is_file():
-        raise KbrelError(f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}")
+        raise KbrelError(
+            f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}"
+        )
     report = read_report(folder)
     try:
         # Their responses are scored now.
         model, base = (
             None
             if wire is None
-            else dataclasses.replace(from_wire(Fingerprint, wire), scoring_version=SCORING_VERSION)
+            else dataclasses.replace(
+                from_wire(Fingerprint, wire), scoring_version=SCORING_VERSION
+            )
             for wire in (report["model"], report.get("base"))
         )
         if model is None:
-            raise KbrelError(f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}")
+            raise KbrelError(
+                f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}"
+            )
         unended = {
-            str(case["id"]): " ".join(case.get("errors", ())) for case in filter(_is_unended, report["cases"])
+            str(case["id"]): " ".join(case.get("errors", ()))
+            for case in filter(_is_unended, report["cases"])
         }
         run = RecordedRun(
             folder=folder,
             kbrel_version=str(report["kbrel_version"]),
-            settings=tuple(sorted((str(name), str(value)) for name, value in report["settings"].items())),
+            settings=tuple(
+                sorted(
+                    (str(name), str(value))
+                    for name, value in report["settings"].items()
+                )
+            ),
             model=model,
             base=base,
-            helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
+            helpers=tuple(
+                from_wire(Fingerprint, helper) for helper in report.get("helpers", ())
+            ),
             cases=frozenset(str(case["id"]) for case in report["cases"]),
-            prompts={str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]},
+            prompts={
+                str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]
+            },
             looks={
-                str(case["id"]): int(case["looks"]["taken"]) for case in report["cases"] if case.get("looks")
+                str(case["id"]): int(case["looks"]["taken"])
+                for case in report["cases"]
+                if case.get("looks")
             },
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
             judge_error=read_judge_error(report),
             shard=_shard(report.get("shard")),
             unended=unended,
             stopped=any(case.get("verdict") == "not run" for case in report["cases"])
-            or (bool(unended) and not {STOPPED, INTERRUPTED}.isdisjoint(report["problems"])),
+            or (
+                bool(unended)
+                and not {STOPPED, INTERRUPTED}.isdisjoint(report["problems"])
+            ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -140,7 +167,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
 
 def _is_unended(case: Mapping[str, Any]) -> bool:
     """Return True if a case in a report was not run, or ended with an error in place of a result."""
-    return case.get("verdict") == "not run" or (case.get("verdict") == "invalid" and not case.get("settings"))
+    return case.get("verdict") == "not run" or (
+        case.get("verdict") == "invalid" and not case.get("settings")
+    )
 
 
 def _shard(wire: Any) -> ShardedRun | None:
@@ -161,10 +190,16 @@ def _check_end(path: Path, *, may_be_empty: bool) -> None:
                 # A shard may have no fact.
                 if may_be_empty:
                     return
-                raise KbrelError(f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}")
+                raise KbrelError(
+                    f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}"
+                )
             stream.seek(-1, os.SEEK_END)
             last = stream.read(1)
     except OSError as error:
-        raise KbrelError(f"{path}: cannot be read: {error.strerror}; allowed: {ALLOWED}") from None
+        raise KbrelError(
+            f"{path}: cannot be read: {error.strerror}; allowed: {ALLOWED}"
+        ) from None
     if last != b"\n":
-        raise KbrelError(f"{path}: the last line is torn, the file was cut short; allowed: a whole one")
+        raise KbrelError(
+            f"{path}: the last line is torn, the file was cut short; allowed: a whole one"
+        )

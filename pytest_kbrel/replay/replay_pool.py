@@ -10,7 +10,15 @@ from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, role_of
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.records import BASELINE, Case, Failed, Fingerprint, JudgeError, Request, Response
+from pytest_kbrel.records import (
+    BASELINE,
+    Case,
+    Failed,
+    Fingerprint,
+    JudgeError,
+    Request,
+    Response,
+)
 from pytest_kbrel.replay.joined import names_of, read_runs
 from pytest_kbrel.replay.recorded_responses import RecordedResponses
 from pytest_kbrel.settings import Settings
@@ -31,7 +39,9 @@ class ReplayPool(ModelPool):
         # Recorded responses of helper models, and how many of them were reported.
         self._helper_responses = self._reported_responses = 0
 
-    def ask(self, requests: Sequence[Request], to: str, case: str = "") -> Sequence[Response]:
+    def ask(
+        self, requests: Sequence[Request], to: str, case: str = ""
+    ) -> Sequence[Response]:
         """Return one response for each request, in order: a failure where the model's is not recorded.
 
         Raises :class:`ResponseError` where the recorded responses cannot be read, and ``ModelError`` where
@@ -39,14 +49,23 @@ class ReplayPool(ModelPool):
         cannot be opened, or is not the recorded one.
         """
         recorded = self._responses.find(case, to, requests)
-        missing = [request for request, response in zip(requests, recorded, strict=True) if response is None]
+        missing = [
+            request
+            for request, response in zip(requests, recorded, strict=True)
+            if response is None
+        ]
         if missing and (why := self.run.unended.get(case)):
             # A suite may allow a few facts without a response, and these were never asked.
-            raise ModelError(f"not decided, since the recorded run did not end this case: {why}")
+            raise ModelError(
+                f"not decided, since the recorded run did not end this case: {why}"
+            )
         if to in ("", BASELINE):
             self._requests[case] += len(requests)
             self._missing[case] += len(missing)
-            return [Failed(error="not recorded") if response is None else response for response in recorded]
+            return [
+                Failed(error="not recorded") if response is None else response
+                for response in recorded
+            ]
         self._helper_responses += len(requests) - len(missing)
         live = iter(self._live(missing, to, case, len(requests)) if missing else ())
         return [next(live) if response is None else response for response in recorded]
@@ -60,7 +79,9 @@ class ReplayPool(ModelPool):
             return None
         from pytest_kbrel.probes.reliability.shots import shots_in
 
-        return shots_in(case, self._responses.requests(f"{case.suite}::{case.id}", "answer"))
+        return shots_in(
+            case, self._responses.requests(f"{case.suite}::{case.id}", "answer")
+        )
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return the prompt that the recorded report shows of a case, empty where it shows none."""
@@ -82,7 +103,11 @@ class ReplayPool(ModelPool):
 
     def recorded_judge_error(self) -> JudgeError | None:
         """Return the judge's error as the recorded run measured it, where it had the same judge."""
-        return self.run.judge_error if self._settings.judge == self.run.setting("judge") else None
+        return (
+            self.run.judge_error
+            if self._settings.judge == self.run.setting("judge")
+            else None
+        )
 
     def missing_responses(self, case: str) -> str:
         """Return how many requests of a case are not recorded, and why, in words; empty if all are."""
@@ -132,7 +157,9 @@ class ReplayPool(ModelPool):
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of all helper models used so far, by spec."""
-        by_spec = {helper.spec: helper for helper in super().helpers()} | self._recorded_helpers
+        by_spec = {
+            helper.spec: helper for helper in super().helpers()
+        } | self._recorded_helpers
         return tuple(by_spec[spec] for spec in sorted(by_spec))
 
     def opened(self) -> list[tuple[str, Fingerprint]]:
@@ -151,13 +178,17 @@ class ReplayPool(ModelPool):
         self._responses.close()
         super().close()
 
-    def _live(self, requests: Sequence[Request], to: str, case: str, total: int) -> Sequence[Response]:
+    def _live(
+        self, requests: Sequence[Request], to: str, case: str, total: int
+    ) -> Sequence[Response]:
         """Return responses of the opened helper model ``to``, which must be the recorded one of this name."""
         recorded = self.run.helper(to)
         if recorded is None:
             return super().ask(requests, to, case)
         try:
-            if differing := helper_differences("now and then", super().helper(to), recorded):
+            if differing := helper_differences(
+                "now and then", super().helper(to), recorded
+            ):
                 raise ModelError(
                     f"it is not the model that was recorded: {differing[0]}; allowed: the same one, or one "
                     "under another name, which is then asked everything"

@@ -30,9 +30,7 @@ def earlier_note(report: Path) -> str:
     earlier = report.parent / PREVIOUS / report.name
     if not earlier.is_file():
         return ""
-    return (
-        f"; a run began in that folder and did not end (killed?), or was refused; the one before: {earlier}"
-    )
+    return f"; a run began in that folder and did not end (killed?), or was refused; the one before: {earlier}"
 
 
 def runs_beside(folder: Path) -> list[str]:

@@ -74,13 +74,18 @@ def bounded_text(parts: Sequence[Part], limit: int) -> str:
         for at in present:
             part = parts[at]
             own = min(room, int(part.share * limit)) if is_fair else room
-            while counts[at] < len(part.rows) and (size := len(part.rows[counts[at]]) + 1) <= own:
+            while (
+                counts[at] < len(part.rows)
+                and (size := len(part.rows[counts[at]]) + 1) <= own
+            ):
                 counts[at] += 1
                 own -= size
                 room -= size
     return _joined(parts, counts, present)
 
 
-def _joined(parts: Sequence[Part], counts: Sequence[int], present: Sequence[int]) -> str:
+def _joined(
+    parts: Sequence[Part], counts: Sequence[int], present: Sequence[int]
+) -> str:
     pieces = [piece for at in sorted(present) for piece in parts[at].pieces(counts[at])]
     return "\n".join(pieces).rstrip() + "\n" if pieces else ""

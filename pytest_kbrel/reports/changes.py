@@ -69,18 +69,26 @@ def changed_facts(run: Run) -> ChangedFacts:
 
     Its answers are those of a case that tells the probability of the anchor, if there is one.
     """
-    lost = _first_of_each((case, change) for case in slices(run) for change in case.lost)
-    gained = _first_of_each((case, change) for case in slices(run) for change in case.gained)
+    lost = _first_of_each(
+        (case, change) for case in slices(run) for change in case.lost
+    )
+    gained = _first_of_each(
+        (case, change) for case in slices(run) for change in case.gained
+    )
     labels = {change.relation: change.label for change in (*lost, *gained)}
     buckets = _parts(map(bucket_of, lost), map(bucket_of, gained))
-    relations = _parts((change.relation for change in lost), (change.relation for change in gained))
+    relations = _parts(
+        (change.relation for change in lost), (change.relation for change in gained)
+    )
     return ChangedFacts(
         lost=lost,
         gained=gained,
         buckets=tuple(sorted(buckets, key=lambda part: _bucket_order(part.name))),
         relations=tuple(
             replace(part, label=labels[part.name])
-            for part in sorted(relations, key=lambda part: (-part.lost, -part.gained, part.name))
+            for part in sorted(
+                relations, key=lambda part: (-part.lost, -part.gained, part.name)
+            )
         ),
     )
 
@@ -121,7 +129,13 @@ def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
     def place(change: Change) -> tuple[object, ...]:
         bucket = bucket_of(change)
         size = groups[bucket, change.relation]
-        return (-buckets[bucket], _bucket_order(bucket), -size, change.relation, -abs(_fall(change) or 0.0))
+        return (
+            -buckets[bucket],
+            _bucket_order(bucket),
+            -size,
+            change.relation,
+            -abs(_fall(change) or 0.0),
+        )
 
     return sorted(changes, key=place)
 
@@ -152,7 +166,11 @@ def changes_headline(run: Run) -> str:
 
 def _of_those_compared(run: Run) -> str:
     compared, of_all = run.compared or (0, 0)
-    return f" of the {compared:,} of {of_all:,} facts that were compared" if compared < of_all else ""
+    return (
+        f" of the {compared:,} of {of_all:,} facts that were compared"
+        if compared < of_all
+        else ""
+    )
 
 
 def churn_text(run: Run) -> str:
@@ -162,7 +180,11 @@ def churn_text(run: Run) -> str:
     """
     churns = [case.churn for case in slices(run) if case.churn is not None]
     changed = sum(churn.texts for churn in churns)
-    text = f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed" if changed else ""
+    text = (
+        f"{changed:,} of {sum(churn.facts for churn in churns):,} answers changed"
+        if changed
+        else ""
+    )
     moved = [churn.divergence for churn in churns if churn.divergence is not None]
     return "; ".join(filter(None, (text, _divergence_text(moved) if moved else "")))
 
@@ -170,7 +192,9 @@ def churn_text(run: Run) -> str:
 def _divergence_text(moved: Sequence[Divergence]) -> str:
     """Return the divergence over all slices: ``KL 0.031 nats, top-1 agreement 0.974``."""
     kl = sum(of.kl * of.facts for of in moved) / sum(of.facts for of in moved)
-    agreed = sum(of.top1_agreement * of.positions for of in moved) / sum(of.positions for of in moved)
+    agreed = sum(of.top1_agreement * of.positions for of in moved) / sum(
+        of.positions for of in moved
+    )
     return f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
 
 
@@ -183,7 +207,9 @@ def _worst(labels: Sequence[str]) -> str:
 def origin(change: Change) -> str:
     """Return relation and bucket of a fact, those that are known: ``P36 capital, tail``."""
     relation = relation_title(change.relation, change.label)
-    return ", ".join(one_line(part, _LONGEST) for part in (relation, change.bucket) if part)
+    return ", ".join(
+        one_line(part, _LONGEST) for part in (relation, change.bucket) if part
+    )
 
 
 def probability(change: Change) -> str:
@@ -218,7 +244,11 @@ def _first_of_each(changes: Iterable[tuple[CaseResult, Change]]) -> tuple[Change
         for rank in sorted(set(severity.values()))
     ]
     # A list that is cut should show more than one group.
-    return tuple(change for level in levels for change in _one_of_each_group(_largest_group_first(level)))
+    return tuple(
+        change
+        for level in levels
+        for change in _one_of_each_group(_largest_group_first(level))
+    )
 
 
 def _fall(change: Change) -> float | None:
@@ -229,7 +259,10 @@ def _fall(change: Change) -> float | None:
 
 def _parts(lost: Iterable[str], gained: Iterable[str]) -> list[Part]:
     of_lost, of_gained = Counter(filter(None, lost)), Counter(filter(None, gained))
-    return [Part(name, of_lost[name], of_gained[name]) for name in sorted(of_lost | of_gained)]
+    return [
+        Part(name, of_lost[name], of_gained[name])
+        for name in sorted(of_lost | of_gained)
+    ]
 
 
 def _share(lost: Sequence[Change]) -> str:

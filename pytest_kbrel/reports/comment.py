@@ -40,7 +40,9 @@ _MEANING: dict[Judgement, str] = {
 }
 
 # GitHub links mentions, issues and addresses after Markdown was read: only a character in between stops that.
-_REFERENCE = re.compile(r"&#64;(?=\S)|(?<!&)#(?=\d)|(?<=\bGH)-(?=\d)|:(?=\\/\\/)", re.IGNORECASE)
+_REFERENCE = re.compile(
+    r"&#64;(?=\S)|(?<!&)#(?=\d)|(?<=\bGH)-(?=\d)|:(?=\\/\\/)", re.IGNORECASE
+)
 
 
 def comment_text(text: str, limit: int = _WIDTH) -> str:
@@ -58,14 +60,18 @@ def marker(name: str) -> str:
     that is not made of letters, digits, dots, dashes and underscores.
     """
     if name and not _NAME.fullmatch(name):
-        raise ValueError(f"found {name!r}; allowed: up to 60 letters, digits, '.', '-' and '_'")
+        raise ValueError(
+            f"found {name!r}; allowed: up to 60 letters, digits, '.', '-' and '_'"
+        )
     return f"<!-- pytest-kbrel{f': {name}' if name else ''} -->"
 
 
 def link_target(text: str) -> str:
     """Return the address of a page; raises ``ValueError`` on what is none."""
     if text and not _LINK.fullmatch(text):
-        raise ValueError(f"found {text!r}; allowed: an address that begins with https:// or http://")
+        raise ValueError(
+            f"found {text!r}; allowed: an address that begins with https:// or http://"
+        )
     return text
 
 
@@ -110,9 +116,19 @@ def _length(text: str) -> int:
 
 def _head(run: Run, name: str, commit: str) -> Iterator[str]:
     verdict = view.verdict(run)
-    yield from (marker(name), f"## Knowledge gates: {verdict}", "", _MEANING[verdict], "")
+    yield from (
+        marker(name),
+        f"## Knowledge gates: {verdict}",
+        "",
+        _MEANING[verdict],
+        "",
+    )
     model = comment_text(view.model_spec(run) or "no model")
-    against = f" against **{comment_text(run.baseline)}**" if run.baseline else " without a baseline"
+    against = (
+        f" against **{comment_text(run.baseline)}**"
+        if run.baseline
+        else " without a baseline"
+    )
     yield from (f"**{model}**{against}{_age(run)}: {view.headline(run)}.", "")
     if sentence := changes_headline(run):
         yield from (f"**{comment_text(sentence, _REASON)}.**", "")
@@ -131,9 +147,15 @@ def _age(run: Run) -> str:
     if not run.blessed:
         return view.baseline_note(run)
     try:
-        blessed, ended = map(datetime.datetime.fromisoformat, (run.blessed, run.created))
+        blessed, ended = map(
+            datetime.datetime.fromisoformat, (run.blessed, run.created)
+        )
         # Days of the run's own time zone; of times that state none, as they are written.
-        day = blessed.astimezone(ended.tzinfo).date() if blessed.tzinfo and ended.tzinfo else blessed.date()
+        day = (
+            blessed.astimezone(ended.tzinfo).date()
+            if blessed.tzinfo and ended.tzinfo
+            else blessed.date()
+        )
         days = (ended.date() - day).days
     except (ValueError, OverflowError):
         return ""
@@ -173,12 +195,22 @@ def _sections(run: Run) -> Iterator[_Section]:
             f"{count(len(changes), 'fact')} {word}",
             [_change(change) for change in changes],
             _FACTS,
-            ("| question | expected | baseline | now | relation |", "|---|---|---|---|---|"),
+            (
+                "| question | expected | baseline | now | relation |",
+                "|---|---|---|---|---|",
+            ),
         )
 
 
-def _folded(title: str, rows: Sequence[str], most: int, table: Sequence[str] = ()) -> _Section:
-    return ("<details>", f"<summary>{title}</summary>", "", *table), rows, most, ("", "</details>")
+def _folded(
+    title: str, rows: Sequence[str], most: int, table: Sequence[str] = ()
+) -> _Section:
+    return (
+        ("<details>", f"<summary>{title}</summary>", "", *table),
+        rows,
+        most,
+        ("", "</details>"),
+    )
 
 
 def _open(run: Run) -> list[str]:
@@ -192,7 +224,9 @@ def _reason(case: CaseResult) -> str:
     """Return why a case did not pass: a sentence on the gate that carries it, then errors and waivers."""
     told = [*case.errors, *phrases.expired_waivers(case)]
     # Of answers that are not sound, all gates are unjudged for the reason that the errors say.
-    if not case.errors or (case.verdict != "invalid" and reasons.told_gate(case) is not None):
+    if not case.errors or (
+        case.verdict != "invalid" and reasons.told_gate(case) is not None
+    ):
         told.insert(0, reasons.case_reason(case))
     more = f"<br>and {len(told) - 2} more" if len(told) > 2 else ""
     return "<br>".join(comment_text(reason, _REASON) for reason in told[:2]) + more

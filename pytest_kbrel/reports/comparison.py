@@ -55,7 +55,11 @@ class Side:
         path = PurePath(self.name)
         if is_published(self.name):
             return str(PurePath(*path.parts[2:]))
-        return path.parent.name if path.name == REPORT and path.parent.name else path.name or self.name
+        return (
+            path.parent.name
+            if path.name == REPORT and path.parent.name
+            else path.name or self.name
+        )
 
     @property
     def parameter_text(self) -> str:
@@ -106,13 +110,21 @@ def groups(comparison: Comparison) -> tuple[Group, ...]:
     for kind in dict.fromkeys(case.probe for case in overall):
         cases = tuple(case for case in overall if case.probe == kind)
         probe = probe_named(kind)
-        present = dict.fromkeys(name for case in cases for name in view.key_metrics(case))
+        present = dict.fromkeys(
+            name for case in cases for name in view.key_metrics(case)
+        )
         # Of a probe's figures over slices those tell most that its slices have, and those with a gate.
         gated = {gate.metric for case in cases for gate in case.gates}
         first = [name for name in probe.headlines if name in present] if probe else []
-        columns = tuple(dict.fromkeys([*first, *(name for name in present if not first or name in gated)]))
+        columns = tuple(
+            dict.fromkeys(
+                [*first, *(name for name in present if not first or name in gated)]
+            )
+        )
         title = f"{probe.title}, all slices" if probe else "All slices together"
-        labels = tuple(names[case.nodeid].replace(case.id, case.slice) for case in cases)
+        labels = tuple(
+            names[case.nodeid].replace(case.id, case.slice) for case in cases
+        )
         tables.append(Group("case", title, columns, cases, labels))
     return (*tables, *view.groups(comparison.cases))
 
@@ -148,7 +160,10 @@ def worst_word(comparison: Comparison, nodeid: str) -> str:
 
 def failed_first(comparison: Comparison, nodeids: Iterable[str]) -> list[str]:
     """Return cases by their worst verdict, then by name."""
-    return sorted(nodeids, key=lambda one: (severity(worst_word(comparison, one)), reasons.natural(one)))
+    return sorted(
+        nodeids,
+        key=lambda one: (severity(worst_word(comparison, one)), reasons.natural(one)),
+    )
 
 
 def gate_counts(side: Side, *, passed: bool = True) -> str:
@@ -184,7 +199,9 @@ def worst_gate(side: Side) -> str:
 def _gate_words(run: Run) -> list[str]:
     """Return the verdicts of all gates, ``waived`` of one whose failure a waiver excuses."""
     return [
-        "waived" if gate.verdict != "pass" and phrases.is_waived(case, run) else gate.verdict
+        "waived"
+        if gate.verdict != "pass" and phrases.is_waived(case, run)
+        else gate.verdict
         for case in run.cases
         for gate in case.gates
     ]

@@ -9,7 +9,9 @@ from pytest_kbrel.printing import redacted_start, visible
 
 DASH = "–"
 # These metrics are initials; the others are words.
-_INITIALS = re.compile(r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)")
+_INITIALS = re.compile(
+    r"(?:cr|wr|ur|ncr|ccr|cwr|nccr|iur|pfd|ird|monitor|ece|auroc)(?=_|$)"
+)
 
 _WHOLE = re.compile(r"[0-9]{1,18}")
 

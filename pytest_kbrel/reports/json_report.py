@@ -13,8 +13,21 @@ from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.records import CaseKind, CaseResult, JudgeError, Run
-from pytest_kbrel.reports import REPORT, earlier_note, phrases, runs_beside, sha256_of, view, write_text
-from pytest_kbrel.reports.changes import ChangedFacts, Part, changed_facts, changes_headline
+from pytest_kbrel.reports import (
+    REPORT,
+    earlier_note,
+    phrases,
+    runs_beside,
+    sha256_of,
+    view,
+    write_text,
+)
+from pytest_kbrel.reports.changes import (
+    ChangedFacts,
+    Part,
+    changed_facts,
+    changes_headline,
+)
 from pytest_kbrel.serialization import from_wire, to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -26,7 +39,9 @@ _CASE_KEYS = (
 )  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(
+    "[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def report_dict(run: Run) -> dict[str, Any]:
@@ -51,7 +66,10 @@ def report_dict(run: Run) -> dict[str, Any]:
         "settings": dict(sorted(run.settings)),
         "cases": [_case(case) for case in view.ordered(run)],
         "aggregates": {
-            kind: _aggregate(case for case in view.aggregates(run) if case.probe == kind) for kind in kinds
+            kind: _aggregate(
+                case for case in view.aggregates(run) if case.probe == kind
+            )
+            for kind in kinds
         },
         "correlations": list(run.correlations),
         "summary": {
@@ -118,7 +136,9 @@ def _case(case: CaseResult) -> dict[str, Any]:
         **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
         "metrics": {
-            value.name: {key: part for key, part in to_wire(value).items() if key != "name"}
+            value.name: {
+                key: part for key, part in to_wire(value).items() if key != "name"
+            }
             for value in case.metrics
         },
     }
@@ -129,7 +149,9 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
     figures = [(case, value) for case in cases for value in case.metrics]
     names = [value.name for _, value in figures]
     return {
-        value.name if names.count(value.name) == 1 else f"{value.name} ({case.nodeid})": value.value
+        value.name
+        if names.count(value.name) == 1
+        else f"{value.name} ({case.nodeid})": value.value
         for case, value in figures
     }
 
@@ -144,7 +166,11 @@ def comparable(report: dict[str, Any]) -> dict[str, Any]:
     stripped = copy.deepcopy(report)
     for key in ("created", "environment", "recorded", "files"):
         stripped.pop(key, None)
-    for model in (stripped.get("model"), stripped.get("base"), *stripped.get("helpers", ())):
+    for model in (
+        stripped.get("model"),
+        stripped.get("base"),
+        *stripped.get("helpers", ()),
+    ):
         (model or {}).pop("device", None)
     for helper in stripped.get("helpers", ()):
         # A server's version comes with its answers, and these may all come from the cache.
@@ -157,7 +183,9 @@ def comparable(report: dict[str, Any]) -> dict[str, Any]:
 def write_json(run: Run, path: Path) -> None:
     """Write the report of ``run`` to ``path``; a reader finds the old file or the whole new one."""
     text = json.dumps(report_dict(run), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
+    write_text(
+        path, _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    )
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -169,13 +197,17 @@ def read_report(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         folder = path.parent if path.name == REPORT else path
         hint = "" if folder.is_dir() else nearest(folder.name, runs_beside(folder))
-        raise KbrelError(f"{path}: there is no such report{earlier_note(path)}{hint}") from None
+        raise KbrelError(
+            f"{path}: there is no such report{earlier_note(path)}{hint}"
+        ) from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise KbrelError(f"{path}: is not JSON: {error}") from None
     if not isinstance(report, dict):
-        raise KbrelError(f"{path}: a report is a JSON object, found {type(report).__name__}")
+        raise KbrelError(
+            f"{path}: a report is a JSON object, found {type(report).__name__}"
+        )
     version = report.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise KbrelError(
@@ -199,7 +231,10 @@ def read_judge_error(report: dict[str, Any]) -> JudgeError | None:
     if (wire := report.get("judge_error")) is None:
         return None
     error = from_wire(JudgeError, wire)
-    if not (0 <= error.right_accepted <= error.right and 0 <= error.wrong_accepted <= error.wrong):
+    if not (
+        0 <= error.right_accepted <= error.right
+        and 0 <= error.wrong_accepted <= error.wrong
+    ):
         raise ValueError("judge_error counts more answers than there are")
     if error.right_accepted * error.wrong <= error.wrong_accepted * error.right:
         raise ValueError("judge_error is of a judge that is no better than chance")

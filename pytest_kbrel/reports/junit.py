@@ -43,13 +43,18 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     """
     properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
     if result.label:
-        properties.append(("kb_relation", xml_text(view.relation_title(result.slice, result.label))))
+        properties.append(
+            ("kb_relation", xml_text(view.relation_title(result.slice, result.label)))
+        )
     for name in view.key_metrics(result):
         value = view.metric(result, name)
         if value is not None and value.value is not None:
             properties.append((f"kb_{xml_text(name)}", number(value.value, 4)))
     if result.lost or result.gained:
-        properties += [("kb_facts_lost", str(len(result.lost))), ("kb_facts_gained", str(len(result.gained)))]
+        properties += [
+            ("kb_facts_lost", str(len(result.lost))),
+            ("kb_facts_gained", str(len(result.gained))),
+        ]
     properties += [
         (f"kb_{xml_text(gate.metric)}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
         for gate in result.gates
@@ -72,7 +77,10 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
 
     Those figures are the key metrics of each aggregate, and the correlations over slices.
     """
-    properties = [("kb_version", xml_text(run.kbrel_version)), ("kb_verdict", view.verdict(run))]
+    properties = [
+        ("kb_version", xml_text(run.kbrel_version)),
+        ("kb_verdict", view.verdict(run)),
+    ]
     if run.model is not None:
         properties += [
             ("kb_model", xml_text(run.model.spec)),
@@ -105,7 +113,10 @@ def _overall(run: Run) -> Iterator[tuple[str, str]]:
     ]
     counts = Counter(name for name, _, _ in figures)
     for name, nodeid, value in figures:
-        yield xml_text(name if counts[name] == 1 else f"{name} ({nodeid})"), number(value, 4)
+        yield (
+            xml_text(name if counts[name] == 1 else f"{name} ({nodeid})"),
+            number(value, 4),
+        )
 
 
 def _correlations(run: Run) -> Iterator[tuple[str, str]]:
@@ -116,7 +127,9 @@ def _correlations(run: Run) -> Iterator[tuple[str, str]]:
             yield xml_text(f"{name}_p"), number(one.p, 4)
 
 
-def place_properties(testcase: Element, properties: Properties, *, as_properties: bool) -> None:
+def place_properties(
+    testcase: Element, properties: Properties, *, as_properties: bool
+) -> None:
     """Add the properties of a case to its element: as lines ``name=value`` of its output, or as properties.
 
     The lines stand above the output that is there: readers such as GitLab's expect one output a case.
@@ -181,7 +194,11 @@ def write_junit(
             lines = [xml_text(line) for line in text.splitlines()]
             SubElement(testcase, "failure", message=lines[0]).text = "\n".join(lines)
         place_properties(testcase, case_properties(case), as_properties=as_properties)
-    for name, tag in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+    for name, tag in (
+        ("failures", "failure"),
+        ("skipped", "skipped"),
+        ("errors", "error"),
+    ):
         suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(cases)))
     suite.set("time", f"{sum(case.duration for case in cases):.3f}")

@@ -11,7 +11,9 @@ from pytest_kbrel.reports.view import metric
 _LONGEST_ANSWER, _LONGEST_PROMPT = 60, 160
 
 
-def moved_fact(case: CaseResult, gate: GateResult, run: Run | None = None) -> MovedFact | None:
+def moved_fact(
+    case: CaseResult, gate: GateResult, run: Run | None = None
+) -> MovedFact | None:
     """Return the fact that moved what a gate is about; ``None`` where that is no figure of probabilities.
 
     Of a figure over several cases of ``run`` it is one of the case whose figure got worse most.
@@ -21,7 +23,10 @@ def moved_fact(case: CaseResult, gate: GateResult, run: Run | None = None) -> Mo
         members = {(case.suite, member) for member in case.members}
         of = [one for one in run.cases if (one.suite, one.id) in members]
     facts = [
-        (_harm(one, gate.metric), moved) for one in of for moved in one.moved if moved.metric == gate.metric
+        (_harm(one, gate.metric), moved)
+        for one in of
+        for moved in one.moved
+        if moved.metric == gate.metric
     ]
     return max(facts, key=lambda pair: pair[0], default=(0.0, None))[1]
 
@@ -52,9 +57,7 @@ def moved_text(moved: MovedFact) -> str:
         anchor = f"{number(moved.anchor)} after the right answer"
         of_fact = f"its {metric_title(moved.column)} {old}{number(moved.now)}"
         seen = f"probability of {expected} {number(moved.place.probability)}, {anchor}; {of_fact}"
-    return (
-        f"{where.get(context, 'after a wrong context')}: {_end(moved.place.prompt)} {answer}{right}; {seen}"
-    )
+    return f"{where.get(context, 'after a wrong context')}: {_end(moved.place.prompt)} {answer}{right}; {seen}"
 
 
 def _end(prompt: str) -> str:

@@ -28,7 +28,14 @@ from pytest_kbrel.reports.formatting import (
     signed,
     thousands,
 )
-from pytest_kbrel.reports.view import is_blessed, metric, names, not_passed, slices, verdict_counts
+from pytest_kbrel.reports.view import (
+    is_blessed,
+    metric,
+    names,
+    not_passed,
+    slices,
+    verdict_counts,
+)
 
 _SHOWN_TOKENS = 3
 # What stands for a token of blanks alone.
@@ -76,7 +83,11 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
     words = GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
     if gate.beyond is not None:
         words += f"; fails if surely {side(gate)} {bound(gate.beyond)}"
-    return words if gate.never is None else f"{words}, or if {bound(gate.never)} is not ruled out"
+    return (
+        words
+        if gate.never is None
+        else f"{words}, or if {bound(gate.never)} is not ruled out"
+    )
 
 
 def side(gate: GateResult) -> str:
@@ -86,7 +97,9 @@ def side(gate: GateResult) -> str:
 
 def no_interval(value: MetricValue) -> str:
     """Return that there is no interval, and why: ``no interval (1 fact)``."""
-    why = count(1, "fact") if 1 in (value.paired, value.n) else one_line(value.note, 200)
+    why = (
+        count(1, "fact") if 1 in (value.paired, value.n) else one_line(value.note, 200)
+    )
     return f"no interval ({why})" if why else "no interval"
 
 
@@ -94,7 +107,11 @@ def unsure(value: MetricValue) -> str:
     """Return why a value that is shown has no interval, or its difference none; empty where that is clear."""
     if value.value is None or not value.note:
         return ""
-    ends = (value.low, value.high) if value.delta is None else (value.delta_low, value.delta_high)
+    ends = (
+        (value.low, value.high)
+        if value.delta is None
+        else (value.delta_low, value.delta_high)
+    )
     # That nothing changed says it all.
     return no_interval(value) if ends == (None, None) and value.delta != 0 else ""
 
@@ -103,7 +120,11 @@ def observed(gate: GateResult) -> str:
     """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
     if gate.observed is None:
         return ""
-    parts = (GATE_RULES[gate.rule].observed, number(gate.observed), interval(gate.low, gate.high))
+    parts = (
+        GATE_RULES[gate.rule].observed,
+        number(gate.observed),
+        interval(gate.low, gate.high),
+    )
     return " ".join(part for part in parts if part)
 
 
@@ -111,7 +132,9 @@ def beside(result: CaseResult, name: str) -> str:
     """Return what is shown beside a figure of MONITOR: ``accuracy 0.586 +0.002, anchor_prob 0.811 =``."""
     values = [metric(result, other) for other in BESIDE.get(name, ())]
     return ", ".join(
-        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip() for value in values if value
+        f"{value.name} {number(value.value)} {signed(value.delta)}".rstrip()
+        for value in values
+        if value
     )
 
 
@@ -122,9 +145,13 @@ def corrected(gate: GateResult) -> str:
     """
     over_all, alone = family(gate), p_value(gate.p)
     if alone and gate.beyond is not None:
-        what = "drop beyond" if GATE_RULES[gate.rule].allows_more > 0 else "recovery below"
+        what = (
+            "drop beyond" if GATE_RULES[gate.rule].allows_more > 0 else "recovery below"
+        )
         alone = f"p of no {what} {bound(gate.beyond)} {alone.removeprefix('p ')}"
-    return "; ".join(filter(None, (alone, over_all and f"over the whole run: {over_all}")))
+    return "; ".join(
+        filter(None, (alone, over_all and f"over the whole run: {over_all}"))
+    )
 
 
 def family(gate: GateResult) -> str:
@@ -134,7 +161,9 @@ def family(gate: GateResult) -> str:
         ("Holm", gate.p_holm, ""),
         ("Benjamini-Hochberg", gate.p_bh, ""),
     )
-    return ", ".join(f"{name} {p_value(p)}{note}" for name, p, note in named if p is not None)
+    return ", ".join(
+        f"{name} {p_value(p)}{note}" for name, p, note in named if p is not None
+    )
 
 
 def gate_name(gate: GateResult) -> str:
@@ -158,7 +187,10 @@ def inconclusive_reasons(run: Run) -> tuple[tuple[str, int], ...]:
             if gate.verdict == "inconclusive":
                 reason = f"{gate_name(gate)}: {_short(gate)}"
                 by_reason.setdefault(reason, []).append(one_line(called[case.nodeid]))
-    return tuple((f"{_first_of(cases)}: {reason}", len(cases)) for reason, cases in by_reason.items())
+    return tuple(
+        (f"{_first_of(cases)}: {reason}", len(cases))
+        for reason, cases in by_reason.items()
+    )
 
 
 def _short(gate: GateResult) -> str:
@@ -166,8 +198,18 @@ def _short(gate: GateResult) -> str:
     if gate.observed is None:
         return one_line(gate.reason, 300)
     parts = gate.reason.split("; ")
-    needed = [part.partition(",")[0] for part in parts if part.startswith(("about ", "no number of"))]
-    return "; ".join([observed(gate), *needed, *(part for part in parts if part.startswith("beside it "))])
+    needed = [
+        part.partition(",")[0]
+        for part in parts
+        if part.startswith(("about ", "no number of"))
+    ]
+    return "; ".join(
+        [
+            observed(gate),
+            *needed,
+            *(part for part in parts if part.startswith("beside it ")),
+        ]
+    )
 
 
 def is_waived(case: CaseResult, run: Run) -> bool:
@@ -201,7 +243,9 @@ def waiver(case: CaseResult, run: Run) -> str:
     if is_waived(case, run):
         return waiver_reason(given)
     unused = (
-        "no longer needed, the case passes" if case.verdict == "pass" else "not used, it is for failures only"
+        "no longer needed, the case passes"
+        if case.verdict == "pass"
+        else "not used, it is for failures only"
     )
     return f"waiver {unused}: {_terms(given)}"
 
@@ -234,7 +278,11 @@ def share_text(part: Share) -> str:
     if part.name == ANCHOR:
         return f"{share_count(part)} over {count(part.total, 'fact')} ({share_limit(part)})"
     name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
-    allowed = f"random answers: {_percent(part)}" if part.name == "below_random" else share_limit(part)
+    allowed = (
+        f"random answers: {_percent(part)}"
+        if part.name == "below_random"
+        else share_limit(part)
+    )
     return f"{share_count(part)} {name} ({allowed})"
 
 
@@ -257,7 +305,9 @@ def _percent(part: Share) -> str:
 
 def noteworthy(case: CaseResult) -> tuple[Share, ...]:
     """Return the figures of integrity that break their limit or use up half of what it allows."""
-    return tuple(part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY)
+    return tuple(
+        part for part in case.integrity if part.broken or _used(part) >= NOTEWORTHY
+    )
 
 
 def _used(share: Share) -> float:
@@ -270,7 +320,9 @@ def _used(share: Share) -> float:
     if share.name == ANCHOR:
         # Most probabilities are far above so small a limit: used up is half of it at twice the limit.
         return share.limit / part if part else float(share.limit > 0)
-    used, allowed = (1 - part, 1 - share.limit) if share.name in _LEAST else (part, share.limit)
+    used, allowed = (
+        (1 - part, 1 - share.limit) if share.name in _LEAST else (part, share.limit)
+    )
     return 0.0 if not used else used / allowed if allowed else 1.0
 
 
@@ -283,7 +335,9 @@ def unmatched_lists(facts: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def unmatched(facts: Unmatched) -> str:
     """Return how many facts have no partner in the baseline, and why; empty where all have one."""
-    return ", ".join(f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts))
+    return ", ".join(
+        f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts)
+    )
 
 
 def partial_note(run: Run) -> str:
@@ -304,7 +358,11 @@ def not_run_note(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
     stopped = verdict_counts(run)["not run"]
     them = "it" if stopped == 1 else "them"
-    return f"{count(stopped, 'case')} not run: the session stopped before {them}" if stopped else ""
+    return (
+        f"{count(stopped, 'case')} not run: the session stopped before {them}"
+        if stopped
+        else ""
+    )
 
 
 def stopped_early(case: CaseResult) -> str:
@@ -331,7 +389,11 @@ def all_unmatched(run: Run) -> Unmatched:
     cases = slices(run)
 
     def ids(name: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(fact for case in cases for fact in getattr(case.unmatched, name)))
+        return tuple(
+            dict.fromkeys(
+                fact for case in cases for fact in getattr(case.unmatched, name)
+            )
+        )
 
     return Unmatched(**{name: ids(name) for name in _UNMATCHED})
 
@@ -362,7 +424,9 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         yield f"the baseline's model is {one_line(run.base.spec)}"
     # A candidate has other weights.
     expected = ("weights_digest ",) if brief else ()
-    if differences := [text for text in run.differences if not text.startswith(expected)]:
+    if differences := [
+        text for text in run.differences if not text.startswith(expected)
+    ]:
         yield f"differs from the baseline in: {'; '.join(map(one_line, differences))}"
     if facts := unmatched(all_unmatched(run)):
         yield f"compared without {facts}"
@@ -388,7 +452,10 @@ def judge_note(run: Run) -> str:
     """
     if (error := run.judge_error) is None:
         return ""
-    right, wrong = error.right_accepted / error.right, error.wrong_accepted / error.wrong
+    right, wrong = (
+        error.right_accepted / error.right,
+        error.wrong_accepted / error.wrong,
+    )
     return (
         f"judge: right answers found {100 * right:.0f} % ({error.right_accepted} of {error.right}), wrong "
         f"accepted {100 * wrong:.0f} % ({error.wrong_accepted} of {error.wrong}): differences are divided by "
@@ -414,19 +481,30 @@ def positive_controls(run: Run) -> str:
     ``positive control: 58 of 62 gates would have failed a loss of twice what they allow (0.16); not: accuracy
     of monitor[P30], ... and 1 more``
     """
-    tried = [(case, gate) for case in run.cases for gate in case.gates if gate.positive_control is not None]
+    tried = [
+        (case, gate)
+        for case in run.cases
+        for gate in case.gates
+        if gate.positive_control is not None
+    ]
     if not tried:
         return ""
     called = names(run)
     drops = [gate.positive_control_drop or 0.0 for _, gate in tried]
-    ends = " to ".join(dict.fromkeys(number(drop, 2) for drop in (min(drops), max(drops))))
+    ends = " to ".join(
+        dict.fromkeys(number(drop, 2) for drop in (min(drops), max(drops)))
+    )
     missed = [
         f"{one_line(gate.metric, 40)} of {one_line(called[case.nodeid])}"
         for case, gate in tried
         if not gate.positive_control
     ]
     failed = f"{len(tried) - len(missed)} of {count(len(tried), 'gate')}"
-    more = f" and {len(missed) - _MOST_CONTROLS} more" if len(missed) > _MOST_CONTROLS else ""
+    more = (
+        f" and {len(missed) - _MOST_CONTROLS} more"
+        if len(missed) > _MOST_CONTROLS
+        else ""
+    )
     missing = f"; not: {', '.join(missed[:_MOST_CONTROLS])}{more}" if missed else ""
     return f"positive control: {failed} would have failed a loss of twice what they allow ({ends}){missing}"
 
@@ -455,17 +533,30 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
 
 
 def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
-    yield from (one_line(text, 500) for text in facts.get("model_notes", "").splitlines())
+    yield from (
+        one_line(text, 500) for text in facts.get("model_notes", "").splitlines()
+    )
     if "model_load_seconds" in facts and not brief:
-        each = " by the slowest worker" if facts.get("workers", "0") not in ("0", "1") else ""
+        each = (
+            " by the slowest worker"
+            if facts.get("workers", "0") not in ("0", "1")
+            else ""
+        )
         engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
     if facts.get("answers_reused", "0") != "0":
         store = one_line(facts.get("answers_store", ""))
-        reused, asked = thousands(facts["answers_reused"]), thousands(facts.get("answers_asked", ""))
+        reused, asked = (
+            thousands(facts["answers_reused"]),
+            thousands(facts.get("answers_asked", "")),
+        )
         yield f"{reused} of {asked} answers reused from {store}"
-    yield from (one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines())
-    yield from (one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines())
+    yield from (
+        one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines()
+    )
+    yield from (
+        one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines()
+    )
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
 
@@ -473,9 +564,13 @@ def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
 def attribution_lines(case: CaseResult) -> Iterator[str]:
     """Yield, for each attribution, its prompt and the tokens that moved the answer most, in plain words."""
     for one in case.attributions:
-        strongest = sorted(zip(one.tokens, one.scores, strict=True), key=lambda pair: -abs(pair[1]))
+        strongest = sorted(
+            zip(one.tokens, one.scores, strict=True), key=lambda pair: -abs(pair[1])
+        )
         shown = strongest[:_SHOWN_TOKENS]
-        scores = ", ".join(f"{shown_token(token)} {signed(score)}" for token, score in shown)
+        scores = ", ".join(
+            f"{shown_token(token)} {signed(score)}" for token, score in shown
+        )
         yield f"{one.target} ({prompt_part(one.role)}, {one_line(one.prompt, 160)}): {scores}"
 
 

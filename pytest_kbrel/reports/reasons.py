@@ -8,13 +8,23 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.formatting import bound, count, interval, metric_title, number, one_line
+from pytest_kbrel.reports.formatting import (
+    bound,
+    count,
+    interval,
+    metric_title,
+    number,
+    one_line,
+)
 
 _LONGEST = 300
 # Sums of floats do not end on the last digit.
 _SLACK = 1e-9
 # What one gate does, and several do, of verdicts that no "is" goes with.
-_VERBS = {"fail": ("fails", "fail"), "no baseline": ("has no baseline", "have no baseline")}
+_VERBS = {
+    "fail": ("fails", "fail"),
+    "no baseline": ("has no baseline", "have no baseline"),
+}
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
@@ -24,7 +34,11 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
     Where nothing was observed, it is the gate's own reason. A gate that failed though less was observed than
     is allowed says what is sure: ``UR 0.867 to 0.000, allowed 0.9, surely above 0.45``.
     """
-    value, rule, name = view.metric(case, gate.metric), GATE_RULES[gate.rule], metric_title(gate.metric)
+    value, rule, name = (
+        view.metric(case, gate.metric),
+        GATE_RULES[gate.rule],
+        metric_title(gate.metric),
+    )
     if value is None or value.value is None or gate.observed is None:
         return f"{name}: {one_line(gate.reason, _LONGEST)}"
     limit = bound(gate.bound)
@@ -32,7 +46,10 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
         return f"{name} {phrases.observed(gate)}, allowed {phrases.allowed(gate, '')}"
     moved = f"{name} {number(value.baseline)} to {number(value.value)}"
     if rule.ratio:
-        moved, limit = f"{moved}, {number(gate.observed)} of it recovered", f"at least {limit}"
+        moved, limit = (
+            f"{moved}, {number(gate.observed)} of it recovered",
+            f"at least {limit}",
+        )
     if gate.verdict == "inconclusive":
         moved += _with_interval(gate, value)
     return f"{moved}, allowed {limit}{_found_within(gate)}"
@@ -53,7 +70,11 @@ def _found_within(gate: GateResult) -> str:
         return ""
     if "red by never" in gate.reason and gate.never is not None:
         return f", {bound(gate.never)} not ruled out"
-    return "" if gate.beyond is None else f", surely {phrases.side(gate)} {bound(gate.beyond)}"
+    return (
+        ""
+        if gate.beyond is None
+        else f", surely {phrases.side(gate)} {bound(gate.beyond)}"
+    )
 
 
 def case_reason(case: CaseResult) -> str:
@@ -64,14 +85,21 @@ def case_reason(case: CaseResult) -> str:
     if case.verdict == "pass":
         return ""
     gates = sorted(
-        (gate for gate in case.gates if gate.verdict == case.verdict), key=lambda gate: -_excess(gate)
+        (gate for gate in case.gates if gate.verdict == case.verdict),
+        key=lambda gate: -_excess(gate),
     )
     if not gates:
         why = (*phrases.expired_waivers(case), *case.errors, "no gate was judged")
         return phrases.unmeasured_note(case) or one_line(why[0], _LONGEST)
-    one, several = _VERBS.get(case.verdict, (f"is {case.verdict}", f"are {case.verdict}"))
+    one, several = _VERBS.get(
+        case.verdict, (f"is {case.verdict}", f"are {case.verdict}")
+    )
     others = len(gates) - 1
-    more = f"; {count(others, 'more gate')} {one if others == 1 else several}" if others else ""
+    more = (
+        f"; {count(others, 'more gate')} {one if others == 1 else several}"
+        if others
+        else ""
+    )
     return gate_reason(case, gates[0]) + more
 
 
@@ -94,8 +122,12 @@ def deciding(run: Run) -> tuple[CaseResult, ...]:
     Those that a waiver excuses follow the others. Of one verdict, a slice precedes figures over several, and
     the case that missed its bound by more precedes the others.
     """
-    unsettled = [case for case in view.not_passed(run) if case.verdict not in ("not run", "part")]
-    return tuple(sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case))))
+    unsettled = [
+        case for case in view.not_passed(run) if case.verdict not in ("not run", "part")
+    ]
+    return tuple(
+        sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case)))
+    )
 
 
 def failed_first(case: CaseResult) -> tuple[object, ...]:
@@ -107,11 +139,17 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """Return a key that sorts names with their numbers by value."""
     parts = _DIGITS.split(text)
     # Every second part is one of digits.
-    return tuple((0, int(part), "") if at % 2 else (1, 0, part.casefold()) for at, part in enumerate(parts))
+    return tuple(
+        (0, int(part), "") if at % 2 else (1, 0, part.casefold())
+        for at, part in enumerate(parts)
+    )
 
 
 def _rank(case: CaseResult) -> tuple[object, ...]:
-    worst = max((_excess(gate) for gate in case.gates if gate.verdict == case.verdict), default=0.0)
+    worst = max(
+        (_excess(gate) for gate in case.gates if gate.verdict == case.verdict),
+        default=0.0,
+    )
     return (SEVERITY.index(case.verdict), case.aggregate, -worst, natural(case.nodeid))
 
 

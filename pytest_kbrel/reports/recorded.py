@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import CaseResult, Correlation, Fingerprint, Run, ShardedRun, Table
+from pytest_kbrel.records import (
+    CaseResult,
+    Correlation,
+    Fingerprint,
+    Run,
+    ShardedRun,
+    Table,
+)
 from pytest_kbrel.reports.json_report import read_judge_error, read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -32,7 +39,9 @@ def run_of(report: dict[str, Any], tables: Mapping[str, Table], path: Path) -> R
         run = _run(report)
         judge_error = read_judge_error(report)
         cases = tuple(
-            replace(case, table=tables.get(case.nodeid, case.table), judge_error=judge_error)
+            replace(
+                case, table=tables.get(case.nodeid, case.table), judge_error=judge_error
+            )
             for case in run.cases
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -81,7 +90,11 @@ def _pairs(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _compared(data: Any) -> tuple[int, int] | None:
-    return None if data is None else (from_wire(int, data["facts"]), from_wire(int, data["of"]))
+    return (
+        None
+        if data is None
+        else (from_wire(int, data["facts"]), from_wire(int, data["of"]))
+    )
 
 
 def _shard(data: Any) -> ShardedRun | None:
@@ -89,7 +102,9 @@ def _shard(data: Any) -> ShardedRun | None:
         return None
     parts = {key: data[key] for key in ("index", "count", "by")}
     suites = [list(pair) for pair in data["suites"].items()]
-    return from_wire(ShardedRun, {"shard": parts, "suites": suites, "commit": data["commit"]})
+    return from_wire(
+        ShardedRun, {"shard": parts, "suites": suites, "commit": data["commit"]}
+    )
 
 
 def _case(data: dict[str, Any]) -> CaseResult:
@@ -97,4 +112,6 @@ def _case(data: dict[str, Any]) -> CaseResult:
     settings = [[name, value] for name, value in data.get("settings", {}).items()]
     # A report has the node id: the suite's path and the case's id.
     name = str(data["id"]).removeprefix(f"{data['suite']}::")
-    return from_wire(CaseResult, {**data, "id": name, "metrics": metrics, "settings": settings})
+    return from_wire(
+        CaseResult, {**data, "id": name, "metrics": metrics, "settings": settings}
+    )

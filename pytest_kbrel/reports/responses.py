@@ -27,8 +27,15 @@ from pytest_kbrel.records import (
 from pytest_kbrel.serialization import encoder, fields_of, from_wire
 from pytest_kbrel.untrusted import lines, parse
 
-REQUESTS: Mapping[str, type[Request]] = {"score": ScoreRequest, "generate": GenerateRequest}
-_RESPONSES: dict[str, type[Response]] = {"scored": Scored, "generated": Generated, "failed": Failed}
+REQUESTS: Mapping[str, type[Request]] = {
+    "score": ScoreRequest,
+    "generate": GenerateRequest,
+}
+_RESPONSES: dict[str, type[Response]] = {
+    "scored": Scored,
+    "generated": Generated,
+    "failed": Failed,
+}
 # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
 _written = encoder()
 _KINDS = {kind: tag for tag, kind in (*REQUESTS.items(), *_RESPONSES.items())}
@@ -48,7 +55,10 @@ def to_line(exchange: Exchange) -> bytes:
         "role": ask.role,
         **({"to": ask.to} if ask.to else {}),
         "request": {"kind": _KINDS[type(ask.request)], **fields_of(ask.request)},
-        "response": {"kind": _KINDS[type(exchange.response)], **fields_of(exchange.response)},
+        "response": {
+            "kind": _KINDS[type(exchange.response)],
+            **fields_of(exchange.response),
+        },
     }
     return _written(wire).encode("ascii") + b"\n"
 
@@ -60,7 +70,12 @@ def from_line(line: bytes) -> Exchange:
     response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
     return Exchange(
         case=data["case"],
-        ask=Ask(fact_id=data["fact"], role=data["role"], request=request, to=data.get("to", "")),
+        ask=Ask(
+            fact_id=data["fact"],
+            role=data["role"],
+            request=request,
+            to=data.get("to", ""),
+        ),
         response=response,
     )
 
@@ -77,7 +92,9 @@ def response_in(line: bytes) -> Response:
             data = {"response": parse(b"{" + answer[:-2])}
     if data is None:
         data = _parse(line)
-    response: Response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
+    response: Response = from_wire(
+        _kind(data, "response", _RESPONSES), data["response"]
+    )
     return response
 
 
@@ -120,7 +137,9 @@ def _parse(line: bytes) -> dict[str, Any]:
         if not isinstance(data.get(key), str):
             raise ValueError(f"{key!r} must be a string, found {data.get(key)!r:.80}")
     if not isinstance(data.get("to", ""), str):
-        raise ValueError(f"'to' must be a string where there is one, found {data['to']!r:.80}")
+        raise ValueError(
+            f"'to' must be a string where there is one, found {data['to']!r:.80}"
+        )
     return data
 
 
@@ -139,7 +158,9 @@ def read_responses(path: Path) -> Iterator[Exchange]:
     try:
         stream = path.open("rb")
     except FileNotFoundError:
-        raise ResponseError(f"{path}: there is no such file of recorded responses") from None
+        raise ResponseError(
+            f"{path}: there is no such file of recorded responses"
+        ) from None
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
     with stream:
@@ -147,7 +168,9 @@ def read_responses(path: Path) -> Iterator[Exchange]:
             try:
                 exchange = from_line(line)
             except ValueError as error:
-                raise ResponseError(f"{path}:{at}: is no recorded response: {error}") from None
+                raise ResponseError(
+                    f"{path}:{at}: is no recorded response: {error}"
+                ) from None
             yield exchange
 
 
@@ -158,4 +181,6 @@ def numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(lines(stream), start=1):
             yield number, line
     except ValueError as error:
-        raise ResponseError(f"{path}:{number + 1}: is no recorded response: {error}") from None
+        raise ResponseError(
+            f"{path}:{number + 1}: is no recorded response: {error}"
+        ) from None

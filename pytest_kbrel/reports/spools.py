@@ -50,27 +50,38 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
     torn: list[Path] = []
     counts: Counter[str] = Counter()
     # No name: a temporary file that SQLite removes itself.
-    with closing(sqlite3.connect("", isolation_level=None)) as index, ExitStack() as stack:
+    with (
+        closing(sqlite3.connect("", isolation_level=None)) as index,
+        ExitStack() as stack,
+    ):
         try:
             cases = _indexed(index, present, torn, counts)
             streams = [stack.enter_context(spool.open("rb")) for spool in present]
             rank = {case: at for at, case in enumerate(order)}
             written = 0
             with replacing(output) as stream:
-                for case in sorted(cases, key=lambda name: (rank.get(name, len(rank)), name)):
+                for case in sorted(
+                    cases, key=lambda name: (rank.get(name, len(rank)), name)
+                ):
                     for spool, at in index.execute(
-                        "SELECT spool, at FROM places WHERE number = ? ORDER BY made", (cases[case],)
+                        "SELECT spool, at FROM places WHERE number = ? ORDER BY made",
+                        (cases[case],),
                     ):
                         streams[spool].seek(at)
                         stream.write(streams[spool].readline())
                         written += 1
         except sqlite3.Error as error:
-            raise ResponseError(f"{output}: the spools cannot be joined: {error}") from None
+            raise ResponseError(
+                f"{output}: the spools cannot be joined: {error}"
+            ) from None
     return Joined(exchanges=written, torn=tuple(torn), counts=tuple(counts.items()))
 
 
 def _indexed(
-    index: sqlite3.Connection, spools: Sequence[Path], torn: list[Path], counts: Counter[str]
+    index: sqlite3.Connection,
+    spools: Sequence[Path],
+    torn: list[Path],
+    counts: Counter[str],
 ) -> dict[str, int]:
     """Index the last line of each exchange in SQLite; return the number of each case.
 
@@ -98,7 +109,9 @@ def _indexed(
     return cases
 
 
-def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, tuple[str, bytes, bool]]]:
+def _whole_lines(
+    spool: Path, torn: list[Path]
+) -> Iterator[tuple[int, tuple[str, bytes, bool]]]:
     """Yield where each line begins, and what :func:`asked_in` says of it.
 
     A line without its end adds ``spool`` to ``torn``.
@@ -112,5 +125,7 @@ def _whole_lines(spool: Path, torn: list[Path]) -> Iterator[tuple[int, tuple[str
             try:
                 yield at, asked_in(line)
             except ValueError as error:
-                raise ResponseError(f"{spool}:{line_number}: is no recorded response: {error}") from None
+                raise ResponseError(
+                    f"{spool}:{line_number}: is no recorded response: {error}"
+                ) from None
             at += len(line)

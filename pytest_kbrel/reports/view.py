@@ -73,20 +73,36 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
     if probe is None:
         return tuple(names)
     if case.aggregate:
-        shown = {*probe.headlines, *(gate.metric for gate in case.gates)} if probe.brief_overall else names
+        shown = (
+            {*probe.headlines, *(gate.metric for gate in case.gates)}
+            if probe.brief_overall
+            else names
+        )
         return tuple(name for name in names if name in shown)
     wanted = probe.headline[probe.kind(case.slice)]
     # A column of zeros is left out: most judges' replies can all be parsed.
-    idle = {value.name for value in case.metrics if value.name == "unparsable" and not value.value}
+    idle = {
+        value.name
+        for value in case.metrics
+        if value.name == "unparsable" and not value.value
+    }
     # A gated metric is always shown.
     gated = [gate.metric for gate in case.gates if gate.metric in names]
-    return tuple(dict.fromkeys([name for name in wanted if name in names and name not in idle] + gated))
+    return tuple(
+        dict.fromkeys(
+            [name for name in wanted if name in names and name not in idle] + gated
+        )
+    )
 
 
 def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
     """Return what the metric ``name`` is held against: (kind of control, value), those that have one."""
     start = f"{name}_control_"
-    values = [value for value in case.metrics if value.name.startswith(start) and value.value is not None]
+    values = [
+        value
+        for value in case.metrics
+        if value.name.startswith(start) and value.value is not None
+    ]
     return tuple((value.name.removeprefix(start), value) for value in values)
 
 
@@ -104,7 +120,9 @@ def groups(run: Run) -> tuple[Group, ...]:
             cases = tuple(case for case in of_probe if probe.kind(case.slice) == kind)
             if not cases:
                 continue
-            present = dict.fromkeys(name for case in cases for name in key_metrics(case))
+            present = dict.fromkeys(
+                name for case in cases for name in key_metrics(case)
+            )
             first = [name for name in probe.headlines if name in present]
             columns = tuple(dict.fromkeys([*first, *present]))
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
@@ -122,7 +140,9 @@ def _label(case: CaseResult, suites: set[str]) -> str:
     title = relation_title(case.slice, case.label)
     if len(suites) < 2 or not case.suite:
         return title
-    stems = {suite: PurePosixPath(suite).name.removesuffix(".kb.yaml") for suite in suites}
+    stems = {
+        suite: PurePosixPath(suite).name.removesuffix(".kb.yaml") for suite in suites
+    }
     unique = len(set(stems.values())) == len(suites)
     return f"{title} ({stems[case.suite] if unique else case.suite})"
 
@@ -147,7 +167,9 @@ def names(run: Run) -> dict[str, str]:
     """Return a name for each node id: with its suite where the run has several."""
     short = len(_suites(run)) < 2
     return {
-        case.nodeid: case_title(case) if short or not case.suite else f"{case.suite}::{case_title(case)}"
+        case.nodeid: case_title(case)
+        if short or not case.suite
+        else f"{case.suite}::{case_title(case)}"
         for case in run.cases
     }
 
@@ -163,7 +185,9 @@ def verdict(run: Run) -> Judgement:
     A run over a selection of cases is partial, not broken: it is judged by the cases it has. A waived
     failure is none.
     """
-    words: set[Judgement] = {"pass" if case.waived else case.verdict for case in run.cases}
+    words: set[Judgement] = {
+        "pass" if case.waived else case.verdict for case in run.cases
+    }
     if not run.cases or run.problems:
         words.add("invalid")
     return verdicts.worst(words)
@@ -183,7 +207,9 @@ def verdict_counts(run: Run) -> dict[str, int]:
 
 def model_spec(run: Run) -> str:
     """Return the spec of the run's model: where it was never loaded, as it was given, if it was."""
-    return run.model.spec if run.model is not None else dict(run.settings).get("model", "")
+    return (
+        run.model.spec if run.model is not None else dict(run.settings).get("model", "")
+    )
 
 
 def is_blessed(run: Run) -> bool:
@@ -210,7 +236,10 @@ def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
     roles = [*judges, *(("distractors by", spec) for spec in writers)]
     environment = dict(run.environment)
     if roles and "helpers_asked" in environment:
-        reused, asked = (thousands(environment.get(f"helpers_{what}", "")) for what in ("reused", "asked"))
+        reused, asked = (
+            thousands(environment.get(f"helpers_{what}", ""))
+            for what in ("reused", "asked")
+        )
         note = f" ({reused} of {asked} replies reused from earlier runs)"
         roles[-1] = (roles[-1][0], roles[-1][1] + note)
     return tuple(roles)
@@ -230,7 +259,9 @@ def unjudged_count(run: Run) -> int:
     """Return how many gates were left unjudged because no baseline was asked for, or a paper lacks them."""
     if is_blessed(run):
         return 0
-    return sum(gate.verdict == "no baseline" for case in run.cases for gate in case.gates)
+    return sum(
+        gate.verdict == "no baseline" for case in run.cases for gate in case.gates
+    )
 
 
 def headline(run: Run) -> str:
@@ -244,14 +275,17 @@ def tally(run: Run, *, is_first: bool = False) -> str:
     ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.
     """
     words = {word: kind.shown for word, kind in verdicts.VERDICTS.items()}
-    return _counted(run, words | ({"no baseline": "not compared yet"} if is_first else {}))
+    return _counted(
+        run, words | ({"no baseline": "not compared yet"} if is_first else {})
+    )
 
 
 def _counted(run: Run, words: Mapping[Judgement, str]) -> str:
     counts = verdict_counts(run)
     waived = Counter(case.verdict for case in run.cases if case.waived)
     parts = [
-        f"{counts[word]} {words[word]}" + (f" ({waived[word]} waived)" if waived[word] else "")
+        f"{counts[word]} {words[word]}"
+        + (f" ({waived[word]} waived)" if waived[word] else "")
         for word in verdicts.SEVERITY
         if counts.get(word)
     ]
@@ -263,7 +297,9 @@ def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     rows: dict[tuple[str, str, str], dict[str, Correlation]] = {}
     for one in run.correlations:
         rows.setdefault((one.x, one.y, one.over), {})[one.method] = one
-    pairs = [(both["pearson"], both["spearman"]) for both in rows.values() if len(both) == 2]
+    pairs = [
+        (both["pearson"], both["spearman"]) for both in rows.values() if len(both) == 2
+    ]
     return tuple(pair for pair in pairs if pair[0].r is not None)
 
 
@@ -278,7 +314,9 @@ def not_excluded(run: Run) -> str:
         for case in slices(run)
         if case.verdict == "inconclusive"
         for gate in case.gates
-        if gate.verdict == "inconclusive" and gate.high is not None and gate.unchanged is not None
+        if gate.verdict == "inconclusive"
+        and gate.high is not None
+        and gate.unchanged is not None
         if GATE_RULES[gate.rule].allows_more > 0
     ]
     ends.sort(key=lambda end: -end[0])

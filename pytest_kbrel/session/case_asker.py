@@ -9,11 +9,21 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.baselines import Baseline, another_tokenizer, incomparable, read_baseline
+from pytest_kbrel.baselines import (
+    Baseline,
+    another_tokenizer,
+    incomparable,
+    read_baseline,
+)
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.cases import Retrieval, ask_baseline_model, baseline_of, measure_noise
+from pytest_kbrel.evaluation.cases import (
+    Retrieval,
+    ask_baseline_model,
+    baseline_of,
+    measure_noise,
+)
 from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
@@ -47,7 +57,12 @@ class CaseAsker:
     """Asks the cases of one process. Everything heavy is made at first use."""
 
     def __init__(
-        self, settings: Settings, *, root: Path, spool_path: Path, suites: Callable[[], Sequence[Suite]]
+        self,
+        settings: Settings,
+        *,
+        root: Path,
+        spool_path: Path,
+        suites: Callable[[], Sequence[Suite]],
     ) -> None:
         """``root`` is the folder of the node ids, ``spool_path`` the file that the responses are added to.
 
@@ -106,7 +121,9 @@ class CaseAsker:
             part = part_of(case, self._own_facts(case))
             errors = tuple(error for of in _own_first(in_parts) for error in of.errors)
             if part.facts and not in_parts:
-                errors += run_case(part, functools.partial(self.pool.ask, case=nodeid), keep).errors
+                errors += run_case(
+                    part, functools.partial(self.pool.ask, case=nodeid), keep
+                ).errors
                 if self.settings.baseline_model:
                     errors += ask_baseline_model(part, self.pool, self._spool).errors
             return dataclasses.replace(
@@ -118,11 +135,17 @@ class CaseAsker:
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
         results = [part.own for part in in_parts]
-        prompts = functools.partial(_prompt, {fact.id: fact for fact in case.facts}, case)
+        prompts = functools.partial(
+            _prompt, {fact.id: fact for fact in case.facts}, case
+        )
         bases = [part.base for part in in_parts if part.base is not None]
-        for look, asked, part in zip(looks, prefixes, parts_of(case, _news(prefixes)), strict=True):
+        for look, asked, part in zip(
+            looks, prefixes, parts_of(case, _news(prefixes)), strict=True
+        ):
             if not in_parts:
-                results.append(run_case(part, functools.partial(self.pool.ask, case=nodeid), keep))
+                results.append(
+                    run_case(part, functools.partial(self.pool.ask, case=nodeid), keep)
+                )
             result = merge_chunks(results, asked.facts if look else ())
             baseline, base = self.baseline(), NO_TABLE
             if self.settings.baseline_model:
@@ -147,7 +170,9 @@ class CaseAsker:
                 incomparable=self._incomparable(case, baseline),
                 another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
                 paper=baseline.paper if baseline is not None else "",
-                other_suites=baseline.other_suites(case.suite) if baseline is not None else (),
+                other_suites=baseline.other_suites(case.suite)
+                if baseline is not None
+                else (),
                 picked_of=self.settings.picked_of,
                 judge_error=judge_error,
                 duration=spent + time.perf_counter() - started,
@@ -156,7 +181,9 @@ class CaseAsker:
             )
             missing = self.pool.missing_responses(nodeid)
             decided = dataclasses.replace(
-                with_moved_facts(with_looks_told(decided), result.moved, before, prompts),
+                with_moved_facts(
+                    with_looks_told(decided), result.moved, before, prompts
+                ),
                 base=base,
                 prompt=prompt,
                 errors=(*decided.errors, *filter(None, [missing])),
@@ -196,20 +223,28 @@ class CaseAsker:
             started = time.perf_counter()
             end = min(stop, first - first % size + size)
             part = part_of(case, facts[first:end])
-            writer = PartFolder(self.spool_path.parent, nodeid).writer(first, first // size)
+            writer = PartFolder(self.spool_path.parent, nodeid).writer(
+                first, first // size
+            )
             count, prompt = 0, ""
 
-            def keep(exchanges: Sequence[Exchange], writer: PartWriter = writer) -> None:
+            def keep(
+                exchanges: Sequence[Exchange], writer: PartWriter = writer
+            ) -> None:
                 nonlocal count, prompt
                 prompt = prompt or self.pool.rendered(exchanges[0].ask.request, nodeid)
                 count += len(exchanges)
                 writer.keep(exchanges)
 
             try:
-                own = run_case(part, functools.partial(self.pool.ask, case=nodeid), keep)
+                own = run_case(
+                    part, functools.partial(self.pool.ask, case=nodeid), keep
+                )
                 base = None
                 if self.settings.baseline_model:
-                    base = ask_baseline_model(part, self.pool, functools.partial(writer.keep, of_base=True))
+                    base = ask_baseline_model(
+                        part, self.pool, functools.partial(writer.keep, of_base=True)
+                    )
                 writer.finish(
                     PartResult(
                         first=first,
@@ -223,7 +258,9 @@ class CaseAsker:
                     )
                 )
             except OSError as error:
-                raise KbrelError(f"{self.spool_path.parent}: responses cannot be kept: {error}") from None
+                raise KbrelError(
+                    f"{self.spool_path.parent}: responses cannot be kept: {error}"
+                ) from None
             first = end
 
     def _results_of_parts(self, case: Case) -> list[PartResult]:
@@ -251,12 +288,16 @@ class CaseAsker:
                 )
         # A worker that only asks parts has no report that says what it loaded.
         models = WorkerModels()
-        if mixed := next(filter(None, (models.difference(part.models) for part in results)), ""):
+        if mixed := next(
+            filter(None, (models.difference(part.models) for part in results)), ""
+        ):
             raise KbrelError(mixed)
         try:
             folder.copy_exchanges(self.spool_path)
         except OSError as error:
-            raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+            raise KbrelError(
+                f"{self.spool_path}: responses cannot be kept: {error}"
+            ) from None
         return results
 
     def _own_facts(self, case: Case) -> tuple[Fact, ...]:
@@ -277,7 +318,9 @@ class CaseAsker:
             return self._last_prepared[1]
         prepared = dataclasses.replace(case, top_k=self.settings.top_k)
         prepared = self._retrieval.with_distractors(prepared)
-        prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(prepared)
+        prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(
+            prepared
+        )
         if in_parts:
             self._last_prepared = case, prepared
         return prepared
@@ -298,15 +341,27 @@ class CaseAsker:
         judged = is_judged(case)
         # Also if it judged no answer of this case: a baseline names the judge of its run.
         judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
-        writers = [self.pool.helper(text) for text in filter(None, [case.settings.writer])]
-        return incomparable(self.pool.fingerprint(), baseline, judged=judged, judge=judge, writers=writers)
+        writers = [
+            self.pool.helper(text) for text in filter(None, [case.settings.writer])
+        ]
+        return incomparable(
+            self.pool.fingerprint(),
+            baseline,
+            judged=judged,
+            judge=judge,
+            writers=writers,
+        )
 
     def _judge_error(self, case: Case) -> JudgeError | None:
         """Return the error of the judge of a case; ``None`` where rules judge, or no labels are given."""
         from pytest_kbrel.facts.judge_labels import read_labels
         from pytest_kbrel.probes.grading import is_judged
 
-        if case.judge == RULES or case.judge != self.settings.judge or not is_judged(case):
+        if (
+            case.judge == RULES
+            or case.judge != self.settings.judge
+            or not is_judged(case)
+        ):
             return None
         if self.settings.judge_labels is None:
             return self.pool.recorded_judge_error()
@@ -344,20 +399,28 @@ class CaseAsker:
         facts = len(case.facts)
         if self.settings.budget is not None:
             total = sum(len(of.facts) for suite in self._suites() for of in suite.cases)
-            facts = min(facts, max(facts * self.settings.budget // max(total, facts), 1))
+            facts = min(
+                facts, max(facts * self.settings.budget // max(total, facts), 1)
+            )
         looks = planned_looks(case, facts)
-        return looks[: self.pool.recorded_looks(f"{case.suite}::{case.id}") or len(looks)]
+        return looks[
+            : self.pool.recorded_looks(f"{case.suite}::{case.id}") or len(looks)
+        ]
 
     def _prefix(self, case: Case, look: Looks | None) -> Case:
         if look is None or look.asked == len(case.facts):
             return case
-        return dataclasses.replace(case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster))
+        return dataclasses.replace(
+            case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
+        )
 
     def _spool(self, exchanges: Sequence[Exchange]) -> None:
         try:
             append_exchanges(self.spool_path, exchanges)
         except OSError as error:
-            raise KbrelError(f"{self.spool_path}: responses cannot be kept: {error}") from None
+            raise KbrelError(
+                f"{self.spool_path}: responses cannot be kept: {error}"
+            ) from None
 
 
 def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
@@ -367,7 +430,9 @@ def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
     """
     ends = [0, *(part.first + part.size for part in parts)]
     starts = [*(part.first for part in parts), count]
-    return [(end, start) for end, start in zip(ends, starts, strict=True) if end != start]
+    return [
+        (end, start) for end, start in zip(ends, starts, strict=True) if end != start
+    ]
 
 
 def _prompt(facts: Mapping[str, Fact], case: Case, fact_id: str, cell: str) -> str:
@@ -379,7 +444,9 @@ def _prompt(facts: Mapping[str, Fact], case: Case, fact_id: str, cell: str) -> s
 
 def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:
     """Return the results of parts: those of the model under test, then those of the baseline model."""
-    return [part.own for part in parts] + [part.base for part in parts if part.base is not None]
+    return [part.own for part in parts] + [
+        part.base for part in parts if part.base is not None
+    ]
 
 
 def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
@@ -393,4 +460,8 @@ def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
 
 def pool_for(settings: Settings) -> ModelPool:
     """Return the model pool for these settings: real models, or a recorded run."""
-    return ModelPool(settings) if settings.from_run is None else ReplayPool(settings, settings.recorded)
+    return (
+        ModelPool(settings)
+        if settings.from_run is None
+        else ReplayPool(settings, settings.recorded)
+    )

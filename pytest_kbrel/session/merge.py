@@ -33,7 +33,12 @@ from pytest_kbrel.words import in_suite
 
 
 def merge(
-    folders: Sequence[Path], output: Path, *, root: Path, baseline: str = "", strict: bool = False
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    root: Path,
+    baseline: str = "",
+    strict: bool = False,
 ) -> tuple[Run, Settings]:
     """Decide the run recorded in ``folders`` and write its reports to ``output``; return it and its settings.
 
@@ -54,7 +59,9 @@ def merge(
             compared = _decide(asker, suites, recorded, results)
         finally:
             asker.close()
-        return _reported(settings, suites, recorded, results, compared, Path(parts)), settings
+        return _reported(
+            settings, suites, recorded, results, compared, Path(parts)
+        ), settings
 
 
 def _spare_collections() -> None:
@@ -67,13 +74,22 @@ def _spare_collections() -> None:
 
 
 def _settings(
-    recorded: RecordedRun, folders: Sequence[Path], output: Path, baseline: str, *, strict: bool
+    recorded: RecordedRun,
+    folders: Sequence[Path],
+    output: Path,
+    baseline: str,
+    *,
+    strict: bool,
 ) -> Settings:
     try:
         values = recorded_values(recorded)
     except ValueError as error:
         raise KbrelError(f"{recorded.folder}: the recorded settings: {error}") from None
-    base = recorded.setting("baseline_model") if recorded.base is not None and not baseline else ""
+    base = (
+        recorded.setting("baseline_model")
+        if recorded.base is not None and not baseline
+        else ""
+    )
     return with_specs(
         Settings(
             **values,
@@ -115,14 +131,25 @@ def _suites(recorded: RecordedRun, root: Path, settings: Settings) -> list[Suite
 
 
 def _decide(
-    asker: CaseAsker, suites: Sequence[Suite], recorded: RecordedRun, results: SessionResults
+    asker: CaseAsker,
+    suites: Sequence[Suite],
+    recorded: RecordedRun,
+    results: SessionResults,
 ) -> Baseline | None:
     """Decide all recorded cases and the aggregates over them; return what they are compared with."""
     settings, baseline = asker.settings, asker.baseline()
-    cases = {f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases}
+    cases = {
+        f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases
+    }
     if baseline is not None and baseline.paper:
-        check_published(baseline, settings.baseline, [case.id for case in cases.values()])
-    over = {f"{suite.path}::{aggregate.id}" for suite in suites for aggregate in suite.aggregates}
+        check_published(
+            baseline, settings.baseline, [case.id for case in cases.values()]
+        )
+    over = {
+        f"{suite.path}::{aggregate.id}"
+        for suite in suites
+        for aggregate in suite.aggregates
+    }
     for nodeid in sorted(recorded.cases - over):
         results.expected[nodeid] = None
         if nodeid not in cases:
@@ -168,11 +195,15 @@ def _reported(
 ) -> Run:
     from pytest_kbrel.gates import silent_suites
 
-    run = build_run(Invocation(here=Path.cwd()), settings, suites, results, recorded.model)
+    run = build_run(
+        Invocation(here=Path.cwd()), settings, suites, results, recorded.model
+    )
     problems = (
         *silent_suites(results.cases.values()),
         *join_responses(run, parts, settings.output_path),
     )
-    fails = any(case.verdict in settings.failing and not case.waived for case in run.cases)
+    fails = any(
+        case.verdict in settings.failing and not case.waived for case in run.cases
+    )
     run = finished(run, compared, problems, exit_status=int(fails or bool(problems)))
     return write_reports(run, settings.output_path, compared)

@@ -25,7 +25,9 @@ _PUBLISHED_FIGURES = {"ncr", "nccr"}
 def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:
     """Return the page of ``run``, whose responses are in ``folder``."""
     responses = folder / RESPONSES
-    measured = {value.name for case in run.cases if case.aggregate for value in case.metrics}
+    measured = {
+        value.name for case in run.cases if case.aggregate for value in case.metrics
+    }
     sources = Sources(
         baseline=_tables_of(run, baseline),
         responses=responses if responses.is_file() else None,
@@ -44,7 +46,9 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
     if folder.name == REPORT and folder.is_file():
         folder = folder.parent
     if folder.is_file():
-        raise KbrelError(f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it")
+        raise KbrelError(
+            f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it"
+        )
     report = read_report(folder)
     run = run_of(report, _outcomes(report, folder), folder)
     if (folder / RESPONSES).is_file():
@@ -88,7 +92,15 @@ def _outcomes(report: dict[str, object], folder: Path) -> Mapping[str, Table]:
         cases = report["cases"]
         assert isinstance(cases, list)
         return load_tables(read_compressed(path, sum(int(case["n"]) for case in cases)))
-    except (KeyError, TypeError, ValueError, AttributeError, AssertionError, OSError, EOFError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        AssertionError,
+        OSError,
+        EOFError,
+    ) as error:
         raise KbrelError(
             f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; "
             "allowed: a report folder as a run wrote it"
@@ -98,8 +110,12 @@ def _outcomes(report: dict[str, object], folder: Path) -> Mapping[str, Table]:
 def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:
     if baseline is None:
         return {}
-    cases = ((case.nodeid, baseline.case(case)) for case in run.cases if not case.aggregate)
-    return {nodeid: case.table for nodeid, case in cases if isinstance(case, BaselineCase)}
+    cases = (
+        (case.nodeid, baseline.case(case)) for case in run.cases if not case.aggregate
+    )
+    return {
+        nodeid: case.table for nodeid, case in cases if isinstance(case, BaselineCase)
+    }
 
 
 def _published_models() -> tuple[PublishedModel, ...]:
@@ -110,10 +126,15 @@ def _published_models() -> tuple[PublishedModel, ...]:
         if not name.startswith(_RELIABILITY):
             continue
         baseline = read_published(name, folders)
-        case, settings = baseline.cases.get("reliability[overall]"), dict(baseline.settings)
+        case, settings = (
+            baseline.cases.get("reliability[overall]"),
+            dict(baseline.settings),
+        )
         if isinstance(case, PublishedCase):
             figures = {figure.name: figure.value for figure in case.figures}
             models.append(
-                PublishedModel(name=settings["model"], setting=settings["setting"], figures=figures)
+                PublishedModel(
+                    name=settings["model"], setting=settings["setting"], figures=figures
+                )
             )
     return tuple(models)

@@ -45,7 +45,9 @@ class PartFolder:
     """
 
     def __init__(self, folder: Path, case: str) -> None:
-        self._prefix = folder / f"part-{hashlib.blake2b(case.encode(), digest_size=8).hexdigest()}"
+        self._prefix = (
+            folder / f"part-{hashlib.blake2b(case.encode(), digest_size=8).hexdigest()}"
+        )
 
     def results(self) -> list[PartResult]:
         """Return the results of the parts, in the order of the facts; one that cannot be read lacks."""

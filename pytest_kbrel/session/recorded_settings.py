@@ -15,7 +15,9 @@ def recorded_values(run: RecordedRun) -> dict[str, Any]:
 
     Raises ``ValueError`` where one of them is not allowed.
     """
-    limit, seed, picked_of = (run.setting(name) for name in ("limit", "seed", "picked_of"))
+    limit, seed, picked_of = (
+        run.setting(name) for name in ("limit", "seed", "picked_of")
+    )
     return {
         "model": run.setting("model") or run.model.spec,
         "model_args": run.setting("model_args"),
@@ -38,4 +40,7 @@ def until_decided(text: str) -> dict[str, Any]:
     """Return the settings ``until_decided`` and ``budget`` that --kb-until-decided states."""
     if text in ("", ASK_ALL):
         return {"until_decided": False, "budget": None}
-    return {"until_decided": True, "budget": None if text == NO_BUDGET else LIMIT.integer(text)}
+    return {
+        "until_decided": True,
+        "budget": None if text == NO_BUDGET else LIMIT.integer(text),
+    }

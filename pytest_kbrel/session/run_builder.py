@@ -39,7 +39,16 @@ from pytest_kbrel.records import (
     Suite,
 )
 from pytest_kbrel.replay.joined import names_of, read_runs
-from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, SUMMARY, replacing, sha256_of, write_text
+from pytest_kbrel.reports import (
+    OUTCOMES,
+    PAGE,
+    REPORT,
+    RESPONSES,
+    SUMMARY,
+    replacing,
+    sha256_of,
+    write_text,
+)
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.spools import join_spools
@@ -52,7 +61,15 @@ from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
 if TYPE_CHECKING:
     import pytest
 
-_PACKAGES = ("pytest", "pytest-xdist", "torch", "transformers", "openai", "numpy", "scipy")
+_PACKAGES = (
+    "pytest",
+    "pytest-xdist",
+    "torch",
+    "transformers",
+    "openai",
+    "numpy",
+    "scipy",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,14 +107,19 @@ class SessionResults:
     def note(self, report: pytest.TestReport) -> None:
         """Add a report. That of a crashed worker has no phase."""
         if report.when in ("call", "???") or report.outcome != "passed":
-            self.outcomes[report.nodeid] = "xfail" if hasattr(report, "wasxfail") else report.outcome
+            self.outcomes[report.nodeid] = (
+                "xfail" if hasattr(report, "wasxfail") else report.outcome
+            )
         if report.failed:
             why: str = getattr(report, "kbrel_why", report.longreprtext)
             self.failures.setdefault(report.nodeid, why.strip())
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A Python test is not expected beforehand: that it uses a model is known once it does.
-            if hasattr(report, "kbrel_uses_model") and report.nodeid not in self.cases_of:
+            if (
+                hasattr(report, "kbrel_uses_model")
+                and report.nodeid not in self.cases_of
+            ):
                 self.expected[report.nodeid] = None
 
     def add(self, item: str, result: CaseResult) -> None:
@@ -105,14 +127,22 @@ class SessionResults:
         self.cases[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
 
-    def add_help(self, helpers: Iterable[Fingerprint], requests: int, hits: int) -> None:
+    def add_help(
+        self, helpers: Iterable[Fingerprint], requests: int, hits: int
+    ) -> None:
         """Add the helper models of a worker with their numbers of requests and cache hits."""
         self.helpers |= {helper.spec: helper for helper in helpers}
-        self.helper_counts = [self.helper_counts[0] + requests, self.helper_counts[1] + hits]
+        self.helper_counts = [
+            self.helper_counts[0] + requests,
+            self.helper_counts[1] + hits,
+        ]
 
     def add_answers(self, cache_problem: str, requests: int, hits: int) -> None:
         """Add a worker's numbers of requests and cache hits, and why answers could not be cached."""
-        self.answer_counts = [self.answer_counts[0] + requests, self.answer_counts[1] + hits]
+        self.answer_counts = [
+            self.answer_counts[0] + requests,
+            self.answer_counts[1] + hits,
+        ]
         # It is the same in all workers.
         self.cache_problem = self.cache_problem or cache_problem
 
@@ -130,7 +160,9 @@ class SessionResults:
 
     def expect_crashed(self) -> None:
         """Expect results of items at which a worker died, where others of the same file use a model."""
-        asking = {nodeid.split("::", 1)[0] for nodeid in (*self.cases_of, *self.expected)}
+        asking = {
+            nodeid.split("::", 1)[0] for nodeid in (*self.cases_of, *self.expected)
+        }
         for nodeid in self.crashed:
             if nodeid not in self.cases_of and nodeid.split("::", 1)[0] in asking:
                 self.expected[nodeid] = None
@@ -140,22 +172,37 @@ class SessionResults:
         for nodeid in self.expected:
             outcome = self.outcomes.get(nodeid)
             if outcome is None:
-                yield nodeid, "no report arrived for this item: it was expected and never ended"
+                yield (
+                    nodeid,
+                    "no report arrived for this item: it was expected and never ended",
+                )
             elif outcome in ("passed", "xfail") and nodeid not in self.cases:
-                yield nodeid, "this item ended without a measurement: nothing it says can be a pass"
+                yield (
+                    nodeid,
+                    "this item ended without a measurement: nothing it says can be a pass",
+                )
 
     def took_part(self, nodeids: Iterable[str]) -> bool:
         """Return True if all these items were selected and the user skipped none."""
-        return all(nodeid in self.expected and not self.skipped(nodeid) for nodeid in nodeids)
+        return all(
+            nodeid in self.expected and not self.skipped(nodeid) for nodeid in nodeids
+        )
 
     def all_measured(self) -> bool:
         """Return True if every expected item has a result, apart from those that the user skipped."""
-        return all(self.cases_of.get(nodeid) or self.skipped(nodeid) for nodeid in self.expected)
+        return all(
+            self.cases_of.get(nodeid) or self.skipped(nodeid)
+            for nodeid in self.expected
+        )
 
     def failed_measured(self, unanswered: int) -> bool:
         """Return True if an item failed by its measurement and not because requests were ``unanswered``."""
-        cases = [case for nodeid in self.failures for case in self.cases_of.get(nodeid, ())]
-        return any(not unanswered or self.cases[case].verdict != "invalid" for case in cases)
+        cases = [
+            case for nodeid in self.failures for case in self.cases_of.get(nodeid, ())
+        ]
+        return any(
+            not unanswered or self.cases[case].verdict != "invalid" for case in cases
+        )
 
     def began(self, nodeid: str) -> bool:
         """Return True if the session did not stop before this item."""
@@ -165,7 +212,9 @@ class SessionResults:
         """Return why an expected item has no result."""
         if not self.began(nodeid):
             return "the session stopped before this case"
-        return self.failures.get(nodeid) or ("interrupted in this case" if self.stopped else "it never ended")
+        return self.failures.get(nodeid) or (
+            "interrupted in this case" if self.stopped else "it never ended"
+        )
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""
@@ -195,12 +244,16 @@ def decide_aggregates(
             if not results.took_part(members):
                 continue
             writers = dict.fromkeys(
-                case.settings.writer for case in suite.cases if case.id in aggregate.members
+                case.settings.writer
+                for case in suite.cases
+                if case.id in aggregate.members
             )
             reasons = incomparable(
                 model,
                 baseline,
-                judged=any(not member.startswith("monitor[") for member in aggregate.members),
+                judged=any(
+                    not member.startswith("monitor[") for member in aggregate.members
+                ),
                 judge=helpers.get(judge),
                 writers=[helpers[text] for text in writers if text in helpers],
             )
@@ -208,7 +261,11 @@ def decide_aggregates(
                 aggregate,
                 decide_aggregate(
                     aggregate,
-                    [results.cases[member] for member in members if member in results.cases],
+                    [
+                        results.cases[member]
+                        for member in members
+                        if member in results.cases
+                    ],
                     baseline=baseline,
                     comparisons=family,
                     another_tokenizer=another_tokenizer(model, baseline),
@@ -218,7 +275,9 @@ def decide_aggregates(
             )
 
 
-def baseline_of_session(base: Fingerprint, results: SessionResults, judge: str) -> Baseline:
+def baseline_of_session(
+    base: Fingerprint, results: SessionResults, judge: str
+) -> Baseline:
     """Return the results of the baseline model ``base`` in this session as a baseline."""
     return session_baseline(
         base,
@@ -252,16 +311,25 @@ def build_run(
     cases = dict(results.cases)
     if invocation.without_waivers:
         cases = {
-            nodeid: replace(case, waiver=None) if case.waived else case for nodeid, case in cases.items()
+            nodeid: replace(case, waiver=None) if case.waived else case
+            for nodeid, case in cases.items()
         }
-    labels = {f"{suite.path}::{case.id}": case.label for suite in suites for case in suite.cases}
+    labels = {
+        f"{suite.path}::{case.id}": case.label
+        for suite in suites
+        for case in suite.cases
+    }
     for nodeid in results.expected:
         if nodeid not in cases and not results.skipped(nodeid):
-            undecided = _undecided(nodeid, results.why_undecided(nodeid), begun=results.began(nodeid))
+            undecided = _undecided(
+                nodeid, results.why_undecided(nodeid), begun=results.began(nodeid)
+            )
             cases[nodeid] = replace(undecided, label=labels.get(nodeid, ""))
     # A shard has no aggregates that the session could stop before.
     stopped = results.stopped and settings.shard is None
-    for aggregate in (aggregate for suite in suites for aggregate in suite.aggregates if stopped):
+    for aggregate in (
+        aggregate for suite in suites for aggregate in suite.aggregates if stopped
+    ):
         members = [f"{aggregate.suite}::{member}" for member in aggregate.members]
         nodeid = f"{aggregate.suite}::{aggregate.id}"
         if nodeid not in cases and results.took_part(members):
@@ -276,8 +344,14 @@ def build_run(
         for nodeid in results.cases_of.get(item, ()):
             verdict = cases[nodeid].verdict
             # A case whose test failed was begun.
-            if verdict == "not run" or verdict not in settings.failing or cases[nodeid].waived:
-                cases[nodeid] = replace(cases[nodeid], verdict="invalid", errors=(_last_line(why),))
+            if (
+                verdict == "not run"
+                or verdict not in settings.failing
+                or cases[nodeid].waived
+            ):
+                cases[nodeid] = replace(
+                    cases[nodeid], verdict="invalid", errors=(_last_line(why),)
+                )
     return Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -296,14 +370,24 @@ def build_run(
     )
 
 
-def _compared(suites: Sequence[Suite], cases: Mapping[str, CaseResult]) -> tuple[int, int] | None:
+def _compared(
+    suites: Sequence[Suite], cases: Mapping[str, CaseResult]
+) -> tuple[int, int] | None:
     """Return how many facts were compared, and of how many; ``None`` where none was."""
     slices = [case for case in cases.values() if not case.aggregate]
     compared = set[tuple[str, str]]()
     for case in slices:
         if any(value.paired for value in case.metrics):
-            alone = {*case.unmatched.added, *case.unmatched.waived, *case.unmatched.unanswered}
-            compared |= {(case.suite, row.fact_id) for row in case.table.rows if row.fact_id not in alone}
+            alone = {
+                *case.unmatched.added,
+                *case.unmatched.waived,
+                *case.unmatched.unanswered,
+            }
+            compared |= {
+                (case.suite, row.fact_id)
+                for row in case.table.rows
+                if row.fact_id not in alone
+            }
     asked = {
         (suite.path, fact.id)
         for suite in suites
@@ -314,7 +398,9 @@ def _compared(suites: Sequence[Suite], cases: Mapping[str, CaseResult]) -> tuple
     return (len(compared), len(asked | compared)) if compared else None
 
 
-def finished(run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int) -> Run:
+def finished(
+    run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int
+) -> Run:
     """Return a run with what it was compared with, its problems and pytest's exit status."""
     problems = tuple(problems)
     if baseline is not None:
@@ -328,7 +414,9 @@ def finished(run: Run, baseline: Baseline | None, problems: Iterable[str], *, ex
     return replace(run, problems=problems, complete=complete, exit_status=exit_status)
 
 
-def sharded_run(settings: Settings, suites: Sequence[Suite], root: Path) -> ShardedRun | None:
+def sharded_run(
+    settings: Settings, suites: Sequence[Suite], root: Path
+) -> ShardedRun | None:
     """Return what a report says of its shard; ``None`` where everything is asked."""
     if settings.shard is None:
         return None
@@ -350,7 +438,9 @@ def suite_digest(suite: Suite) -> str:
 def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]:
     """Yield which suites are not those of the shards that this run is joined from; none for another run."""
     shards = [] if settings.from_run is None else read_runs(settings.recorded).parts
-    asked = dict(shards[0].shard.suites) if shards and shards[0].shard is not None else {}
+    asked = (
+        dict(shards[0].shard.suites) if shards and shards[0].shard is not None else {}
+    )
     for suite in suites:
         if asked and suite_digest(suite) != asked.get(suite.path):
             yield (
@@ -384,7 +474,10 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
         stream.write(packed(dump_tables(tables, texts=True)))
     # A report is read with its own files only.
     paths = [directory / name for name in (RESPONSES, OUTCOMES)]
-    run = replace(run, files=tuple((path.name, sha256_of(path)) for path in paths if path.is_file()))
+    run = replace(
+        run,
+        files=tuple((path.name, sha256_of(path)) for path in paths if path.is_file()),
+    )
     write_json(run, directory / REPORT)
     write_text(directory / PAGE, page_of(run, baseline, directory))
     write_text(directory / SUMMARY, summary_markdown(run))
@@ -394,7 +487,9 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
 def without_figures(result: CaseResult, why: str) -> CaseResult:
     """Return a decided case without its measurement, ``invalid`` for the reason ``why``."""
     begun = _undecided(result.nodeid, why, begun=True)
-    return replace(begun, probe=result.probe, slice=result.slice, requests=result.requests)
+    return replace(
+        begun, probe=result.probe, slice=result.slice, requests=result.requests
+    )
 
 
 def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
@@ -421,7 +516,9 @@ def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(invocation: Invocation, settings: Settings, results: SessionResults) -> dict[str, str]:
+def _environment(
+    invocation: Invocation, settings: Settings, results: SessionResults
+) -> dict[str, str]:
     entries = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -439,11 +536,24 @@ def _environment(invocation: Invocation, settings: Settings, results: SessionRes
     requests, hits = results.answer_counts
     if requests or results.resumed:
         here = invocation.here
-        cache = NO_CACHE if settings.use_cache is None else os.path.relpath(settings.use_cache, here)
-        entries |= {"answers_asked": str(requests), "answers_reused": str(hits), "answers_store": cache}
-        optional |= {"answers_not_kept": results.cache_problem, "answers_resumed": results.resumed}
+        cache = (
+            NO_CACHE
+            if settings.use_cache is None
+            else os.path.relpath(settings.use_cache, here)
+        )
+        entries |= {
+            "answers_asked": str(requests),
+            "answers_reused": str(hits),
+            "answers_store": cache,
+        }
+        optional |= {
+            "answers_not_kept": results.cache_problem,
+            "answers_resumed": results.resumed,
+        }
     optional["tokens_spent"] = "\n".join(
-        _spent(settings, name, *counts) for name, counts in results.spent.items() if any(counts)
+        _spent(settings, name, *counts)
+        for name, counts in results.spent.items()
+        if any(counts)
     )
     return entries | {name: text for name, text in optional.items() if text}
 
@@ -452,7 +562,12 @@ def _spent(settings: Settings, name: str, read: int, written: int) -> str:
     cost = ""
     # The prices are those of the model under test.
     own = settings.model_spec
-    if settings.prices is not None and own is not None and own.spec is not None and name == own.spec.text:
+    if (
+        settings.prices is not None
+        and own is not None
+        and own.spec is not None
+        and name == own.spec.text
+    ):
         cost = f", {cost_of(read, written, settings.prices):,.4f} by the prices given"
     return f"{name}: {read:,} tokens read and {written:,} written{cost}"
 
@@ -469,15 +584,42 @@ def _versions() -> dict[str, str]:
 
 def _settings(settings: Settings) -> dict[str, str]:
     """Return the settings that the report records, as texts; an unset one is empty."""
-    names = ("model", "model_args", "device", "dtype", "batch_size", "judge", "judge_args", "baseline")
-    values = {name: getattr(settings, name) for name in (*names, "baseline_model", "inconclusive")}
-    labels = os.path.relpath(settings.judge_labels) if settings.judge_labels else settings.recorded_labels
-    optional = {"limit": settings.limit, "seed": settings.seed, "picked_of": settings.picked_of}
+    names = (
+        "model",
+        "model_args",
+        "device",
+        "dtype",
+        "batch_size",
+        "judge",
+        "judge_args",
+        "baseline",
+    )
+    values = {
+        name: getattr(settings, name)
+        for name in (*names, "baseline_model", "inconclusive")
+    }
+    labels = (
+        os.path.relpath(settings.judge_labels)
+        if settings.judge_labels
+        else settings.recorded_labels
+    )
+    optional = {
+        "limit": settings.limit,
+        "seed": settings.seed,
+        "picked_of": settings.picked_of,
+    }
     return {
         **values,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
-        **{name: "" if value is None else str(value) for name, value in optional.items()},
+        **{
+            name: "" if value is None else str(value)
+            for name, value in optional.items()
+        },
         **({"judge_labels": labels} if labels else {}),
         **({"top_k": str(settings.top_k)} if settings.top_k else {}),
-        **({"until_decided": str(settings.budget or NO_BUDGET)} if settings.until_decided else {}),
+        **(
+            {"until_decided": str(settings.budget or NO_BUDGET)}
+            if settings.until_decided
+            else {}
+        ),
     }

@@ -19,8 +19,12 @@ class WorkerModels:
         """Return in words how a model of a worker differs from that of the first one; empty if none does."""
         for name, model in models:
             first, now = identity(self._first.setdefault(name, model)), identity(model)
-            if differing := [key for key in (*first, *now) if first.get(key) != now.get(key)]:
-                which = {"": "the model", BASELINE: "the baseline model"}.get(name, name)
+            if differing := [
+                key for key in (*first, *now) if first.get(key) != now.get(key)
+            ]:
+                which = {"": "the model", BASELINE: "the baseline model"}.get(
+                    name, name
+                )
                 key = differing[0]
                 return (
                     f"{which} is not the same one in all workers: {key} ({first.get(key)!s:.12} and "

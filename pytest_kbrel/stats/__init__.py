@@ -31,7 +31,14 @@ from pytest_kbrel.stats.estimates import (
     sample,
     z_of,
 )
-from pytest_kbrel.stats.family import benjamini_hochberg, holm, hommel, sidak, sidak_p, simes
+from pytest_kbrel.stats.family import (
+    benjamini_hochberg,
+    holm,
+    hommel,
+    sidak,
+    sidak_p,
+    simes,
+)
 from pytest_kbrel.stats.intervals import (
     bootstrap,
     bootstrap_rows,
@@ -69,7 +76,13 @@ from pytest_kbrel.stats.rate_verdicts import (
     rate_verdicts,
     rate_within,
 )
-from pytest_kbrel.stats.sequential import boundaries, equal_shares, look_level, sequential_p, spent
+from pytest_kbrel.stats.sequential import (
+    boundaries,
+    equal_shares,
+    look_level,
+    sequential_p,
+    spent,
+)
 from pytest_kbrel.stats.unpaired import contrast, unpaired_contrast, unpaired_difference
 
 __all__ = [

@@ -71,18 +71,24 @@ def clustered_mean(
         se=math.sqrt(variance),
         df=df,
         effective=effective,
-        design_effect=variance / independent[0] if independent and independent[0] else None,
+        design_effect=variance / independent[0]
+        if independent and independent[0]
+        else None,
     )
 
 
 def cluster_df(clusters: Sequence[int]) -> float | None:
     """Return the degrees of freedom of :func:`clustered_mean`; ``None`` where all facts share a cluster."""
     numbers = np.array(clusters)
-    by_cluster = _cr2(np.zeros(len(numbers)), numbers, np.full(len(numbers), 1 / max(len(numbers), 1)))
+    by_cluster = _cr2(
+        np.zeros(len(numbers)), numbers, np.full(len(numbers), 1 / max(len(numbers), 1))
+    )
     return None if by_cluster is None else by_cluster[1]
 
 
-def _cr2(deviations: Array, clusters: npt.NDArray[np.intp], weights: Array) -> tuple[float, float] | None:
+def _cr2(
+    deviations: Array, clusters: npt.NDArray[np.intp], weights: Array
+) -> tuple[float, float] | None:
     """Return the variance of the weighted mean and its degrees of freedom; ``None`` with one cluster."""
     share = np.bincount(clusters, weights)
     present = share > 0
@@ -98,8 +104,15 @@ def _cr2(deviations: Array, clusters: npt.NDArray[np.intp], weights: Array) -> t
     scale = 1 / (1 - share)
     diagonal = squares - 2 * share * squares + share**2 * total
     same = share**2 * total - 2 * share * squares
-    shared, squared, mixed = (float((scale * of).sum()) for of in (share**2, squares**2, share * squares))
-    all_pairs = 2 * shared * squared + shared**2 * total**2 + 2 * mixed**2 - 4 * shared * mixed * total
+    shared, squared, mixed = (
+        float((scale * of).sum()) for of in (share**2, squares**2, share * squares)
+    )
+    all_pairs = (
+        2 * shared * squared
+        + shared**2 * total**2
+        + 2 * mixed**2
+        - 4 * shared * mixed * total
+    )
     spread = all_pairs + float((scale**2 * (diagonal**2 - same**2)).sum())
     return variance, float((scale * diagonal).sum()) ** 2 / spread
 
@@ -132,26 +145,41 @@ def with_clusters(
     if difference.flips is None and difference.worse and spread > ROUNDING:
         by_facts = next((test for test in tests if isinstance(test, TTest)), None)
         if by_facts is not None and not isinstance(tests[0], SignFlipTest):
-            tests.append(dataclasses.replace(by_facts, skewness=float((centred**3).sum()) / spread**3))
+            tests.append(
+                dataclasses.replace(
+                    by_facts, skewness=float((centred**3).sum()) / spread**3
+                )
+            )
     of_fact = {} if clusters is None else clusters.of_fact
-    names = {name: number for number, name in enumerate(dict.fromkeys(of_fact.get(f, f) for f in facts))}
+    names = {
+        name: number
+        for number, name in enumerate(dict.fromkeys(of_fact.get(f, f) for f in facts))
+    }
     if len(names) == len(facts):
         return dataclasses.replace(difference, tests=tuple(tests))
     if len(names) == 1:
-        alone = dataclasses.replace(estimate, se=None, low=None, high=None, note=ONE_CLUSTER)
+        alone = dataclasses.replace(
+            estimate, se=None, low=None, high=None, note=ONE_CLUSTER
+        )
         return dataclasses.replace(difference, estimate=alone, tests=(), spread=None)
     numbers = np.array([names[of_fact.get(fact, fact)] for fact in facts])
     clustered = clustered_mean(values, numbers, weights)
     return dataclasses.replace(
         difference,
-        estimate=_wider(estimate, clustered, better if share == 1 else "higher", reach, level),
+        estimate=_wider(
+            estimate, clustered, better if share == 1 else "higher", reach, level
+        ),
         tests=(*tests, clustered),
         clustered=clustered,
     )
 
 
 def _wider(
-    estimate: Estimate, clustered: ClusteredMean, better: Better, reach: float, level: float
+    estimate: Estimate,
+    clustered: ClusteredMean,
+    better: Better,
+    reach: float,
+    level: float,
 ) -> Estimate:
     """Return the estimate with the wider side of two intervals, its own and that of the drop by clusters."""
     low, high = clustered.interval(level)
@@ -185,7 +213,11 @@ def _drops(
         new, old = (alone(sample, statistic) for sample in (candidate, baseline))
         counted = ~np.isnan(old)
         facts = [
-            fact for fact, of in zip((f for fs in candidate.facts for f in fs), counted, strict=True) if of
+            fact
+            for fact, of in zip(
+                (f for fs in candidate.facts for f in fs), counted, strict=True
+            )
+            if of
         ]
         values = worse * (after * new[counted] + before * old[counted])
         return facts, values, np.full(len(values), 1 / len(values))
@@ -193,7 +225,10 @@ def _drops(
     strata = [
         np.sum(parts, axis=0)
         for parts in zip(
-            *([weight * part for part in left_out(sample, statistic)] for weight, sample in terms),
+            *(
+                [weight * part for part in left_out(sample, statistic)]
+                for weight, sample in terms
+            ),
             strict=True,
         )
     ]
@@ -207,14 +242,20 @@ def _drops(
         given = None if clusters is None else clusters.case_weights
         shares = list(given or sizes / sizes.sum())
         parts = _parts(terms, statistic, shares)
-    weights = np.concatenate([np.full(len(s), w / len(s)) for s, w in zip(strata, shares, strict=True)])
-    totals = np.concatenate([i + part / len(i) for i, part in zip(influences, parts, strict=True)])
+    weights = np.concatenate(
+        [np.full(len(s), w / len(s)) for s, w in zip(strata, shares, strict=True)]
+    )
+    totals = np.concatenate(
+        [i + part / len(i) for i, part in zip(influences, parts, strict=True)]
+    )
     facts = list(dict.fromkeys(fact for facts in candidate.facts for fact in facts))
     return facts, totals / weights, weights
 
 
 def _whole(terms: Sequence[tuple[float, Sample]], statistic: Statistic) -> float:
-    return math.fsum(weight * float(statistic(sample.totals)) for weight, sample in terms)
+    return math.fsum(
+        weight * float(statistic(sample.totals)) for weight, sample in terms
+    )
 
 
 def _parts(

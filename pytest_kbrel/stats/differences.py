@@ -15,7 +15,13 @@ import numpy as np
 from scipy.special import stdtrit
 
 from pytest_kbrel.stats.clusters import Clusters, with_clusters
-from pytest_kbrel.stats.drop_tests import MOST_FLIPS, AlikeTest, RateTest, SignFlipTest, TTest
+from pytest_kbrel.stats.drop_tests import (
+    MOST_FLIPS,
+    AlikeTest,
+    RateTest,
+    SignFlipTest,
+    TTest,
+)
 from pytest_kbrel.stats.estimates import (
     FLAT,
     LEVEL,
@@ -60,7 +66,18 @@ def paired_difference(
     p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
     facts allows, and no ends where a single fact may move the figure without bound.
     """
-    return _compare(candidate, baseline, statistic, 1.0, better, bounds, rate, facts, clusters, level)
+    return _compare(
+        candidate,
+        baseline,
+        statistic,
+        1.0,
+        better,
+        bounds,
+        rate,
+        facts,
+        clusters,
+        level,
+    )
 
 
 def paired_recovery(
@@ -81,7 +98,18 @@ def paired_recovery(
     The estimate is candidate - share * baseline where higher is better, baseline - share * candidate where
     lower is: at least 0 when the candidate recovers that share. A drop of at most 0 is that too.
     """
-    return _compare(candidate, baseline, statistic, share, better, bounds, rate, facts, clusters, level)
+    return _compare(
+        candidate,
+        baseline,
+        statistic,
+        share,
+        better,
+        bounds,
+        rate,
+        facts,
+        clusters,
+        level,
+    )
 
 
 def _compare(
@@ -96,9 +124,21 @@ def _compare(
     clusters: Clusters | None,
     level: float,
 ) -> Difference:
-    difference = _by_facts(candidate, baseline, statistic, share, better, bounds, rate, facts, level)
+    difference = _by_facts(
+        candidate, baseline, statistic, share, better, bounds, rate, facts, level
+    )
     reach = bounds[1] - bounds[0]
-    return with_clusters(difference, candidate, baseline, statistic, share, better, reach, clusters, level)
+    return with_clusters(
+        difference,
+        candidate,
+        baseline,
+        statistic,
+        share,
+        better,
+        reach,
+        clusters,
+        level,
+    )
 
 
 def _by_facts(
@@ -129,7 +169,9 @@ def _by_facts(
         return Difference(estimate=delta)
     assert delta.value is not None
     size = max(share, 1.0)
-    estimate = _widened(delta, moved * size, bounds[1] - bounds[0], facts or delta.n, level)
+    estimate = _widened(
+        delta, moved * size, bounds[1] - bounds[0], facts or delta.n, level
+    )
     # The difference itself is positive where a figure rose, a contrast with a share where it is recovered.
     sign = 1.0 if share == 1 and better == "lower" else -1.0
     drops = moved if better == "lower" else -moved
@@ -151,7 +193,9 @@ def _by_facts(
     )
 
 
-def _terms(candidate: Sample, baseline: Sample, share: float, better: Better) -> list[tuple[float, Sample]]:
+def _terms(
+    candidate: Sample, baseline: Sample, share: float, better: Better
+) -> list[tuple[float, Sample]]:
     if share == 1:
         return [(1.0, candidate), (-1.0, baseline)]
     after, before = (1.0, -share) if better == "higher" else (-share, 1.0)
@@ -163,7 +207,9 @@ def flips_of(candidate: Sample, baseline: Sample, statistic: Statistic) -> Flips
     after, before = (alone(sample, statistic) for sample in (candidate, baseline))
     counted = ~np.isnan(before)
     ids = np.array([fact for facts in candidate.facts for fact in facts])[counted]
-    if len(set(ids.tolist())) != len(ids) or not np.array_equal(counted, ~np.isnan(after)):
+    if len(set(ids.tolist())) != len(ids) or not np.array_equal(
+        counted, ~np.isnan(after)
+    ):
         return None
     after, before = after[counted], before[counted]
     if not (np.isin(after, (0.0, 1.0)).all() and np.isin(before, (0.0, 1.0)).all()):
@@ -197,13 +243,19 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
         return Difference(estimate=estimate)
     # The score test gives one end; with before and after exchanged it gives the other.
     other = rate_recovery(worse.mirrored, 1 / share, level).low
-    estimate = dataclasses.replace(estimate, high=None if other is None else -share * other)
+    estimate = dataclasses.replace(
+        estimate, high=None if other is None else -share * other
+    )
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
     allowed = (1 - share) * (worse.both + worse.down) / worse.n
-    tests: list[DropTest] = [_Allowed(RateTest(n=worse.n, lost=worse.down, gained=worse.up), allowed)]
+    tests: list[DropTest] = [
+        _Allowed(RateTest(n=worse.n, lost=worse.down, gained=worse.up), allowed)
+    ]
     if estimate.se:
         tests.append(TTest(drop=-(estimate.value or 0.0), se=estimate.se, df=math.inf))
-    return Difference(estimate=estimate, tests=tuple(tests), worse=worse.down, flips=worse)
+    return Difference(
+        estimate=estimate, tests=tuple(tests), worse=worse.down, flips=worse
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -222,7 +274,11 @@ def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) ->
     changed: set[int] = set()
     without = []
     for (totals, n), after, before, facts in zip(
-        candidate.totals, candidate.values, baseline.values, candidate.clusters, strict=True
+        candidate.totals,
+        candidate.values,
+        baseline.values,
+        candidate.clusters,
+        strict=True,
     ):
         moves = np.zeros((candidate.n, after.shape[1]))
         np.add.at(moves, facts, after - before)
@@ -231,7 +287,10 @@ def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) ->
     rows = np.array(sorted(changed), dtype=int)
     value = float(statistic(candidate.totals))
     others = statistic(
-        [(totals - moves[rows], np.broadcast_to(n, rows.shape)) for totals, n, moves in without]
+        [
+            (totals - moves[rows], np.broadcast_to(n, rows.shape))
+            for totals, n, moves in without
+        ]
     )
     contributions: Array = value - np.broadcast_to(others, rows.shape)
     # Where one fact defines the figure, nothing can be said of it without.
@@ -245,7 +304,9 @@ def _centre(delta: Estimate) -> float:
     return delta.n / (delta.n + 2) * delta.value
 
 
-def _widened(delta: Estimate, moved: Array, reach: float, facts: int, level: float) -> Estimate:
+def _widened(
+    delta: Estimate, moved: Array, reach: float, facts: int, level: float
+) -> Estimate:
     """Return ``delta`` with an interval that does not rest on the few facts that happened to change.
 
     As Agresti and Min (2005) and Bonett and Price (2012) do for rates, two imagined facts are added, one lost

@@ -69,20 +69,28 @@ class Sample:
         """The number of each row's fact, 0 to n - 1 by first occurrence; one array a case."""
         order = dict.fromkeys(fact for ids in self.facts for fact in ids)
         numbers = {fact: number for number, fact in enumerate(order)}
-        return [np.array([numbers[fact] for fact in ids], dtype=int) for ids in self.facts]
+        return [
+            np.array([numbers[fact] for fact in ids], dtype=int) for ids in self.facts
+        ]
 
     @functools.cached_property
     def totals(self) -> Parts:
         """Column totals, shape (columns,), and number of rows, shape (), of each case."""
-        return [(values.sum(axis=0), np.asarray(float(len(values)))) for values in self.values]
+        return [
+            (values.sum(axis=0), np.asarray(float(len(values))))
+            for values in self.values
+        ]
 
 
 def sample(
-    values: Sequence[Sequence[Sequence[float]]], facts: Sequence[tuple[str, ...]], widths: Sequence[int]
+    values: Sequence[Sequence[Sequence[float]]],
+    facts: Sequence[tuple[str, ...]],
+    widths: Sequence[int],
 ) -> Sample:
     """Return the sample of rows of numbers, their facts and the number of columns, case by case."""
     arrays = (
-        np.array(rows, dtype=float).reshape(-1, width) for rows, width in zip(values, widths, strict=True)
+        np.array(rows, dtype=float).reshape(-1, width)
+        for rows, width in zip(values, widths, strict=True)
     )
     return Sample(values=tuple(arrays), facts=tuple(facts))
 
@@ -124,7 +132,11 @@ class ClusteredMean:
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Return the two-sided interval of this level; infinite without a variance."""
-        half = math.inf if self.se is None else self.se and float(stdtrit(self.df, (1 + level) / 2)) * self.se
+        half = (
+            math.inf
+            if self.se is None
+            else self.se and float(stdtrit(self.df, (1 + level) / 2)) * self.se
+        )
         return self.value - half, self.value + half
 
 
@@ -191,4 +203,7 @@ class Difference:
 
     def p_of(self, allowed: float) -> float | None:
         """Return the one-sided p-value of "worse by at most ``allowed``": the largest of all tests."""
-        return max((p for test in self.tests if (p := test.p(allowed)) is not None), default=None)
+        return max(
+            (p for test in self.tests if (p := test.p(allowed)) is not None),
+            default=None,
+        )

@@ -56,7 +56,9 @@ def simes(ps: Sequence[float]) -> float:
 
     It holds where the tests are positively dependent (Sarkar 1998); 1 without any p-value.
     """
-    return min((len(ps) * p / rank for rank, p in enumerate(sorted(ps), start=1)), default=1.0)
+    return min(
+        (len(ps) * p / rank for rank, p in enumerate(sorted(ps), start=1)), default=1.0
+    )
 
 
 def hommel(ps: Sequence[float]) -> tuple[float, ...]:

@@ -34,7 +34,11 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
 def score_interval(rate: float, n: float, z: float) -> tuple[float, float]:
     """Return Wilson's score interval of a rate over ``n`` > 0 trials for a normal quantile ``z``."""
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(max(rate * (1 - rate), 0.0) / n + z * z / (4 * n * n))
+    half = (
+        z
+        / (1 + z * z / n)
+        * math.sqrt(max(rate * (1 - rate), 0.0) / n + z * z / (4 * n * n))
+    )
     return (0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half)
 
 
@@ -65,12 +69,20 @@ def estimate(
     if whole.value is None or whole.se is None or not math.isfinite(reach):
         return whole
     share, df = (whole.value - bounds[0]) / reach, whole.df or float(whole.n - 1)
-    trials_like = share * (1 - share) / (whole.se / reach) ** 2 if whole.se else float(facts or whole.n)
+    trials_like = (
+        share * (1 - share) / (whole.se / reach) ** 2
+        if whole.se
+        else float(facts or whole.n)
+    )
     # Values that go beyond their bounds by rounding are at them.
     ends = score_interval(
-        min(max(share, 0.0), 1.0), max(trials_like, 1.0), float(stdtrit(df, (1 + LEVEL) / 2))
+        min(max(share, 0.0), 1.0),
+        max(trials_like, 1.0),
+        float(stdtrit(df, (1 + LEVEL) / 2)),
     )
-    low, high = (min(max(bounds[0] + reach * end, bounds[0]), bounds[1]) for end in ends)
+    low, high = (
+        min(max(bounds[0] + reach * end, bounds[0]), bounds[1]) for end in ends
+    )
     return dataclasses.replace(whole, low=low, high=high)
 
 
@@ -79,7 +91,10 @@ def _trials(sample: Sample, statistic: Statistic) -> tuple[int, int] | None:
     values = alone(sample, statistic)
     counted = ~np.isnan(values)
     ids = np.array([fact for facts in sample.facts for fact in facts])[counted]
-    if len(set(ids.tolist())) != len(ids) or not np.isin(values[counted], (0.0, 1.0)).all():
+    if (
+        len(set(ids.tolist())) != len(ids)
+        or not np.isin(values[counted], (0.0, 1.0)).all()
+    ):
         return None
     return round(float(values[counted].sum())), len(ids)
 
@@ -109,18 +124,26 @@ def jackknife(
     strata: list[Array] = [
         np.sum(parts, axis=0)
         for parts in zip(
-            *([weight * part for part in left_out(sample, statistic)] for weight, sample in terms),
+            *(
+                [weight * part for part in left_out(sample, statistic)]
+                for weight, sample in terms
+            ),
             strict=True,
         )
     ]
     if any(np.isnan(stratum).any() for stratum in strata):
         return Estimate(value=value, n=n, note=FRAGILE)
-    variances = [float((len(s) - 1) / len(s) * np.square(s - s.mean()).sum()) for s in strata]
+    variances = [
+        float((len(s) - 1) / len(s) * np.square(s - s.mean()).sum()) for s in strata
+    ]
     variance = math.fsum(variances)
     se = math.sqrt(variance)
     if se <= ROUNDING * math.fsum(map(abs, figures)):
         return Estimate(value=value, se=0.0, n=n, note=FLAT)
-    df = 1 / math.fsum((v / variance) ** 2 / (len(s) - 1) for v, s in zip(variances, strata, strict=True))
+    df = 1 / math.fsum(
+        (v / variance) ** 2 / (len(s) - 1)
+        for v, s in zip(variances, strata, strict=True)
+    )
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * se
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
     return Estimate(value=value, se=se, df=df, low=low, high=high, n=n)
@@ -142,7 +165,9 @@ def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
             strata.append(np.broadcast_to(statistic(without), (len(values),)))
         return strata
     without = []
-    for (totals, n), values, rows in zip(whole, sample.values, sample.clusters, strict=True):
+    for (totals, n), values, rows in zip(
+        whole, sample.values, sample.clusters, strict=True
+    ):
         sums = np.zeros((sample.n, values.shape[1]))
         np.add.at(sums, rows, values)
         present = np.bincount(rows, minlength=sample.n).astype(float)
@@ -168,13 +193,21 @@ def bootstrap(
     counts = _counts(terms[0][1], draws, rng)
     drawn = np.zeros(draws)
     for weight, sample in terms:
-        parts = [(n @ values, n.sum(axis=1)) for n, values in zip(counts, sample.values, strict=True)]
+        parts = [
+            (n @ values, n.sum(axis=1))
+            for n, values in zip(counts, sample.values, strict=True)
+        ]
         drawn += weight * np.asarray(statistic(parts))
     return _percentiles(drawn, level)
 
 
 def bootstrap_rows(
-    statistic: Callable[[Array], Array], n: int, *, seed: int, draws: int = 1000, level: float = LEVEL
+    statistic: Callable[[Array], Array],
+    n: int,
+    *,
+    seed: int,
+    draws: int = 1000,
+    level: float = LEVEL,
 ) -> tuple[float, float]:
     """Return the percentile interval of a statistic of ``n`` facts that is no function of column totals.
 
@@ -185,7 +218,9 @@ def bootstrap_rows(
     drawn = []
     step = max(1, _AT_ONCE // n)
     for start in range(0, draws, step):
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=min(step, draws - start)).astype(float)
+        counts = rng.multinomial(
+            n, np.full(n, 1 / n), size=min(step, draws - start)
+        ).astype(float)
         drawn.append(statistic(counts))
     return _percentiles(np.concatenate(drawn), level)
 

@@ -17,7 +17,11 @@ _TAIL = (1 - LEVEL) / 2
 
 
 def judge_index(
-    right_accepted: int, right: int, wrong_accepted: int, wrong: int, alpha: float = _TAIL
+    right_accepted: int,
+    right: int,
+    wrong_accepted: int,
+    wrong: int,
+    alpha: float = _TAIL,
 ) -> Estimate:
     """Estimate J of a judge that accepted so many of the ``right`` answers and so many of the ``wrong`` ones.
 
@@ -25,15 +29,26 @@ def judge_index(
     which misses at either end with a chance of ``alpha``.
     """
     return contrast(
-        [(1.0, _rate(right_accepted, right, alpha)), (-1.0, _rate(wrong_accepted, wrong, alpha))], (-1.0, 1.0)
+        [
+            (1.0, _rate(right_accepted, right, alpha)),
+            (-1.0, _rate(wrong_accepted, wrong, alpha)),
+        ],
+        (-1.0, 1.0),
     )
 
 
 def judge_floor(
-    right_accepted: int, right: int, wrong_accepted: int, wrong: int, alpha: float = _TAIL
+    right_accepted: int,
+    right: int,
+    wrong_accepted: int,
+    wrong: int,
+    alpha: float = _TAIL,
 ) -> float:
     """Return the most that the judge may add to a rate of right or of wrong answers that is truly 0."""
-    ends = (_rate(right - right_accepted, right, alpha).high, _rate(wrong_accepted, wrong, alpha).high)
+    ends = (
+        _rate(right - right_accepted, right, alpha).high,
+        _rate(wrong_accepted, wrong, alpha).high,
+    )
     return max(end for end in ends if end is not None)
 
 
@@ -63,11 +78,15 @@ def _low(value: float, low: float, index: Estimate) -> float:
     curve = end * (2 * index.value - end)
     if curve <= 0:
         return low / end
-    root = math.sqrt(max((value * index.value) ** 2 - curve * low * (2 * value - low), 0.0))
+    root = math.sqrt(
+        max((value * index.value) ** 2 - curve * low * (2 * value - low), 0.0)
+    )
     return (value * index.value - root) / curve
 
 
 def _rate(successes: int, n: int, alpha: float) -> Estimate:
     rate = successes / n
     low, high = score_interval(rate, n, z_of(alpha))
-    return Estimate(value=rate, se=math.sqrt(rate * (1 - rate) / n), low=low, high=high, n=n)
+    return Estimate(
+        value=rate, se=math.sqrt(rate * (1 - rate) / n), low=low, high=high, n=n
+    )

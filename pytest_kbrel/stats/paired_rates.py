@@ -17,7 +17,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, bdtrc, betaln, ndtri, xlog1py, xlogy
 
-from pytest_kbrel.stats.estimates import LEVEL, POWER, TOO_FEW, UNDEFINED, Array, Estimate, Flips, Z
+from pytest_kbrel.stats.estimates import (
+    LEVEL,
+    POWER,
+    TOO_FEW,
+    UNDEFINED,
+    Array,
+    Estimate,
+    Flips,
+    Z,
+)
 
 # Halving an interval of length 2 this often leaves nothing between two floats.
 _HALVINGS = 60
@@ -58,7 +67,12 @@ def trinomial_mid_p(n: int, lost: int, gained: int, allowed: float) -> float:
     """
     if allowed <= 0:
         return mcnemar(lost, gained)
-    return sum(_tails(n, lost - gained, allowed, _likeliest_gain(n, lost, gained, allowed))) / 2
+    return (
+        sum(
+            _tails(n, lost - gained, allowed, _likeliest_gain(n, lost, gained, allowed))
+        )
+        / 2
+    )
 
 
 def _tails(n: int, surplus: int, drop: float, gain: float) -> tuple[float, float]:
@@ -68,7 +82,10 @@ def _tails(n: int, surplus: int, drop: float, gain: float) -> tuple[float, float
     share = min(gain / (1 - loss), 1.0) if loss < 1 else 0.0
     weights = binomial_pmf(losses, n, loss)
     above, at_least = (
-        float((weights * binomial_cdf(losses - surplus - step, n - losses, share)).sum()) for step in (1, 0)
+        float(
+            (weights * binomial_cdf(losses - surplus - step, n - losses, share)).sum()
+        )
+        for step in (1, 0)
     )
     return above, at_least
 
@@ -89,7 +106,9 @@ def binomial_cdf(k: npt.NDArray[Any], n: npt.NDArray[np.intp], share: float) -> 
 def _likeliest_gain(n: float, lost: float, gained: float, drop: float) -> float:
     """Return the likeliest probability of a gain, were the rate to drop by ``drop`` (Tango 1998)."""
     b = (2 * n - lost + gained) * drop - lost - gained
-    return (math.sqrt(max(b * b + 8 * n * gained * drop * (1 - drop), 0.0)) - b) / (4 * n)
+    return (math.sqrt(max(b * b + 8 * n * gained * drop * (1 - drop), 0.0)) - b) / (
+        4 * n
+    )
 
 
 def tango(n: float, down: float, up: float, z: float = Z) -> tuple[float, float]:
@@ -141,7 +160,10 @@ def rate_recovery(flips: Flips, share: float, level: float = LEVEL) -> Estimate:
     """
     if flips.n < 2:
         return Estimate(n=flips.n, note=TOO_FEW)
-    after, before = (flips.both + flips.up) / flips.n, (flips.both + flips.down) / flips.n
+    after, before = (
+        (flips.both + flips.up) / flips.n,
+        (flips.both + flips.down) / flips.n,
+    )
     up, down = flips.up / flips.n, flips.down / flips.n
     root = math.sqrt((after - share**2 * before) ** 2 + 4 * share**2 * up * down)
     gained = (share**2 * (before + 2 * up) - after + root) / (2 * share * (share + 1))
@@ -149,12 +171,18 @@ def rate_recovery(flips: Flips, share: float, level: float = LEVEL) -> Estimate:
     value = after - share * before
     se = math.sqrt(max(share * (gained + lost), 0.0) / flips.n)
     return Estimate(
-        value=value, se=se, df=math.inf, low=value - float(ndtri((1 + level) / 2)) * se, n=flips.n
+        value=value,
+        se=se,
+        df=math.inf,
+        low=value - float(ndtri((1 + level) / 2)) * se,
+        n=flips.n,
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def rate_mde(n: int, changed: float, alpha: float, allowed: float = 0.0) -> float | None:
+def rate_mde(
+    n: int, changed: float, alpha: float, allowed: float = 0.0
+) -> float | None:
     """Return the drop of a rate that :func:`drop_p` finds to exceed ``allowed`` with 80 % power.
 
     As many facts flip as now (``changed`` of ``n``), or as many as the drop needs, all down. ``None`` when
@@ -167,17 +195,26 @@ def rate_mde(n: int, changed: float, alpha: float, allowed: float = 0.0) -> floa
     return _least(is_detected, 1.0) if is_detected(1.0) else None
 
 
-def rate_power(n: int, flips: float, drop: float, alpha: float, allowed: float = 0.0) -> float:
+def rate_power(
+    n: int, flips: float, drop: float, alpha: float, allowed: float = 0.0
+) -> float:
     """Return how often :func:`drop_p` is below ``alpha`` where facts flip with probability ``flips``.
 
     ``drop`` is the probability of a loss minus that of a gain.
     """
     gain = max((flips - drop) / 2, 0.0)
     spread = 9 * math.sqrt(n * gain * (1 - gain)) + 9
-    gained = np.arange(max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1)
+    gained = np.arange(
+        max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1
+    )
     needed = fewest_lost(n, int(gained[-1]), alpha, allowed)[gained[0] :]
     share = min((gain + drop) / (1 - gain), 1.0) if gain < 1 else 0.0
-    return float((binomial_pmf(gained, n, gain) * (1 - binomial_cdf(needed - 1, n - gained, share))).sum())
+    return float(
+        (
+            binomial_pmf(gained, n, gain)
+            * (1 - binomial_cdf(needed - 1, n - gained, share))
+        ).sum()
+    )
 
 
 @functools.lru_cache(maxsize=1024)

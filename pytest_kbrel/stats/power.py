@@ -77,7 +77,9 @@ def facts_to_alarm(difference: Difference, allowed: float, alpha: float) -> int 
     if estimate.value is None or estimate.se is None:
         return None
     se = estimate.se if flips is None else math.sqrt(flips.down + flips.up) / flips.n
-    return facts_needed(abs(estimate.value) - allowed, _with_clusters(se, difference), estimate.n, alpha)
+    return facts_needed(
+        abs(estimate.value) - allowed, _with_clusters(se, difference), estimate.n, alpha
+    )
 
 
 def _with_clusters(se: float, difference: Difference) -> float:
@@ -86,7 +88,9 @@ def _with_clusters(se: float, difference: Difference) -> float:
     return se if clustered is None or clustered.se is None else max(se, clustered.se)
 
 
-def facts_to_clear(difference: Difference, distance: float, alpha: float = (1 - LEVEL) / 2) -> int | None:
+def facts_to_clear(
+    difference: Difference, distance: float, alpha: float = (1 - LEVEL) / 2
+) -> int | None:
     """Return how many facts bring the worse end of the interval within the tolerance.
 
     ``distance`` is that of the drop from the tolerance, ``alpha`` the chance that the end misses the truth.
@@ -98,7 +102,9 @@ def facts_to_clear(difference: Difference, distance: float, alpha: float = (1 - 
     if flips is None or _with_clusters(0.0, difference) > estimate.se:
         se = _with_clusters(estimate.se, difference)
         return facts_needed(distance, se, estimate.n, alpha)
-    needed = rate_facts_to_clear(flips, distance + (flips.down - flips.up) / flips.n, z_of(alpha))
+    needed = rate_facts_to_clear(
+        flips, distance + (flips.down - flips.up) / flips.n, z_of(alpha)
+    )
     # Where not every fact counts in the rate, as many more are needed.
     return None if needed is None else math.ceil(needed * estimate.n / flips.n)
 
@@ -117,4 +123,6 @@ def planned_mde(figure: Estimate, alpha: float, correlation: float) -> float | N
     """
     if not figure.se or figure.n < 2:
         return None
-    return mde(figure.se, figure.df or figure.n - 1, alpha) * math.sqrt(2 * (1 - correlation))
+    return mde(figure.se, figure.df or figure.n - 1, alpha) * math.sqrt(
+        2 * (1 - correlation)
+    )

@@ -59,16 +59,24 @@ def rate_verdicts(
     passing = most_within(n, within)[gained]
     if n >= FEWEST_UNLOST:
         passing = np.maximum(passing, 0)
-    failing = np.maximum(fewest_lost(n, int(gained[-1]), alpha, beyond)[gained] - 1, passing)
+    failing = np.maximum(
+        fewest_lost(n, int(gained[-1]), alpha, beyond)[gained] - 1, passing
+    )
     red = failing
     if never < math.inf:
         red = np.maximum(np.minimum(failing, most_within(n, never)[gained]), passing)
-    passed, not_failed, not_red = (_at_most(n, flips, drop, most) for most in (passing, failing, red))
-    return RateVerdicts(passed=passed, failed=1 - not_failed, never=not_failed - not_red)
+    passed, not_failed, not_red = (
+        _at_most(n, flips, drop, most) for most in (passing, failing, red)
+    )
+    return RateVerdicts(
+        passed=passed, failed=1 - not_failed, never=not_failed - not_red
+    )
 
 
 @functools.lru_cache(maxsize=4096)
-def rate_within(n: int, flips: float, bound: float, drop: float = 0.0, *, or_unlost: bool = False) -> float:
+def rate_within(
+    n: int, flips: float, bound: float, drop: float = 0.0, *, or_unlost: bool = False
+) -> float:
     """Return how often the worse end of a rate's interval is within ``bound``; arguments as above.
 
     ``or_unlost``: a run in which no fact of at least ten was lost counts as well.
@@ -109,7 +117,9 @@ def end_beyond(bound: float, se: float, df: float) -> float:
 def _half_widths(df: float) -> Array:
     """Return quantiles of the half width of a 95 % interval, in true standard errors."""
     quantiles = (np.arange(_DRAWS) + 0.5) / _DRAWS
-    widths: Array = float(stdtrit(df, (1 + LEVEL) / 2)) * np.sqrt(2 * gammaincinv(df / 2, quantiles) / df)
+    widths: Array = float(stdtrit(df, (1 + LEVEL) / 2)) * np.sqrt(
+        2 * gammaincinv(df / 2, quantiles) / df
+    )
     return widths
 
 
@@ -119,7 +129,9 @@ def facts_to_pass(n: int, se: float, df: float, within: float, chance: float) ->
     That is so with ``chance``; ``se`` is the drop's standard error over ``n`` facts. Fewer facts than let a
     run without losses pass are never enough.
     """
-    return max(math.ceil(n * (_errors_apart(df, chance) * se / within) ** 2), FEWEST_UNLOST)
+    return max(
+        math.ceil(n * (_errors_apart(df, chance) * se / within) ** 2), FEWEST_UNLOST
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -128,7 +140,11 @@ def _errors_apart(df: float, chance: float) -> float:
     low, high = 0.0, 1e4
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if 1 - end_beyond(middle, 1.0, df) >= chance else (middle, high)
+        low, high = (
+            (low, middle)
+            if 1 - end_beyond(middle, 1.0, df) >= chance
+            else (middle, high)
+        )
     return high
 
 
@@ -143,18 +159,27 @@ def most_within(n: int, bound: float) -> Array:
     for _ in range(n.bit_length() + 1):
         lost = np.ceil((low + high) / 2)
         b = (2 * n - lost + gained) * bound - lost - gained
-        gain = (np.sqrt(np.maximum(b * b + 8 * n * gained * bound * (1 - bound), 0)) - b) / (4 * n)
+        gain = (
+            np.sqrt(np.maximum(b * b + 8 * n * gained * bound * (1 - bound), 0)) - b
+        ) / (4 * n)
         error = np.sqrt(n * (2 * gain + bound * (1 - bound)))
         holds = lost - gained - n * bound <= -Z * error
-        low, high = np.where(holds, lost, low), np.where(holds, high, np.maximum(lost - 1, low))
+        low, high = (
+            np.where(holds, lost, low),
+            np.where(holds, high, np.maximum(lost - 1, low)),
+        )
     return low
 
 
-def _gained(n: int, flips: float, drop: float) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+def _gained(
+    n: int, flips: float, drop: float
+) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
     """Return the numbers of gained facts that can be met with."""
     gain = max((flips - drop) / 2, 0.0)
     spread = 9 * math.sqrt(n * gain * (1 - gain)) + 9
-    return np.arange(max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1)
+    return np.arange(
+        max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1
+    )
 
 
 def _at_most(n: int, flips: float, drop: float, most: Array) -> float:
@@ -162,4 +187,6 @@ def _at_most(n: int, flips: float, drop: float, most: Array) -> float:
     gain = max((flips - drop) / 2, 0.0)
     gained = _gained(n, flips, drop)
     share = min((gain + drop) / (1 - gain), 1.0) if gain < 1 else 0.0
-    return float((binomial_pmf(gained, n, gain) * binomial_cdf(most, n - gained, share)).sum())
+    return float(
+        (binomial_pmf(gained, n, gain) * binomial_cdf(most, n - gained, share)).sum()
+    )

@@ -41,7 +41,9 @@ def boundaries(alpha: float, shares: Sequence[float]) -> tuple[float, ...]:
 def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
     if not shares or shares[-1] != 1:
         raise ValueError(f"shares must end at 1, found {shares}")
-    if shares[0] <= 0 or any(later <= earlier for earlier, later in itertools.pairwise(shares)):
+    if shares[0] <= 0 or any(
+        later <= earlier for earlier, later in itertools.pairwise(shares)
+    ):
         raise ValueError(f"shares must be above 0 and rise, found {shares}")
     limits: list[float] = []
     before, grid, weight = 0.0, np.zeros(1), np.ones(1)
@@ -55,7 +57,11 @@ def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
         limits.append(limit / root)
         before += level
         points = np.linspace(-_REACH * root, limit, _POINTS)
-        density = np.exp(-(((points[:, None] - grid) / step) ** 2) / 2) / (step * np.sqrt(2 * np.pi)) @ weight
+        density = (
+            np.exp(-(((points[:, None] - grid) / step) ** 2) / 2)
+            / (step * np.sqrt(2 * np.pi))
+            @ weight
+        )
         # Simpson's rule.
         simpson = np.full(_POINTS, 2.0)
         simpson[1::2], simpson[[0, -1]] = 4.0, 1.0
@@ -98,9 +104,13 @@ def _boundary_table(looks: int) -> tuple[Array, Array]:
     Boundaries are nearly linear in that z, so that few levels suffice.
     """
     roots = np.linspace(0.1, 7.1, 21)
-    return roots, np.array([boundaries(2 * float(ndtr(-root)), equal_shares(looks)) for root in roots])
+    return roots, np.array(
+        [boundaries(2 * float(ndtr(-root)), equal_shares(looks)) for root in roots]
+    )
 
 
-def _excess(grid: Array, weight: Array, step: float, level: float, limit: float) -> float:
+def _excess(
+    grid: Array, weight: Array, step: float, level: float, limit: float
+) -> float:
     """Return by how much the chance to cross ``limit`` at a look, not having crossed before, is too high."""
     return float(weight @ ndtr((grid - limit) / step)) - level

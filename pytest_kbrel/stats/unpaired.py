@@ -19,7 +19,8 @@ from pytest_kbrel.stats.estimates import (
 
 
 def contrast(
-    terms: Sequence[tuple[float, Estimate]], bounds: tuple[float, float] = (-math.inf, math.inf)
+    terms: Sequence[tuple[float, Estimate]],
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """Estimate the weighted sum of independent estimates (weight, estimate), as of two different samples.
 
@@ -35,7 +36,10 @@ def contrast(
     for weight, estimate in terms:
         if estimate.value is None or estimate.low is None or estimate.high is None:
             return Estimate(value=value, n=first.n, note=estimate.note)
-        ends = weight * (estimate.low - estimate.value), weight * (estimate.high - estimate.value)
+        ends = (
+            weight * (estimate.low - estimate.value),
+            weight * (estimate.high - estimate.value),
+        )
         below, above = below + min(ends) ** 2, above + max(ends) ** 2
         se = estimate.se
         if se is None:
@@ -57,7 +61,10 @@ def unpaired_contrast(terms: Sequence[tuple[float, Estimate]]) -> Difference:
     estimate = contrast(terms)
     if estimate.value is None or not estimate.se:
         return Difference(estimate=estimate)
-    return Difference(estimate=estimate, tests=(TTest(drop=-estimate.value, se=estimate.se, df=estimate.df),))
+    return Difference(
+        estimate=estimate,
+        tests=(TTest(drop=-estimate.value, se=estimate.se, df=estimate.df),),
+    )
 
 
 def unpaired_difference(

@@ -38,7 +38,11 @@ def load_suite(
         probe_cases,
     )
     from pytest_kbrel.suites.dataset import read_world, with_buckets
-    from pytest_kbrel.suites.expiry import expiry_warnings, with_waivers, without_expired
+    from pytest_kbrel.suites.expiry import (
+        expiry_warnings,
+        with_waivers,
+        without_expired,
+    )
     from pytest_kbrel.suites.parse import read_suite_file, read_uninformative
 
     name = str(path) if nodeid_path is None else nodeid_path
@@ -50,7 +54,9 @@ def load_suite(
         limit=limit,
         judge=judge,
         language=written.language,
-        uninformative=read_uninformative(written.uninformative) if written.uninformative else (),
+        uninformative=read_uninformative(written.uninformative)
+        if written.uninformative
+        else (),
     )
     today = today or datetime.date.today()
     expired: tuple[str, ...] = ()
@@ -66,7 +72,12 @@ def load_suite(
         aggregates += aggregate_cases(probe, own)
     aggregates += pooled_case(written, cases)
     waived, aggregated = with_waivers(
-        written.waivers, cases, aggregates, path=path, today=today, facts=lambda: fact_ids(written, world)
+        written.waivers,
+        cases,
+        aggregates,
+        path=path,
+        today=today,
+        facts=lambda: fact_ids(written, world),
     )
     return Suite(
         name=written.name,

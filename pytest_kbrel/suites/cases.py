@@ -8,7 +8,11 @@ from collections.abc import Callable, Sequence
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Slicing
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.distractors import DrawnNegatives, fewest_negatives, with_negatives
+from pytest_kbrel.facts.distractors import (
+    DrawnNegatives,
+    fewest_negatives,
+    with_negatives,
+)
 from pytest_kbrel.facts.located import Node, unknown
 from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import (
@@ -52,13 +56,19 @@ class SharedSettings:
     language: str = ""
 
 
-def probe_cases(written: WrittenProbe, world: World, shared: SharedSettings) -> tuple[Case, ...]:
+def probe_cases(
+    written: WrittenProbe, world: World, shared: SharedSettings
+) -> tuple[Case, ...]:
     """Return the cases of one probe, in the order of the file."""
     groups = _GROUPS[written.probe.slicing](written, world, shared.seed)
     chosen = written.slices
     if chosen is None:
         whole = Node(path=written.entry.node.path, line=written.entry.line, value=None)
-        chosen = tuple(WrittenSlice(name=name, node=whole) for name, facts in groups.items() if facts)
+        chosen = tuple(
+            WrittenSlice(name=name, node=whole)
+            for name, facts in groups.items()
+            if facts
+        )
         if not chosen:
             raise whole.error(
                 f"no slice of {written.probe.name} has facts; allowed: facts of at least one relation"
@@ -75,11 +85,17 @@ def probe_cases(written: WrittenProbe, world: World, shared: SharedSettings) -> 
                     "unseen: {count: 200, as_of: 2026-11-01, expires: 2028-01-01} there, or facts whose "
                     "object is null"
                 )
-            raise part.node.error(f"empty slice {part.name!r}: found {fault}; allowed: {allowed}")
-    cases = tuple(_case(written, part, groups[part.name], world, shared) for part in chosen)
+            raise part.node.error(
+                f"empty slice {part.name!r}: found {fault}; allowed: {allowed}"
+            )
+    cases = tuple(
+        _case(written, part, groups[part.name], world, shared) for part in chosen
+    )
     if written.probe.reads != "distractors":
         return cases
-    return with_examples_and_controls(written, chosen, groups, cases, world, shared.seed)
+    return with_examples_and_controls(
+        written, chosen, groups, cases, world, shared.seed
+    )
 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
@@ -94,32 +110,54 @@ def fact_ids(written: WrittenSuite, world: World) -> set[str]:
 
 
 def _case(
-    written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World, shared: SharedSettings
+    written: WrittenProbe,
+    part: WrittenSlice,
+    group: tuple[Fact, ...],
+    world: World,
+    shared: SharedSettings,
 ) -> Case:
     cluster = part.cluster or written.cluster
-    facts = sample(sample_of_slice(written, part, group, shared.seed), shared.limit, shared.seed, cluster)
+    facts = sample(
+        sample_of_slice(written, part, group, shared.seed),
+        shared.limit,
+        shared.seed,
+        cluster,
+    )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
     settings: ProbeSettings
     try:
         if written.probe.reads == "question":
             world.need_questions(facts, written.probe.name)
-            drawn, settings = DrawnNegatives(facts=facts), from_wire(written.probe.settings, written.settings)
+            drawn, settings = (
+                DrawnNegatives(facts=facts),
+                from_wire(written.probe.settings, written.settings),
+            )
         elif written.probe.reads == "contexts":
-            drawn, settings = _with_contexts(written, part, facts, group, world, shared.seed)
+            drawn, settings = _with_contexts(
+                written, part, facts, group, world, shared.seed
+            )
         else:
             drawn, settings = with_distractors(written, part, facts, world, shared.seed)
     except SuiteError as error:
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
-    settings, facts = _with_wordings(written, part, settings, world, drawn.facts), drawn.facts
+    settings, facts = (
+        _with_wordings(written, part, settings, world, drawn.facts),
+        drawn.facts,
+    )
     if shared.language:
         facts = tuple(
-            fact if fact.language else dataclasses.replace(fact, language=shared.language) for fact in facts
+            fact
+            if fact.language
+            else dataclasses.replace(fact, language=shared.language)
+            for fact in facts
         )
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
-        shots = in_domain_examples(facts, world.by_relation, world.relations, shared.seed)
+        shots = in_domain_examples(
+            facts, world.by_relation, world.relations, shared.seed
+        )
     return Case(
         id=f"{written.probe.name}[{part.name}]",
         suite=shared.suite,
@@ -128,7 +166,9 @@ def _case(
         facts=facts,
         relations=world.used(facts),
         settings=settings,
-        gates=merged_gates((gate for gate in written.gates if gate.metric in metrics), part.gates),
+        gates=merged_gates(
+            (gate for gate in written.gates if gate.metric in metrics), part.gates
+        ),
         seed=shared.seed,
         line=part.node.line,
         judge=shared.judge,
@@ -142,7 +182,11 @@ def _case(
 
 
 def _with_wordings(
-    written: WrittenProbe, part: WrittenSlice, settings: ProbeSettings, world: World, facts: Sequence[Fact]
+    written: WrittenProbe,
+    part: WrittenSlice,
+    settings: ProbeSettings,
+    world: World,
+    facts: Sequence[Fact],
 ) -> ProbeSettings:
     """Return the settings with the slice's number of wordings, which every fact must have."""
     if not isinstance(settings, ExampleWording):
@@ -153,7 +197,10 @@ def _with_wordings(
     if count == 1:
         return dataclasses.replace(settings, wordings=1)
     fewest, fact = min(
-        ((len(fact.questions(world.relations.get(fact.relation))), fact) for fact in facts),
+        (
+            (len(fact.questions(world.relations.get(fact.relation))), fact)
+            for fact in facts
+        ),
         key=lambda pair: pair[0],
     )
     if count > fewest:
@@ -164,7 +211,9 @@ def _with_wordings(
     return dataclasses.replace(settings, wordings=count)
 
 
-def _notes(drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]) -> tuple[str, ...]:
+def _notes(
+    drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]
+) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
     of_all, notes = f"of {len(drawn.facts)} facts", []
     if few := sum(share < 1 for _, share in drawn.alike):
@@ -209,22 +258,30 @@ def _with_contexts(
     return drawn, dataclasses.replace(settings, negatives=count)
 
 
-def _relation_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+def _relation_groups(
+    written: WrittenProbe, world: World, seed: int
+) -> dict[str, tuple[Fact, ...]]:
     for part in written.slices or ():
         if part.name not in world.relations:
-            raise part.node.error(unknown("slice", part.name, world.by_relation, where=written.probe.name))
+            raise part.node.error(
+                unknown("slice", part.name, world.by_relation, where=written.probe.name)
+            )
     return {name: world.by_relation.get(name, ()) for name in world.relations}
 
 
 # Functions that return the facts of every slice a probe could have; those not chosen may be empty.
-_GROUPS: dict[Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]] = {
+_GROUPS: dict[
+    Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]
+] = {
     "relation": _relation_groups,
     "bucket": bucket_groups,
     "knowledge": reliability_groups,
 }
 
 
-def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+def aggregate_cases(
+    written: WrittenProbe, cases: Sequence[Case]
+) -> tuple[AggregateCase, ...]:
     """Make the cases over the slices of a probe: with two or more slices, or with gates for it.
 
     That is one over all slices; where a probe asks in several prompt settings, one a setting.
@@ -233,16 +290,22 @@ def aggregate_cases(written: WrittenProbe, cases: Sequence[Case]) -> tuple[Aggre
         return _aggregate(written, cases, "overall")
     settings: dict[str, list[Case]] = {}
     for case in cases:
-        settings.setdefault(getattr(case.settings, written.probe.overall_by), []).append(case)
+        settings.setdefault(
+            getattr(case.settings, written.probe.overall_by), []
+        ).append(case)
     several = len(settings) > 1
     return tuple(
         aggregate
         for setting, members in settings.items()
-        for aggregate in _aggregate(written, members, f"overall-{setting}" if several else "overall")
+        for aggregate in _aggregate(
+            written, members, f"overall-{setting}" if several else "overall"
+        )
     )
 
 
-def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple[AggregateCase, ...]:
+def _aggregate(
+    written: WrittenProbe, cases: Sequence[Case], name: str
+) -> tuple[AggregateCase, ...]:
     if len(cases) < 2 and not written.overall_gates:
         return ()
     probe = written.probe
@@ -250,20 +313,35 @@ def _aggregate(written: WrittenProbe, cases: Sequence[Case], name: str) -> tuple
     slices = [case.slice for case in cases]
     present = [probe.part(name) for name in slices]
     for gate in written.overall_gates:
-        if probe.any_part and gate.metric not in needs and not {*present} & {*probe.any_part}:
+        if (
+            probe.any_part
+            and gate.metric not in needs
+            and not {*present} & {*probe.any_part}
+        ):
             message = f"{gate.metric} needs a slice {', '.join(probe.any_part)}, found: {', '.join(slices)}"
             raise _error(written, gate, f"{message}; allowed: one of those")
         for needed in needs.get(gate.metric, ()):
             if needed not in present:
-                setting = getattr(cases[0].settings, probe.overall_by) if probe.overall_by else ""
+                setting = (
+                    getattr(cases[0].settings, probe.overall_by)
+                    if probe.overall_by
+                    else ""
+                )
                 wanted = f"{needed}-{setting}" if setting else needed
-                message = f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
-                raise _error(written, gate, f"{message}; allowed: that slice, or no gate")
+                message = (
+                    f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
+                )
+                raise _error(
+                    written, gate, f"{message}; allowed: that slice, or no gate"
+                )
     return (_over(written, cases, probe.name, name),)
 
 
 def _over(
-    written: WrittenProbe | WrittenSuite, cases: Sequence[Case], kind: CaseKind, name: str
+    written: WrittenProbe | WrittenSuite,
+    cases: Sequence[Case],
+    kind: CaseKind,
+    name: str,
 ) -> AggregateCase:
     return AggregateCase(
         id=f"{kind}[{name}]",
@@ -280,13 +358,17 @@ def _error(written: WrittenProbe, gate: Gate, message: str) -> SuiteError:
     return SuiteError(message, written.entry.node.path, gate.line)
 
 
-def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[AggregateCase, ...]:
+def pooled_case(
+    written: WrittenSuite, cases: Sequence[Case]
+) -> tuple[AggregateCase, ...]:
     """Make the case over all slices of all probes: with two or more of them, or with gates for it.
 
     A slice that is part of another (the top tenth is part of the head) would count twice.
     """
     probes = [(case, PROBES[case.probe]) for case in cases]
-    members = [case for case, probe in probes if probe.part(case.slice) not in probe.subsets]
+    members = [
+        case for case, probe in probes if probe.part(case.slice) not in probe.subsets
+    ]
     if written.overall_gates and not members:
         slices = ", ".join(case.id for case in cases)
         raise SuiteError(
@@ -302,11 +384,17 @@ def pooled_case(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Aggregate
 def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
     """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
     for gate in written.gates:
-        metrics = {name for case in cases for name in SLICE_METRICS[written.probe.kind(case.slice)]}
+        metrics = {
+            name
+            for case in cases
+            for name in SLICE_METRICS[written.probe.kind(case.slice)]
+        }
         if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
-            raise _error(written, gate, f"{message}; allowed: a slice with it, or no gate")
+            raise _error(
+                written, gate, f"{message}; allowed: a slice with it, or no gate"
+            )
 
 
 def check_gate_settings(written: WrittenProbe, cases: Sequence[Case]) -> None:

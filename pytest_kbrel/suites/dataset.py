@@ -44,7 +44,9 @@ class World:
     def used(self, facts: tuple[Fact, ...]) -> tuple[Relation, ...]:
         """Return the relations these facts use, in the order of the relations file."""
         ids = {fact.relation for fact in facts}
-        return tuple(relation for name, relation in self.relations.items() if name in ids)
+        return tuple(
+            relation for name, relation in self.relations.items() if name in ids
+        )
 
     def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
         """Raise ``SuiteError`` on the first fact without a question."""
@@ -58,7 +60,9 @@ class World:
                 )
 
 
-def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format) -> World:
+def read_world(
+    paths: Sequence[Path], relations_path: Path | None, form: Format
+) -> World:
     """Read a suite's facts and relations.
 
     Own facts use the relations of the file. A public dataset brings relations; those of the file come on top:
@@ -66,18 +70,28 @@ def read_world(paths: Sequence[Path], relations_path: Path | None, form: Format)
     are kept.
     """
     given = read_relations(relations_path) if relations_path else ()
-    relations = Relations((relation.id, relation) for relation in given) if form.own else Relations()
+    relations = (
+        Relations((relation.id, relation) for relation in given)
+        if form.own
+        else Relations()
+    )
     locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
     facts, unseen = [], []
     # An own table's relations are those of the relations file only.
-    for path, line, fact in facts_of(form, paths, Relations() if form.own else relations):
+    for path, line, fact in facts_of(
+        form, paths, Relations() if form.own else relations
+    ):
         if fact.relation not in relations:
             hint = f" (relations are defined in {relations_path})"
-            raise SuiteError(unknown("relation", fact.relation, relations) + hint, path, line)
+            raise SuiteError(
+                unknown("relation", fact.relation, relations) + hint, path, line
+            )
         if fact.id in locations:
             first = ":".join(map(str, locations[fact.id]))
-            raise SuiteError(f"id {fact.id!r} stands twice; the first is in {first}", path, line)
+            raise SuiteError(
+                f"id {fact.id!r} stands twice; the first is in {first}", path, line
+            )
         locations[fact.id] = path, line
         if fact.object is None:
             unseen.append(fact)
@@ -107,7 +121,9 @@ def _over(given: Relation, brought: Relation | None) -> Relation:
     )
 
 
-def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+def bucket_groups(
+    written: WrittenProbe, world: World, seed: int
+) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice of head_to_tail; a top tenth only where the file names it.
 
     A slice may pool the bucket of several domains: ``society+culture-head``. Raises ``SuiteError``
@@ -118,24 +134,39 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
     for part in written.slices or ():
         for name in _pooled(part.name):
             if name not in names:
-                raise part.node.error(unknown("slice", name, names, where=written.probe.name))
+                raise part.node.error(
+                    unknown("slice", name, names, where=written.probe.name)
+                )
     # The top tenth is asked for by name only, since its facts are the head's as well.
     every = [name for name in names if not name.endswith(f"-{TOP10}")]
-    pooled = {} if written.slices is None else {part.name: _pooled(part.name) for part in written.slices}
-    chosen = every if written.slices is None else [name for parts in pooled.values() for name in parts]
+    pooled = (
+        {}
+        if written.slices is None
+        else {part.name: _pooled(part.name) for part in written.slices}
+    )
+    chosen = (
+        every
+        if written.slices is None
+        else [name for parts in pooled.values() for name in parts]
+    )
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}
     for domain in domains:
         if not any(name.rpartition("-")[0] == domain for name in chosen):
             continue
-        relations = [name for name in world.by_relation if world.relations[name].domain == domain]
+        relations = [
+            name for name in world.by_relation if world.relations[name].domain == domain
+        ]
         facts = [
             fact
             for fact in world.facts
             # Unseen knowledge has no right answer.
-            if world.relations[fact.relation].domain == domain and fact.object is not None
+            if world.relations[fact.relation].domain == domain
+            and fact.object is not None
         ]
-        popularity = _of_predicates(relations, world, written) if by == "predicate" else {}
+        popularity = (
+            _of_predicates(relations, world, written) if by == "predicate" else {}
+        )
         bucket_of = _buckets(facts, by, popularity, world, written.probe.name)
         for fact in facts:
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
@@ -144,22 +175,31 @@ def bucket_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, t
             groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
-        name: tuple(fact for part in parts for fact in single[part]) for name, parts in pooled.items()
+        name: tuple(fact for part in parts for fact in single[part])
+        for name, parts in pooled.items()
     }
 
 
 def _pooled(name: str) -> tuple[str, ...]:
     """Return the slices of single domains that a slice is made of: itself, or those it joins with +."""
     domains, dash, bucket = name.rpartition("-")
-    return tuple(dict.fromkeys(f"{domain}{dash}{bucket}" for domain in domains.split("+")))
+    return tuple(
+        dict.fromkeys(f"{domain}{dash}{bucket}" for domain in domains.split("+"))
+    )
 
 
 def _buckets(
-    facts: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, probe: str
+    facts: Sequence[Fact],
+    by: str,
+    popularity: Mapping[str, float],
+    world: World,
+    probe: str,
 ) -> dict[str, Bucket]:
     """Return the bucket of each fact of one domain, by fact id."""
     if by == "predicate":
-        of_predicate = dict(zip(popularity, buckets(list(popularity.values())), strict=True))
+        of_predicate = dict(
+            zip(popularity, buckets(list(popularity.values())), strict=True)
+        )
         return {fact.id: of_predicate[fact.relation] for fact in facts}
     # What the source has bucketed was bucketed among entities that are not all here.
     by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
@@ -179,7 +219,9 @@ def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
     return list(scopes.values())
 
 
-def _of_predicates(relations: Sequence[str], world: World, written: WrittenProbe) -> dict[str, float]:
+def _of_predicates(
+    relations: Sequence[str], world: World, written: WrittenProbe
+) -> dict[str, float]:
     """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
     stated = {name: world.relations[name].popularity for name in relations}
     own = {name: value for name, value in stated.items() if value is not None}
@@ -194,7 +236,11 @@ def _of_predicates(relations: Sequence[str], world: World, written: WrittenProbe
 
 
 def _top_tenth(
-    head: Sequence[Fact], by: str, popularity: Mapping[str, float], world: World, seed: int
+    head: Sequence[Fact],
+    by: str,
+    popularity: Mapping[str, float],
+    world: World,
+    seed: int,
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
 
@@ -207,15 +253,27 @@ def _top_tenth(
         for fact in scope:
             if by != "predicate":
                 _need_popularity(fact, world, f"the slice {TOP10}")
-            score = popularity[fact.relation] if by == "predicate" else fact.popularity or 0.0
-            ranked.append((-score, hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(), fact.id))
+            score = (
+                popularity[fact.relation]
+                if by == "predicate"
+                else fact.popularity or 0.0
+            )
+            ranked.append(
+                (
+                    -score,
+                    hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(),
+                    fact.id,
+                )
+            )
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]
 
 
 def _need_popularity(fact: Fact, world: World, what: str) -> None:
     if fact.popularity is None:
-        raise world.error(fact, f"has no 'popularity', which {what} needs; allowed: a number from 0")
+        raise world.error(
+            fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
+        )
 
 
 def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
@@ -228,14 +286,17 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
     for facts in world.by_relation.values():
         by_fact |= {fact.id: fact.bucket for fact in facts if fact.bucket}
         # As for the slices: what the source has bucketed is no measure for the rest.
-        by_fact |= fact_buckets([fact for fact in facts if fact.popularity is not None and not fact.bucket])
+        by_fact |= fact_buckets(
+            [fact for fact in facts if fact.popularity is not None and not fact.bucket]
+        )
     return tuple(
         replace(
             case,
             buckets=tuple(
                 (fact.id, bucket)
                 for fact in case.facts
-                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id)) is not None
+                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id))
+                is not None
             ),
         )
         for case in cases
@@ -248,4 +309,8 @@ def _bucket_of_slice(case: Case) -> Bucket | None:
         return None
     name = probe.part(case.slice)
     # The top tenth is the most popular part of the head.
-    return "head" if name == TOP10 else next((bucket for bucket in BUCKETS if bucket == name), None)
+    return (
+        "head"
+        if name == TOP10
+        else next((bucket for bucket in BUCKETS if bucket == name), None)
+    )

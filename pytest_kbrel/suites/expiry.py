@@ -32,7 +32,9 @@ def without_expired(
     lines: list[int] = []
     for case in cases:
         gone = {
-            fact.id: fact for fact in case.facts if fact.object is None and _has_come(fact.valid_until, today)
+            fact.id: fact
+            for fact in case.facts
+            if fact.object is None and _has_come(fact.valid_until, today)
         }
         dropped |= gone
         facts = tuple(fact for fact in case.facts if fact.id not in gone)
@@ -58,7 +60,8 @@ def without_expired(
     ]
     days = Counter(shot.valid_until for shot in examples.values())
     warnings += [
-        f"{prefix}: left out {_since(count, 'example', _UNSURE, day)}" for day, count in sorted(days.items())
+        f"{prefix}: left out {_since(count, 'example', _UNSURE, day)}"
+        for day, count in sorted(days.items())
     ]
     return tuple(valid), tuple(warnings)
 
@@ -96,19 +99,30 @@ def with_waivers(
     Raises ``SuiteError`` on a waiver of what the suite does not have.
     """
     dated = [
-        dataclasses.replace(waiver, expired=today > datetime.date.fromisoformat(waiver.expires))
+        dataclasses.replace(
+            waiver, expired=today > datetime.date.fromisoformat(waiver.expires)
+        )
         for waiver in waivers
     ]
-    _check_waived(dated, [*(case.id for case in cases), *(case.id for case in aggregates)], path, facts)
+    _check_waived(
+        dated,
+        [*(case.id for case in cases), *(case.id for case in aggregates)],
+        path,
+        facts,
+    )
     if not dated:
         return tuple(cases), tuple(aggregates)
     made = []
     for case in cases:
         ids = {fact.id for fact in case.facts}
-        own = tuple(waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids)
+        own = tuple(
+            waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids
+        )
         made.append(dataclasses.replace(case, waivers=own))
     return tuple(made), tuple(
-        dataclasses.replace(case, waivers=tuple(waiver for waiver in dated if waiver.case == case.id))
+        dataclasses.replace(
+            case, waivers=tuple(waiver for waiver in dated if waiver.case == case.id)
+        )
         for case in aggregates
     )
 
@@ -117,7 +131,9 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
     wanted = case.settings.shown[1]
     if not wanted:
         return case.repository
-    valid = tuple(shot for shot in case.repository if not _has_come(shot.valid_until, today))
+    valid = tuple(
+        shot for shot in case.repository if not _has_come(shot.valid_until, today)
+    )
     unsure = sum(shot.answer is None for shot in valid)
     if len(valid) < len(case.repository) and unsure < wanted:
         raise SuiteError(
@@ -139,12 +155,17 @@ def _has_come(day: str, today: datetime.date) -> bool:
 
 
 def _check_waived(
-    waivers: Iterable[Waiver], ids: Sequence[str], path: Path, facts: Callable[[], set[str]]
+    waivers: Iterable[Waiver],
+    ids: Sequence[str],
+    path: Path,
+    facts: Callable[[], set[str]],
 ) -> None:
     fact_ids: set[str] | None = None
     for waiver in waivers:
         if waiver.case and waiver.case not in ids:
-            raise SuiteError(unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line)
+            raise SuiteError(
+                unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line
+            )
         if waiver.fact:
             fact_ids = facts() if fact_ids is None else fact_ids
             if waiver.fact not in fact_ids:

@@ -17,15 +17,27 @@ from pytest_kbrel.facts.located import Entry, Node, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 
 # The same demand by another name: evidently, pytest, llm-compressor.
-SAME: Mapping[str, Rule] = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
+SAME: Mapping[str, Rule] = {
+    name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms
+}
 # A rise is a drop in quality only where lower is better, and the other way round.
-WORSE_WHEN: Mapping[str, str] = {"max_rise": "lower", "max_increase": "lower", "max_decrease": "higher"}
+WORSE_WHEN: Mapping[str, str] = {
+    "max_rise": "lower",
+    "max_increase": "lower",
+    "max_decrease": "higher",
+}
 # promptfoo, deepeval and MLflow: the worst value that is still good.
 DIRECTED = "threshold"
 # MLflow: how much better, in the metric's own direction, the candidate must at least be.
 ABSOLUTE_CHANGE = "min_absolute_change"
 RELATIVE_CHANGE = "min_relative_change"
-SYNONYMS: tuple[str, ...] = (*SAME, *WORSE_WHEN, DIRECTED, ABSOLUTE_CHANGE, RELATIVE_CHANGE)
+SYNONYMS: tuple[str, ...] = (
+    *SAME,
+    *WORSE_WHEN,
+    DIRECTED,
+    ABSOLUTE_CHANGE,
+    RELATIVE_CHANGE,
+)
 
 
 # Rules of other tools without an exact equal here, each with what to write instead.
@@ -82,7 +94,9 @@ def read_gates(
     for name, entry in entries["gates"].node.mapping(f"gates of {where}").items():
         if name not in metrics:
             hint = f"; {name!r} {elsewhere[name]}" if name in elsewhere else ""
-            raise entry.error(unknown("metric", name, metrics, where=f"gates of {where}") + hint)
+            raise entry.error(
+                unknown("metric", name, metrics, where=f"gates of {where}") + hint
+            )
         gates += metric_gates(entry, metrics[name], name in controls)
     return tuple(gates)
 
@@ -98,7 +112,10 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
     """Read the gates on a metric: a number, or a mapping of rules; ``controlled`` as for :func:`as_gate`."""
     node = entry.node
     if not isinstance(node.value, dict):
-        bound = node.number(f"the gate on {metric.name}", "a number or a mapping such as {max_drop: 0.02}")
+        bound = node.number(
+            f"the gate on {metric.name}",
+            "a number or a mapping such as {max_drop: 0.02}",
+        )
         return [_gate(entry.line, node, plain_rule(metric), bound, metric, controlled)]
     if not node.value:
         raise entry.error(
@@ -107,7 +124,12 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
     gates: dict[str, Gate] = {}
     for key, rule in node.value.items():
         relative = next(
-            (of for of in GATE_RULES.values() if of.relative and key in (of.name, *of.synonyms)), None
+            (
+                of
+                for of in GATE_RULES.values()
+                if of.relative and key in (of.name, *of.synonyms)
+            ),
+            None,
         )
         if relative is not None and isinstance(rule.node.value, dict):
             gate = _two_sided(rule, key, relative, metric)
@@ -115,7 +137,9 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
             bound = rule.node.number(f"{key!r} of {metric.name}")
             gate = _gate(rule.line, rule.node, key, bound, metric, controlled)
         if gate.rule in gates:
-            raise rule.error(f"{key!r} of {metric.name} says {gate.rule!r} a second time; allowed: once")
+            raise rule.error(
+                f"{key!r} of {metric.name} says {gate.rule!r} a second time; allowed: once"
+            )
         gates[gate.rule] = gate
     if "min" in gates and "max" in gates and gates["min"].bound > gates["max"].bound:
         low, high = gates["min"].bound, gates["max"].bound
@@ -125,7 +149,9 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
     return list(gates.values())
 
 
-def _gate(line: int, node: Node, key: str, value: float, metric: Metric, controlled: bool) -> Gate:
+def _gate(
+    line: int, node: Node, key: str, value: float, metric: Metric, controlled: bool
+) -> Gate:
     try:
         rule, bound = as_gate(key, value, metric, controlled)
     except ValueError as error:
@@ -140,13 +166,19 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
     bounds: dict[str, float] = {}
     for name, of in written.items():
         value = of.node.number(f"{name!r} of {what}")
-        bounds[name] = _gate(of.line, of.node, key, value, metric, controlled=False).bound
+        bounds[name] = _gate(
+            of.line, of.node, key, value, metric, controlled=False
+        ).bound
     within, beyond, never = (bounds.get(name) for name in THRESHOLDS)
     assert within is not None
     more, less = ("above", "below") if rule.allows_more > 0 else ("below", "above")
     # Of a tolerance of nothing nothing is left for the other.
     least = within == rule.half_of(within)
-    if beyond is not None and rule.allows_more * (within - beyond) <= 0 and not (least and beyond == within):
+    if (
+        beyond is not None
+        and rule.allows_more * (within - beyond) <= 0
+        and not (least and beyond == within)
+    ):
         raise written["beyond"].error(
             f"'beyond' of {what} must be {less} 'within' ({within:g}), found {beyond:g}: what fails the gate "
             "once it is sure must be less than what can no longer pass"
@@ -155,7 +187,14 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
         raise written["never"].error(
             f"'never' of {what} must be {more} 'within' ({within:g}), found {never:g}"
         )
-    return Gate(metric=metric.name, rule=rule.name, bound=within, line=entry.line, beyond=beyond, never=never)
+    return Gate(
+        metric=metric.name,
+        rule=rule.name,
+        bound=within,
+        line=entry.line,
+        beyond=beyond,
+        never=never,
+    )
 
 
 def plain_rule(metric: Metric) -> Rule:
@@ -163,7 +202,9 @@ def plain_rule(metric: Metric) -> Rule:
     return "min" if metric.better == "higher" else "max"
 
 
-def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) -> tuple[Rule, float]:
+def as_gate(
+    key: str, value: float, metric: Metric, controlled: bool = False
+) -> tuple[Rule, float]:
     """Return the rule and bound that ``key: value`` means for the metric.
 
     ``controlled``: a control of the metric is measured too. Raises ``ValueError`` with what was found and
@@ -178,7 +219,9 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
         rule, bound = plain_rule(metric), value
     elif key in WORSE_WHEN:
         if metric.better != WORSE_WHEN[key]:
-            raise ValueError(f"{key!r} would forbid an improvement of {metric.name}; use 'max_drop'")
+            raise ValueError(
+                f"{key!r} would forbid an improvement of {metric.name}; use 'max_drop'"
+            )
         rule, bound = "max_drop", value
     elif key == ABSOLUTE_CHANGE:
         rule, bound = "max_drop", _loss(key, value, "max_drop")
@@ -189,7 +232,9 @@ def as_gate(key: str, value: float, metric: Metric, controlled: bool = False) ->
             )
         rule, bound = "recovery", 1 - _loss(key, value, "recovery")
     elif key in REFUSED:
-        raise ValueError(f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}")
+        raise ValueError(
+            f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}"
+        )
     else:
         raise ValueError(unknown("rule", key, (*RULES, *SYNONYMS), where=metric.name))
     if GATE_RULES[rule].controlled and not controlled:
@@ -222,14 +267,20 @@ def _loss(key: str, value: float, instead: str) -> float:
 def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
     what = repr(key) if key == rule else f"{key!r} (here {rule!r})"
     if GATE_RULES[rule].ratio and metric.low < 0:
-        raise ValueError(f"{what} is a ratio, and {metric.name} can be negative; use 'max_drop'")
+        raise ValueError(
+            f"{what} is a ratio, and {metric.name} can be negative; use 'max_drop'"
+        )
     if bound not in GATE_RULES[rule].range(metric.low, metric.most):
         allowed = GATE_RULES[rule].range_in_words(metric.low, metric.most)
         percent = f"; did you mean {bound / 100:g}?" if 1 < bound <= 100 else ""
-        raise ValueError(f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}")
+        raise ValueError(
+            f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}"
+        )
 
 
-def read_integrity(entries: Mapping[str, Entry], where: str, general: Integrity) -> Integrity:
+def read_integrity(
+    entries: Mapping[str, Entry], where: str, general: Integrity
+) -> Integrity:
     """Return the limits under ``integrity`` of ``entries``; those it does not state come from ``general``.
 
     Raises ``SuiteError`` on an unknown limit, and on a value that is no share (0..1) or none of
@@ -239,7 +290,9 @@ def read_integrity(entries: Mapping[str, Entry], where: str, general: Integrity)
         return general
     what = f"integrity of {where}"
     written = entries["integrity"].node.keys(what, tuple(LIMITS))
-    stated: dict[str, Any] = {name: _limit(name, entry.node, what) for name, entry in written.items()}
+    stated: dict[str, Any] = {
+        name: _limit(name, entry.node, what) for name, entry in written.items()
+    }
     return dataclasses.replace(general, **stated)
 
 
@@ -264,7 +317,9 @@ def read_waivers(node: Node) -> tuple[Waiver, ...]:
         what = keys[kind].node.text(f"{kind} of a waiver")
         if (kind, what) in waivers:
             first = waivers[kind, what].line
-            raise item.error(f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}")
+            raise item.error(
+                f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}"
+            )
         waivers[kind, what] = Waiver(
             owner=keys["owner"].node.text("owner of a waiver"),
             reason=keys["reason"].node.text("reason of a waiver"),

@@ -11,7 +11,13 @@ from pathlib import Path
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting, reliability_slice, reliability_slices
+from pytest_kbrel.catalogue.probes import (
+    PROBES,
+    Probe,
+    Setting,
+    reliability_slice,
+    reliability_slices,
+)
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
@@ -126,16 +132,26 @@ def read_suite_file(path: Path) -> WrittenSuite:
     keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
     name = keys["suite"].node.text("suite")
     facts, form = _facts(keys, path.parent)
-    relations = _relations(keys, path.parent, facts[0]) if "relations" in keys or form.own else None
+    relations = (
+        _relations(keys, path.parent, facts[0])
+        if "relations" in keys or form.own
+        else None
+    )
     seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
-    probes = tuple(_probe(probe, keys[name], limits) for name, probe in PROBES.items() if name in keys)
+    probes = tuple(
+        _probe(probe, keys[name], limits)
+        for name, probe in PROBES.items()
+        if name in keys
+    )
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
     uninformative = None
     if "uninformative" in keys:
         uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
-    overall = keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
+    overall = (
+        keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
+    )
     return WrittenSuite(
         name=name,
         root=root,
@@ -147,7 +163,9 @@ def read_suite_file(path: Path) -> WrittenSuite:
         uninformative=uninformative,
         language=_language(keys["language"].node) if "language" in keys else "",
         overall_line=keys["overall"].line if "overall" in keys else root.line,
-        overall_gates=read_gates(overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()),
+        overall_gates=read_gates(
+            overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()
+        ),
         waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
     )
 
@@ -161,8 +179,14 @@ def _language(node: Node) -> str:
 
 def _of_probes() -> dict[str, str]:
     """Return hints that say where the gates of a single probe's figures belong."""
-    names = {name for probe in PROBES.values() for name in (*probe.metrics, *probe.overall_metrics)}
-    return dict.fromkeys(names, "is a figure of one probe: its gates stand under that probe")
+    names = {
+        name
+        for probe in PROBES.values()
+        for name in (*probe.metrics, *probe.overall_metrics)
+    }
+    return dict.fromkeys(
+        names, "is a figure of one probe: its gates stand under that probe"
+    )
 
 
 def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
@@ -173,7 +197,9 @@ def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Form
         form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
     else:
         form = format_by_suffix(Path(nodes[0].text("facts")))
-    return tuple(_file(one, "facts", folder, folders=form.folders) for one in nodes), form
+    return tuple(
+        _file(one, "facts", folder, folders=form.folders) for one in nodes
+    ), form
 
 
 def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
@@ -193,7 +219,11 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
     try:
         if path.is_file() or (folders and path.is_dir()):
             return path
-        beside = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+        beside = (
+            sorted(p.name for p in path.parent.iterdir())
+            if path.parent.is_dir()
+            else []
+        )
     except OSError as error:
         raise node.wrong(what, "a file", f": {error.strerror}") from None
     raise node.error(
@@ -203,31 +233,43 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
 
 
 def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
-    keys = {} if entry.node.value is None else entry.node.keys(probe.name, probe_keys(probe))
+    keys = (
+        {}
+        if entry.node.value is None
+        else entry.node.keys(probe.name, probe_keys(probe))
+    )
     settings = _wording(probe, keys)
     for name, setting in probe.options.items():
         if name in keys:
-            settings[name] = _setting(keys[name].node, f"{name} of {probe.name}", setting)
+            settings[name] = _setting(
+                keys[name].node, f"{name} of {probe.name}", setting
+            )
     overall = keys.get("overall")
     what = f"overall of {probe.name}"
     overall_keys = overall.node.keys(what, ("gates",)) if overall else {}
     inside = dict.fromkeys(
-        probe.metrics, "is a figure of single slices: it stands under the probe's own 'gates'"
+        probe.metrics,
+        "is a figure of single slices: it stands under the probe's own 'gates'",
     )
     across = dict.fromkeys(
-        probe.overall_metrics, "is a figure over all slices: it stands under 'overall: {gates: ...}'"
+        probe.overall_metrics,
+        "is a figure over all slices: it stands under 'overall: {gates: ...}'",
     )
     return WrittenProbe(
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(probe, keys["slices"].node, str(settings.get("slice_by", "none")))
+        slices=_slices(
+            probe, keys["slices"].node, str(settings.get("slice_by", "none"))
+        )
         if "slices" in keys
         else None,
         limit=_limit(keys, probe.name),
         gates=read_gates(keys, probe.metrics, probe.name, across),
         overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(overall_keys, probe.overall_metrics, what, inside, controls=()),
+        overall_gates=read_gates(
+            overall_keys, probe.overall_metrics, what, inside, controls=()
+        ),
         relations=_names(keys["relations"].node, f"relations of {probe.name}")
         if "relations" in keys
         else None,
@@ -239,7 +281,11 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
 
 
 def _cluster(keys: Mapping[str, Entry], where: str) -> str:
-    return keys["cluster"].node.choice(f"cluster of {where}", CLUSTERS) if "cluster" in keys else ""
+    return (
+        keys["cluster"].node.choice(f"cluster of {where}", CLUSTERS)
+        if "cluster" in keys
+        else ""
+    )
 
 
 def probe_keys(probe: Probe) -> tuple[str, ...]:
@@ -260,8 +306,14 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
     first, slash, _ = spec.strip().partition("/")
-    is_spec = (slash and first not in setting.not_from) or spec.split(":")[0] == "reference"
-    if not is_spec and spec not in setting.plain and not os.path.exists(node.path.parent / spec):
+    is_spec = (slash and first not in setting.not_from) or spec.split(":")[
+        0
+    ] == "reference"
+    if (
+        not is_spec
+        and spec not in setting.plain
+        and not os.path.exists(node.path.parent / spec)
+    ):
         allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
         raise node.wrong(what, allowed, nearest(spec, setting.plain))
     return spec
@@ -274,7 +326,10 @@ def _shots(node: Node, probe: Probe) -> WrittenShots:
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))
-    counts = SHOTS | {key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS) for key, entry in keys.items()}
+    counts = SHOTS | {
+        key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS)
+        for key, entry in keys.items()
+    }
     return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
@@ -292,7 +347,9 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     for item in node.items(what):
         name = item.text(f"each of {what}")
         if name in first:
-            raise item.error(f"{name!r} stands twice in {what}; the first is on line {first[name]}")
+            raise item.error(
+                f"{name!r} stands twice in {what}; the first is on line {first[name]}"
+            )
         first[name] = item.line
     return node.items(what)
 
@@ -301,21 +358,32 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
     what = f"slices of {probe.name}"
     if not isinstance(node.value, dict):
         if not isinstance(node.value, tuple) or not node.value:
-            raise node.wrong(what, "a list of names or a mapping of names, with at least one")
+            raise node.wrong(
+                what, "a list of names or a mapping of names, with at least one"
+            )
         for item in _names(node, what):
             _check_name(probe, item, slice_by)
-        return tuple(WrittenSlice(name=item.text(what), node=item) for item in node.value)
+        return tuple(
+            WrittenSlice(name=item.text(what), node=item) for item in node.value
+        )
     if not node.value:
-        raise node.wrong(what, "a list of names or a mapping of names, with at least one")
+        raise node.wrong(
+            what, "a list of names or a mapping of names, with at least one"
+        )
     slices = []
     for name, entry in node.value.items():
         item_node = Node(path=entry.node.path, line=entry.line, value=name)
         _check_name(probe, item_node, slice_by)
         where = f"slice {name} of {probe.name}"
-        keys = {} if entry.node.value is None else entry.node.keys(where, slice_keys(probe, name))
+        keys = (
+            {}
+            if entry.node.value is None
+            else entry.node.keys(where, slice_keys(probe, name))
+        )
         metrics = SLICE_METRICS[probe.kind(name)]
         across = dict.fromkeys(
-            probe.overall_metrics, "is a figure over all slices: it stands under 'overall'"
+            probe.overall_metrics,
+            "is a figure over all slices: it stands under 'overall'",
         )
         gates = read_gates(keys, metrics, where, across)
         slices.append(
@@ -325,7 +393,9 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
                 limit=_limit(keys, where),
                 gates=gates,
                 cluster=_cluster(keys, where),
-                wordings=keys[WORDINGS].node.integer(f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds)
+                wordings=keys[WORDINGS].node.integer(
+                    f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds
+                )
                 if WORDINGS in keys
                 else None,
             )
@@ -340,15 +410,24 @@ def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
     name, allowed = str(node.value), reliability_slices(slice_by)
     parts = reliability_slice(name)
     if name not in allowed and (parts is None or slice_by != "dataset"):
-        groups = "; groups are made by the key 'slice_by'" if parts and slice_by == "none" else ""
+        groups = (
+            "; groups are made by the key 'slice_by'"
+            if parts and slice_by == "none"
+            else ""
+        )
         raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
 
 
 def _unseen(node: Node) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
-    as_of, expires = keys["as_of"].node.date("as_of"), keys["expires"].node.date("expires")
+    as_of, expires = (
+        keys["as_of"].node.date("as_of"),
+        keys["expires"].node.date("expires"),
+    )
     if expires <= as_of:
-        raise keys["expires"].error(f"expires must be later than as_of ({as_of}), found {expires}")
+        raise keys["expires"].error(
+            f"expires must be later than as_of ({as_of}), found {expires}"
+        )
     return WrittenUnseen(
         count=keys["count"].node.integer("count of unseen", UNSEEN),
         as_of=as_of,
@@ -372,12 +451,18 @@ def _wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
         elif key == "prompt" and probe.prompts:
             settings |= _prompt(node, what, probe)
         else:
-            settings["prompt_text" if key == "prompt" else key] = _template(node, what, probe, key)
+            settings["prompt_text" if key == "prompt" else key] = _template(
+                node, what, probe, key
+            )
     # A stop and a cue that are the probe's own are left out: whoever writes them down asks nothing else.
     published = "variant" in keys and keys["variant"].node.value == "published"
     if settings.get("stop") == ["\n"] and not published:
         del settings["stop"]
-    texts = [str(settings[name]) for name in ("prompt_text", "choice_prompt") if name in settings]
+    texts = [
+        str(settings[name])
+        for name in ("prompt_text", "choice_prompt")
+        if name in settings
+    ]
     if settings.get("answer_cue") == probe.cue and (
         not probe.cue or all(text.endswith("}") for text in texts)
     ):
@@ -391,14 +476,20 @@ def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
         keys = node.keys(what, PROMPT_KEYS)
         settings: dict[str, Value] = {}
         if "setting" in keys:
-            settings["prompt"] = keys["setting"].node.choice(f"setting of {what}", probe.prompts)
+            settings["prompt"] = keys["setting"].node.choice(
+                f"setting of {what}", probe.prompts
+            )
         if "text" in keys:
-            settings["prompt_text"] = _template(keys["text"].node, f"text of {what}", probe, "prompt")
+            settings["prompt_text"] = _template(
+                keys["text"].node, f"text of {what}", probe, "prompt"
+            )
         return settings
     if node.value in probe.prompts:
         return {"prompt": str(node.value)}
     # A single word without a placeholder is a misspelt name rather than a text.
-    if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(node.value):
+    if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(
+        node.value
+    ):
         return {"prompt_text": _template(node, what, probe, "prompt")}
     hint = nearest(node.value, probe.prompts) if isinstance(node.value, str) else ""
     names = ", ".join(probe.prompts)
@@ -443,11 +534,14 @@ def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
         if kind not in UNINFORMATIVE:
             raise entry.error(unknown("kind", kind, UNINFORMATIVE))
         patterns += [
-            (kind, _pattern(kind, node)) for node in entry.node.items(repr(kind), "regular expressions")
+            (kind, _pattern(kind, node))
+            for node in entry.node.items(repr(kind), "regular expressions")
         ]
     if not patterns:
         raise SuiteError(
-            f"no patterns; allowed: lists of regular expressions under {', '.join(UNINFORMATIVE)}", path, 1
+            f"no patterns; allowed: lists of regular expressions under {', '.join(UNINFORMATIVE)}",
+            path,
+            1,
         )
     return tuple(patterns)
 
@@ -457,7 +551,11 @@ def _pattern(kind: str, node: Node) -> str:
     try:
         compiled = re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
-        raise node.error(f"not a regular expression: {expression!r} ({error})") from None
+        raise node.error(
+            f"not a regular expression: {expression!r} ({error})"
+        ) from None
     if compiled.search(""):
-        raise node.error(f"the pattern {expression!r} matches every answer, also an empty one")
+        raise node.error(
+            f"the pattern {expression!r} matches every answer, also an empty one"
+        )
     return expression

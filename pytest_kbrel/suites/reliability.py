@@ -9,14 +9,32 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from pytest_kbrel.catalogue.probes import KINDS, PROMPTS, reliability_slice, reliability_slices, slice_name
+from pytest_kbrel.catalogue.probes import (
+    KINDS,
+    PROMPTS,
+    reliability_slice,
+    reliability_slices,
+    slice_name,
+)
 from pytest_kbrel.facts.answer_kinds import answer_type_of
-from pytest_kbrel.facts.distractors import SPARE, DrawnNegatives, is_spelt, with_alike_negatives
+from pytest_kbrel.facts.distractors import (
+    SPARE,
+    DrawnNegatives,
+    is_spelt,
+    with_alike_negatives,
+)
 from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options
-from pytest_kbrel.records import Case, Control, Fact, ProbeSettings, ReliabilitySettings, Shot
+from pytest_kbrel.records import (
+    Case,
+    Control,
+    Fact,
+    ProbeSettings,
+    ReliabilitySettings,
+    Shot,
+)
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
@@ -30,7 +48,9 @@ _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TRIES = 50
 
 
-def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[str, tuple[Fact, ...]]:
+def reliability_groups(
+    written: WrittenProbe, world: World, seed: int
+) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice the probe could have; those that are not chosen may be empty.
 
     Where the file names no slices, these are the zero-shot ones.
@@ -40,9 +60,15 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
     prompts = PROMPTS[:1] if chosen is None else PROMPTS
     groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
     for kind in KINDS:
-        if chosen is not None and not any(written.probe.kind(name) == kind for name in chosen):
+        if chosen is not None and not any(
+            written.probe.kind(name) == kind for name in chosen
+        ):
             continue
-        for fact in seen_facts(written, world) if kind == "seen" else _unseen(written, world, seed):
+        for fact in (
+            seen_facts(written, world)
+            if kind == "seen"
+            else _unseen(written, world, seed)
+        ):
             for prompt in prompts:
                 name = slice_name(kind, _group(fact, slice_by, world), prompt)
                 groups.setdefault(name, []).append(fact)
@@ -50,8 +76,14 @@ def reliability_groups(written: WrittenProbe, world: World, seed: int) -> dict[s
         if part.name not in groups:
             # Not a name that the next error would be about. Of the other kind no facts were made.
             other = KINDS[written.probe.kind(part.name) == "seen"]
-            full = [name for name in groups if groups[name] or written.probe.kind(name) == other]
-            raise part.node.error(unknown("slice", part.name, full or groups, where=written.probe.name))
+            full = [
+                name
+                for name in groups
+                if groups[name] or written.probe.kind(name) == other
+            ]
+            raise part.node.error(
+                unknown("slice", part.name, full or groups, where=written.probe.name)
+            )
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
@@ -66,7 +98,11 @@ def sample_of_slice(
 
 
 def with_distractors(
-    written: WrittenProbe, part: WrittenSlice, facts: tuple[Fact, ...], world: World, seed: int
+    written: WrittenProbe,
+    part: WrittenSlice,
+    facts: tuple[Fact, ...],
+    world: World,
+    seed: int,
 ) -> tuple[DrawnNegatives, ReliabilitySettings]:
     """Return the facts with distractors, and the settings with the slice's prompt.
 
@@ -75,7 +111,9 @@ def with_distractors(
     world.need_questions(facts, written.probe.name)
     parts = reliability_slice(part.name)
     assert parts is not None
-    settings = from_wire(ReliabilitySettings, {**written.settings, "prompt": parts.prompt})
+    settings = from_wire(
+        ReliabilitySettings, {**written.settings, "prompt": parts.prompt}
+    )
     # A model that writes distractors needs none, and is helped out with those there are.
     at_least = 0 if settings.writer else _FEWEST_DISTRACTORS
     drawn = with_alike_negatives(
@@ -103,13 +141,22 @@ def with_examples_and_controls(
     by_id: dict[str, Fact] = {}
     for part in chosen:
         # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-        by_id.update((fact.id, fact) for fact in sample_of_slice(written, part, groups[part.name], seed))
+        by_id.update(
+            (fact.id, fact)
+            for fact in sample_of_slice(written, part, groups[part.name], seed)
+        )
     seen, settings = seen_facts(written, world), [case.settings for case in cases]
-    repository = example_repository(written, seen, tuple(by_id.values()), world, seed, settings)
+    repository = example_repository(
+        written, seen, tuple(by_id.values()), world, seed, settings
+    )
     made = []
     for part, case in zip(chosen, cases, strict=True):
         shots = repository if sum(case.settings.shown) else ()
-        pool = world.facts if written.probe.kind(part.name) == "seen" else groups[part.name]
+        pool = (
+            world.facts
+            if written.probe.kind(part.name) == "seen"
+            else groups[part.name]
+        )
         controls = controls_of(case, pool, world, part)
         made.append(dataclasses.replace(case, repository=shots, controls=controls))
     return tuple(made)
@@ -123,7 +170,12 @@ def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     for node in written.relations:
         if node.value not in world.by_relation:
             raise node.error(
-                unknown("relation", str(node.value), world.by_relation, where=written.probe.name)
+                unknown(
+                    "relation",
+                    str(node.value),
+                    world.by_relation,
+                    where=written.probe.name,
+                )
             )
     return tuple(fact for fact in world.facts if fact.relation in ids)
 
@@ -134,9 +186,13 @@ def _unseen(written: WrittenProbe, world: World, seed: int) -> tuple[Fact, ...]:
         return read
     count, as_of, expires = unseen.count, unseen.as_of, unseen.expires
     try:
-        made = make_unseen(world.facts, count=count, seed=seed, as_of=as_of, expires=expires)
+        made = make_unseen(
+            world.facts, count=count, seed=seed, as_of=as_of, expires=expires
+        )
     except ValueError as error:
-        raise written.entry.error(f"unseen: {error}; found a count of {count:,}; allowed: fewer") from None
+        raise written.entry.error(
+            f"unseen: {error}; found a count of {count:,}; allowed: fewer"
+        ) from None
     return (*read, *made)
 
 
@@ -151,14 +207,17 @@ def _group(fact: Fact, slice_by: str, world: World) -> str:
     return fact.dataset
 
 
-def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSlice) -> tuple[Control, ...]:
+def controls_of(
+    case: Case, pool: Sequence[Fact], world: World, part: WrittenSlice
+) -> tuple[Control, ...]:
     """Return one control for each fact of ``case``; other subjects come from ``pool``, whatever its order.
 
     With ``controls: asked`` each holds the fact's question about another subject of the same relation, one
     with another answer where there is one. Raises ``SuiteError`` on a fact whose question names no subject.
     """
     majorities = {
-        relation.id: _majority(world.by_relation.get(relation.id, ())) for relation in case.relations
+        relation.id: _majority(world.by_relation.get(relation.id, ()))
+        for relation in case.relations
     }
     others: dict[str, list[Fact]] = {}
     shuffle = getattr(case.settings, "controls", "counted") == "asked"
@@ -170,14 +229,20 @@ def controls_of(case: Case, pool: Sequence[Fact], world: World, part: WrittenSli
         shuffled = ""
         if shuffle:
             other = _other(fact, others, case.seed)
-            shuffled = question_text(fact, world, other.subject) if other is not None else ""
+            shuffled = (
+                question_text(fact, world, other.subject) if other is not None else ""
+            )
             if not shuffled:
                 raise part.node.error(
                     f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
                     "other subject, or a question without its own; allowed: 'controls: counted'"
                 )
         controls.append(
-            Control(fact_id=fact.id, majority=majorities.get(fact.relation, ""), shuffled=shuffled)
+            Control(
+                fact_id=fact.id,
+                majority=majorities.get(fact.relation, ""),
+                shuffled=shuffled,
+            )
         )
     return tuple(controls)
 
@@ -194,7 +259,9 @@ def _majority(facts: Sequence[Fact]) -> str:
             folded = fact.object.casefold()
             counts[folded] += 1
             spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
-    return spelling[min(counts, key=lambda name: (-counts[name], name))] if counts else ""
+    return (
+        spelling[min(counts, key=lambda name: (-counts[name], name))] if counts else ""
+    )
 
 
 def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact | None:
@@ -204,7 +271,9 @@ def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact 
         facts = others.get(name, ())
         for other in draws.sample(facts, min(len(facts), _TRIES)):
             another = other.subject.casefold() != fact.subject.casefold()
-            if another and right.isdisjoint(answer.casefold() for answer in other.accepted):
+            if another and right.isdisjoint(
+                answer.casefold() for answer in other.accepted
+            ):
                 return other
     return None
 
@@ -231,7 +300,9 @@ def example_repository(
     else:
         after = written.unseen.expires.year if written.unseen is not None else None
         avoid = [fact.question for fact in sampled if fact.question is not None]
-        unseen = unseen_examples(world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid)
+        unseen = unseen_examples(
+            world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid
+        )
         shots = (
             *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen, seed),
             *(
@@ -248,7 +319,10 @@ def example_repository(
     for setting in settings:
         prompt = getattr(setting, written.probe.overall_by)
         for need, have, sort in zip(
-            setting.shown, (answered, len(shots) - answered), ("with", "without"), strict=True
+            setting.shown,
+            (answered, len(shots) - answered),
+            ("with", "without"),
+            strict=True,
         ):
             if have < need:
                 raise written.entry.error(
@@ -262,7 +336,9 @@ def _seen_shots(
     facts: Iterable[Fact], sampled: Collection[str], world: World, count: int, seed: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:
-        return fact.id in sampled, hashlib.sha256(f"{seed}\0shots\0{fact.id}".encode()).digest()
+        return fact.id in sampled, hashlib.sha256(
+            f"{seed}\0shots\0{fact.id}".encode()
+        ).digest()
 
     shots: dict[str, Shot] = {}
     for fact in sorted(facts, key=rank):
@@ -270,7 +346,10 @@ def _seen_shots(
             break
         question = question_text(fact, world)
         if fact.object is not None and question and not fact.duplicate_of:
-            shots.setdefault(question, Shot(question=question, answer=fact.object, subject=fact.subject))
+            shots.setdefault(
+                question,
+                Shot(question=question, answer=fact.object, subject=fact.subject),
+            )
     return tuple(shots.values())
 
 
@@ -279,8 +358,14 @@ def question_text(fact: Fact, world: World, subject: str | None = None) -> str:
     if fact.question is not None:
         if subject is None:
             return fact.question
-        return fact.question.replace(fact.subject, subject) if fact.subject in fact.question else ""
+        return (
+            fact.question.replace(fact.subject, subject)
+            if fact.subject in fact.question
+            else ""
+        )
     relation = world.relations.get(fact.relation)
     if relation is None or not relation.frames:
         return ""
-    return relation.frames[0].replace("[X]", fact.subject if subject is None else subject)
+    return relation.frames[0].replace(
+        "[X]", fact.subject if subject is None else subject
+    )

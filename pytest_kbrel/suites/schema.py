@@ -17,10 +17,25 @@ from pytest_kbrel.catalogue.metrics import (
     SLICE_METRICS,
     Metric,
 )
-from pytest_kbrel.catalogue.probes import KINDS, PROBES, PROMPTS, TOP10, Places, Probe, Setting, Slicing
+from pytest_kbrel.catalogue.probes import (
+    KINDS,
+    PROBES,
+    PROMPTS,
+    TOP10,
+    Places,
+    Probe,
+    Setting,
+    Slicing,
+)
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.records import BUCKETS, CLUSTERS, DEFAULT_LANGUAGE, LANGUAGE_TAG, Integrity
+from pytest_kbrel.records import (
+    BUCKETS,
+    CLUSTERS,
+    DEFAULT_LANGUAGE,
+    LANGUAGE_TAG,
+    Integrity,
+)
 from pytest_kbrel.suites.gates import (
     ABSOLUTE_CHANGE,
     CHOICES,
@@ -32,7 +47,14 @@ from pytest_kbrel.suites.gates import (
     WORSE_WHEN,
     plain_rule,
 )
-from pytest_kbrel.suites.parse import PROMPT_KEYS, SHOTS, SUITE_KEYS, UNSEEN_KEYS, WORDINGS, slice_keys
+from pytest_kbrel.suites.parse import (
+    PROMPT_KEYS,
+    SHOTS,
+    SUITE_KEYS,
+    UNSEEN_KEYS,
+    WORDINGS,
+    slice_keys,
+)
 
 Schema = dict[str, Any]
 
@@ -67,13 +89,19 @@ def make_schema() -> Schema:
             "description": "The facts: a path relative to this file, or a list of them.",
             "anyOf": [_TEXT, _names(_TEXT)],
         },
-        "format": {"enum": list(FORMATS), "description": "What the facts are in; default: own JSON Lines."},
+        "format": {
+            "enum": list(FORMATS),
+            "description": "What the facts are in; default: own JSON Lines.",
+        },
         "relations": {
             **_TEXT,
             "description": "The wordings; default: relations.yaml beside facts in an own format.",
         },
         "seed": {**_whole(SEED), "default": 0, "description": "Fixes every draw."},
-        "uninformative": {**_TEXT, "description": "Own rules for answers that say nothing, YAML."},
+        "uninformative": {
+            **_TEXT,
+            "description": "Own rules for answers that say nothing, YAML.",
+        },
         "language": {
             "type": "string",
             "pattern": f"^{LANGUAGE_TAG}$",
@@ -101,13 +129,21 @@ def make_schema() -> Schema:
         "anyOf": [{"required": [probe]} for probe in PROBES],
         "$defs": {
             **{shape: _gate(*given) for shape, given in distinct.items()},
-            **{_change_shape(metric): _change_gate(metric) for metric in CHANGE_METRICS.values()},
+            **{
+                _change_shape(metric): _change_gate(metric)
+                for metric in CHANGE_METRICS.values()
+            },
         },
     }
 
 
 def _object(properties: Schema, **more: Any) -> Schema:
-    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        **more,
+    }
 
 
 def _whole(bounds: Bounds) -> Schema:
@@ -125,8 +161,13 @@ def _waiver() -> Schema:
         "owner": "Who answers for it.",
         "reason": "Why it is waived.",
     }
-    properties: Schema = {key: {**_TEXT, "description": text} for key, text in descriptions.items()}
-    properties["expires"] = {**_DATE, "description": "The last day on which it is waived."}
+    properties: Schema = {
+        key: {**_TEXT, "description": text} for key, text in descriptions.items()
+    }
+    properties["expires"] = {
+        **_DATE,
+        "description": "The last day on which it is waived.",
+    }
     assert tuple(properties) == WAIVER_KEYS
     one_of_two = {"oneOf": [{"required": [key]} for key in WAIVER_KEYS[:2]]}
     return _object(properties, required=list(WAIVER_KEYS[2:]), **one_of_two)
@@ -134,7 +175,10 @@ def _waiver() -> Schema:
 
 def _probe(probe: Probe) -> Schema:
     properties: Schema = {
-        "slices": {**_slices(probe), "description": "The cases: names, or a mapping with keys of their own."},
+        "slices": {
+            **_slices(probe),
+            "description": "The cases: names, or a mapping with keys of their own.",
+        },
         "limit": _LIMIT,
         "cluster": _CLUSTER,
         "gates": _gates(probe.metrics),
@@ -168,7 +212,11 @@ def _own(key: str) -> Schema:
         return {**_object(unseen, required=list(UNSEEN_KEYS)), "description": about}
     assert key == "shots", key
     counts = {
-        key: {**_whole(SHOT_BOUNDS), "default": count, "description": f"How many are of {key} facts."}
+        key: {
+            **_whole(SHOT_BOUNDS),
+            "default": count,
+            "description": f"How many are of {key} facts.",
+        }
         for key, count in SHOTS.items()
     }
     return {
@@ -214,7 +262,11 @@ def _integrity() -> Schema:
     properties: Schema = {}
     for name, description in LIMITS.items():
         default = getattr(Integrity(), name)
-        kind = {"enum": list(CHOICES)} if isinstance(default, str) else {"type": "number", **_UNIT}
+        kind = (
+            {"enum": list(CHOICES)}
+            if isinstance(default, str)
+            else {"type": "number", **_UNIT}
+        )
         properties[name] = {**kind, "default": default, "description": description}
     return {
         **_object(properties),
@@ -226,13 +278,17 @@ def _slices(probe: Probe) -> Schema:
     names: dict[Slicing, Schema] = {
         "relation": _TEXT,
         "bucket": {"type": "string", "pattern": f"-({'|'.join((*BUCKETS, TOP10))})$"},
-        "knowledge": {"type": "string", "pattern": _reliability_pattern(f"({'|'.join(KINDS)})")},
+        "knowledge": {
+            "type": "string",
+            "pattern": _reliability_pattern(f"({'|'.join(KINDS)})"),
+        },
     }
     one = names[probe.slicing]
     mapping: Schema = {"type": "object", "minProperties": 1}
     if probe.slicing == "knowledge":
         mapping["patternProperties"] = {
-            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}") for kind in probe.kinds
+            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}")
+            for kind in probe.kinds
         }
         mapping["additionalProperties"] = False
     else:
@@ -251,7 +307,11 @@ def _names(one: Schema) -> Schema:
 
 def _slice(probe: Probe, name: str) -> Schema:
     metrics = SLICE_METRICS[probe.kind(name)]
-    properties: Schema = {"limit": _LIMIT, "cluster": _CLUSTER, "gates": _gates(metrics)}
+    properties: Schema = {
+        "limit": _LIMIT,
+        "cluster": _CLUSTER,
+        "gates": _gates(metrics),
+    }
     if WORDINGS in slice_keys(probe, name):
         properties[WORDINGS] = _setting(probe.options[WORDINGS])
     return _or_nothing(_object(properties))
@@ -266,16 +326,30 @@ def _setting(setting: Setting) -> Schema:
     return {**kind, "default": setting.default, "description": setting.help}
 
 
-def _gates(metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS) -> Schema:
-    shapes = {name: _shape(metric, name in controls) for name, metric in metrics.items()}
+def _gates(
+    metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS
+) -> Schema:
+    shapes = {
+        name: _shape(metric, name in controls) for name, metric in metrics.items()
+    }
     shapes |= {name: _change_shape(metric) for name, metric in CHANGE_METRICS.items()}
-    abouts = {name: _about(metric) for name, metric in {**metrics, **CHANGE_METRICS}.items()}
-    refs = {name: {"$ref": f"#/$defs/{shape}", "description": abouts[name]} for name, shape in shapes.items()}
-    return {**_object(refs), "description": "What must hold of each metric: a number, or rules."}
+    abouts = {
+        name: _about(metric) for name, metric in {**metrics, **CHANGE_METRICS}.items()
+    }
+    refs = {
+        name: {"$ref": f"#/$defs/{shape}", "description": abouts[name]}
+        for name, shape in shapes.items()
+    }
+    return {
+        **_object(refs),
+        "description": "What must hold of each metric: a number, or rules.",
+    }
 
 
 def _about(metric: Metric) -> str:
-    most = f" to {metric.high:g}" if math.isfinite(metric.high) else ", without upper end"
+    most = (
+        f" to {metric.high:g}" if math.isfinite(metric.high) else ", without upper end"
+    )
     return f"{metric.about} {metric.better.capitalize()} is better; from {metric.low:g}{most}."
 
 
@@ -307,18 +381,35 @@ def _gate(metric: Metric, controlled: bool) -> Schema:
     defined = [
         rule
         for rule in GATE_RULES.values()
-        if (metric.low >= 0 or not rule.ratio) and (metric.comparable or not rule.relative)
+        if (metric.low >= 0 or not rule.ratio)
+        and (metric.comparable or not rule.relative)
     ]
     bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
-    rules: Schema = {rule.name: bounds[rule.name] for rule in defined if not rule.controlled}
-    rules.update({name: _other_name(rules[rule], rule) for name, rule in SAME.items() if rule in rules})
+    rules: Schema = {
+        rule.name: bounds[rule.name] for rule in defined if not rule.controlled
+    }
+    rules.update(
+        {
+            name: _other_name(rules[rule], rule)
+            for name, rule in SAME.items()
+            if rule in rules
+        }
+    )
     if controlled:
-        rules.update({rule.name: bounds[rule.name] for rule in defined if rule.controlled})
+        rules.update(
+            {rule.name: bounds[rule.name] for rule in defined if rule.controlled}
+        )
     plain = bounds[plain_rule(metric)]
     rules[DIRECTED] = _other_name(plain, plain_rule(metric))
     if metric.comparable:
         drop = _other_name(bounds["max_drop"], "max_drop")
-        rules.update({name: drop for name, better in WORSE_WHEN.items() if better == metric.better})
+        rules.update(
+            {
+                name: drop
+                for name, better in WORSE_WHEN.items()
+                if better == metric.better
+            }
+        )
         rules[ABSOLUTE_CHANGE] = {
             "type": "number",
             "maximum": 0,

@@ -26,11 +26,35 @@ FACTS = 18_000
 RELATIONS = 20
 FRAMES, CONTEXTS = 7, 5
 MONITOR = (
-    *("kept", "pfd", "ird", "term", "anchor", "ablated:0+1+2+3", "calls:monitor", "tokens:monitor"),
+    *(
+        "kept",
+        "pfd",
+        "ird",
+        "term",
+        "anchor",
+        "ablated:0+1+2+3",
+        "calls:monitor",
+        "tokens:monitor",
+    ),
     *("cell:positive:0", *(f"cell:none:{frame}" for frame in range(FRAMES))),
     *(f"cell:negative:{context}" for context in range(CONTEXTS)),
 )
-_SYLLABLES = ("an", "ber", "cor", "dan", "el", "fer", "gri", "hol", "is", "jo", "kar", "lim", "mon", "nor")
+_SYLLABLES = (
+    "an",
+    "ber",
+    "cor",
+    "dan",
+    "el",
+    "fer",
+    "gri",
+    "hol",
+    "is",
+    "jo",
+    "kar",
+    "lim",
+    "mon",
+    "nor",
+)
 
 
 def full_run(facts: int = FACTS) -> Run:
@@ -41,7 +65,9 @@ def full_run(facts: int = FACTS) -> Run:
     """
     rng = random.Random(4)
     objects = [_name(rng) for _ in range(3_000)]
-    ids = [f"P{17 + at % RELATIONS}-Q{rng.randrange(10**3, 10**8)}" for at in range(facts)]
+    ids = [
+        f"P{17 + at % RELATIONS}-Q{rng.randrange(10**3, 10**8)}" for at in range(facts)
+    ]
     accepted = {fact: short_digest(fact) for fact in ids}
     return Run(
         kbrel_version="0.1.0",
@@ -50,7 +76,15 @@ def full_run(facts: int = FACTS) -> Run:
         environment=(("commit", "a" * 40), ("torch", "2.9.0")),
         settings=(("model", "reference"),),
         cases=tuple(
-            _case(probe, columns, f"{probe[0]}{number}", ids[number::RELATIONS], accepted, objects, rng)
+            _case(
+                probe,
+                columns,
+                f"{probe[0]}{number}",
+                ids[number::RELATIONS],
+                accepted,
+                objects,
+                rng,
+            )
             for probe, columns in _PROBES
             for number in range(RELATIONS)
         ),
@@ -84,8 +118,14 @@ def _case(
     objects: list[str],
     rng: random.Random,
 ) -> CaseResult:
-    rows = tuple(_outcome(probe, columns, fact, accepted[fact], objects, rng) for fact in sorted(ids))
-    metrics = tuple(MetricValue(name=f"metric_{k}", better="higher", value=rng.random()) for k in range(12))
+    rows = tuple(
+        _outcome(probe, columns, fact, accepted[fact], objects, rng)
+        for fact in sorted(ids)
+    )
+    metrics = tuple(
+        MetricValue(name=f"metric_{k}", better="higher", value=rng.random())
+        for k in range(12)
+    )
     return CaseResult(
         id=f"{probe}[{name}]",
         suite="suites/world.kb.yaml",
@@ -110,7 +150,11 @@ def _outcome(
     rng: random.Random,
 ) -> Outcome:
     right = rng.random() < 0.6
-    answer = rng.choice(objects) if rng.random() < 0.9 else " ".join(_name(rng) for _ in range(4))
+    answer = (
+        rng.choice(objects)
+        if rng.random() < 0.9
+        else " ".join(_name(rng) for _ in range(4))
+    )
     count = {"monitor": 13, "head_to_tail": 1, "reliability": 1}[probe]
     return Outcome(
         fact_id=fact,
@@ -124,13 +168,17 @@ def _outcome(
     )
 
 
-def _values(probe: ProbeName, right: bool, rng: random.Random, width: int) -> Iterator[float]:
+def _values(
+    probe: ProbeName, right: bool, rng: random.Random, width: int
+) -> Iterator[float]:
     if probe == "monitor":
         yield 1.0
         yield from (rng.random() for _ in range(5))
         yield 13.0
         yield float(rng.randrange(150, 400))
-        yield from (float(rng.random() < (0.9 if right else 0.1)) for _ in range(width - 8))
+        yield from (
+            float(rng.random() < (0.9 if right else 0.1)) for _ in range(width - 8)
+        )
     elif probe == "head_to_tail":
         f1 = 1.0 if right else rng.choice((0.0, 0.0, 1 / 2, 2 / 3, 2 / 7))
         yield from (float(right), 0.0, f1, f1, float(right), float(right), 0.0)
@@ -148,7 +196,10 @@ def _probabilities(right: bool, rng: random.Random) -> Iterator[float]:
 
 
 def _name(rng: random.Random) -> str:
-    words = ("".join(rng.choice(_SYLLABLES) for _ in range(rng.choice((2, 2, 3)))).title() for _ in range(2))
+    words = (
+        "".join(rng.choice(_SYLLABLES) for _ in range(rng.choice((2, 2, 3)))).title()
+        for _ in range(2)
+    )
     return " ".join(list(words)[: rng.choice((1, 1, 2))])
 
 
@@ -160,7 +211,9 @@ def main() -> int:
             run = full_run(facts)
             write_baseline(target, run)
             rows = sum(case.n for case in run.cases)
-            sizes = {path.name: path.stat().st_size for path in sorted(target.iterdir())}
+            sizes = {
+                path.name: path.stat().st_size for path in sorted(target.iterdir())
+            }
             print(f"{facts} facts, {rows} outcomes, {len(run.cases)} cases: {sizes}")
     return 0
 

@@ -41,13 +41,17 @@ def is_whole(result: Baseline) -> bool:
     """Both halves are of the same run: the readable one has its marks, the other the labels."""
     blessed = result.case("world.kb.yaml::head_to_tail[world-head]")
     assert blessed is not None
-    labels = "".join("+" if row.label == "correct" else "-" for row in blessed.table.rows)
+    labels = "".join(
+        "+" if row.label == "correct" else "-" for row in blessed.table.rows
+    )
     return labels == result.created
 
 
 def blessing(folder: Path, marks: str) -> subprocess.Popen[str]:
     started = subprocess.Popen(
-        [sys.executable, "-c", BLESSING, str(folder), marks], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", BLESSING, str(folder), marks],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -220,7 +224,11 @@ def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monke
     old.write_bytes(b"x")
     os.utime(old, (0, 0))
     listed = Path.iterdir
-    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / ".baseline-00ff", *listed(folder)]))
+    monkeypatch.setattr(
+        Path,
+        "iterdir",
+        lambda folder: iter([folder / ".baseline-00ff", *listed(folder)]),
+    )
     write_baseline(tmp_path / "b", run_of("-"))
     assert not old.exists()
 
@@ -237,7 +245,9 @@ def test_where_no_readable_file_names_the_outcomes_nothing_is_taken_away(tmp_pat
     ):
         replace_files(tmp_path, meta, "outcomes-ba9876543210.jsonl.xz", b"y")
         assert old.exists()
-    replace_files(tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y")
+    replace_files(
+        tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y"
+    )
     assert not old.exists()
 
 

@@ -52,7 +52,10 @@ def sound(*cases: CaseResult, **more: Any) -> Run:
         "environment": (("commit", "abc123"), ("torch", "2.9")),
         "settings": (("model", "reference"), ("seed", "0")),
         "cases": cases
-        or (decided(case(), answers("++-?")), decided(case(slice="world-tail"), answers("+--"))),
+        or (
+            decided(case(), answers("++-?")),
+            decided(case(slice="world-tail"), answers("+--")),
+        ),
     }
     return Run(**{**given, **more})
 
@@ -61,7 +64,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     run = sound()
     write_baseline(tmp_path / "baselines" / "prod", run, reason="first release")
     actual = read_baseline("prod", tmp_path)
-    assert (actual.reason, actual.created, actual.model) == ("first release", run.created, MODEL)
+    assert (actual.reason, actual.created, actual.model) == (
+        "first release",
+        run.created,
+        MODEL,
+    )
     assert (actual.commit, actual.versions) == ("abc123", (("torch", "2.9"),))
     assert actual.settings == run.settings
     for result in run.cases:
@@ -71,18 +78,30 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         for row, again in zip(result.table.rows, blessed.table.rows, strict=True):
             assert again == dataclasses.replace(row, question="", expected="")
         assert blessed.settings == result.settings
-        assert dict(blessed.metrics) == {metric.name: metric.value for metric in result.metrics}
+        assert dict(blessed.metrics) == {
+            metric.name: metric.value for metric in result.metrics
+        }
         metrics = metrics_for(result.probe, result.slice, result.table.columns)
-        assert {value.delta for value in measure(result.table, metrics, blessed.table)} == {0.0}
+        assert {
+            value.delta for value in measure(result.table, metrics, blessed.table)
+        } == {0.0}
 
 
 def test_floats_survive_exactly(tmp_path: Path) -> None:
     values = (1, 0, 1 / 3, 0.1 + 0.2)
-    table = Table(columns=HEAD_TO_TAIL, rows=tuple(outcome(q, values, "correct") for q in ("b", "a")))
+    table = Table(
+        columns=HEAD_TO_TAIL,
+        rows=tuple(outcome(q, values, "correct") for q in ("b", "a")),
+    )
     write_baseline(tmp_path / "b", sound(decided(case(), table)))
-    blessed = read_baseline(str(tmp_path / "b"), tmp_path).case("world.kb.yaml::head_to_tail[world-head]")
+    blessed = read_baseline(str(tmp_path / "b"), tmp_path).case(
+        "world.kb.yaml::head_to_tail[world-head]"
+    )
     assert blessed is not None
-    assert [(row.fact_id, row.values) for row in blessed.table.rows] == [("a", values), ("b", values)]
+    assert [(row.fact_id, row.values) for row in blessed.table.rows] == [
+        ("a", values),
+        ("b", values),
+    ]
 
 
 def test_cases_are_found_wherever_the_suite_lies(tmp_path: Path) -> None:
@@ -113,7 +132,9 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     assert names == sorted(path.name for path in (tmp_path / "b").iterdir())
     assert names[0] == "baseline.json"
     for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+        assert (tmp_path / "a" / name).read_bytes() == (
+            tmp_path / "b" / name
+        ).read_bytes()
 
 
 def test_the_readable_file_is_sorted_and_indented(tmp_path: Path) -> None:
@@ -125,7 +146,9 @@ def test_the_readable_file_is_sorted_and_indented(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_run_of_all_three_probes_stays_near_two_megabytes(tmp_path: Path) -> None:
+def test_a_full_run_of_all_three_probes_stays_near_two_megabytes(
+    tmp_path: Path,
+) -> None:
     run = full_run()
     write_baseline(tmp_path / "a", run)
     assert sum(path.stat().st_size for path in (tmp_path / "a").iterdir()) < 2_100_000
@@ -144,9 +167,15 @@ def test_a_full_run_of_all_three_probes_stays_near_two_megabytes(tmp_path: Path)
         (sound(problems=("worker gw1 died",)), "worker gw1 died"),
         (sound(model=None), "has no model"),
         (dataclasses.replace(sound(), cases=()), "has no case"),
-        (sound(decided(case(), answers("+"), errors=["Q1: boom"])), "not sound: head_to_tail[world-head]"),
         (
-            sound(decided(case(), answers("+")), decided(case(suite="b/world.kb.yaml"), answers("+"))),
+            sound(decided(case(), answers("+"), errors=["Q1: boom"])),
+            "not sound: head_to_tail[world-head]",
+        ),
+        (
+            sound(
+                decided(case(), answers("+")),
+                decided(case(suite="b/world.kb.yaml"), answers("+")),
+            ),
             "two suites of the same file name",
         ),
     ],
@@ -187,7 +216,9 @@ def test_names_and_paths(tmp_path: Path) -> None:
         read_baseline(f"{tmp_path}/baselines/prod/baseline.json", tmp_path)
 
 
-def test_a_folder_that_was_meant_as_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_was_meant_as_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_baseline(tmp_path / "b", sound())
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BaselineError, match=r"written \./b"):
@@ -224,7 +255,11 @@ def cut_short(path: Path) -> None:
 
 def other_run(path: Path) -> None:
     outcomes = outcomes_of(path)
-    outcomes.write_bytes(lzma.compress(lzma.decompress(outcomes.read_bytes()).replace(b"correct", b"wrong")))
+    outcomes.write_bytes(
+        lzma.compress(
+            lzma.decompress(outcomes.read_bytes()).replace(b"correct", b"wrong")
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,7 +272,10 @@ def other_run(path: Path) -> None:
         (write("baseline.json", b'{"results": {"acc": 0.5}}'), "is no kbrel baseline"),
         (write("baseline.json", b"[1, 2]"), "is no kbrel baseline"),
         (rewrite(schema_version=99), "found schema_version 99"),
-        (rewrite(schema_version=1), "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2, for"),
+        (
+            rewrite(schema_version=1),
+            "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2, for",
+        ),
         (rewrite(schema_version="1"), "is no kbrel baseline"),
         (rewrite(cases=None), "not a baseline of this format: KeyError: 'cases'"),
         (rewrite(cases=[1]), "not a baseline of this format"),
@@ -249,7 +287,9 @@ def other_run(path: Path) -> None:
         (other_run, "allowed: two files of one run"),
     ],
 )
-def test_a_bad_baseline_is_explained(tmp_path: Path, spoil: Callable[[Path], None], message: str) -> None:
+def test_a_bad_baseline_is_explained(
+    tmp_path: Path, spoil: Callable[[Path], None], message: str
+) -> None:
     write_baseline(tmp_path / "b", sound())
     spoil(tmp_path / "b")
     with pytest.raises(BaselineError) as caught:
@@ -261,14 +301,21 @@ def test_a_bad_baseline_is_explained(tmp_path: Path, spoil: Callable[[Path], Non
 
 def test_fingerprints() -> None:
     assert fingerprint_differences(MODEL, MODEL) == ((), ())
-    other = dataclasses.replace(MODEL, scoring_version=2, dtype="bfloat16", chat_template=True)
+    other = dataclasses.replace(
+        MODEL, scoring_version=2, dtype="bfloat16", chat_template=True
+    )
     must, may = fingerprint_differences(MODEL, other)
     assert must == ("chat_template (False and True)", "scoring_version (1 and 2)")
     assert may == ("dtype ('float32' and 'bfloat16')",)
 
 
 JUDGE = dataclasses.replace(
-    MODEL, spec="openai/judge", backend="openai", architecture="judge", weights_digest="", chat_template=True
+    MODEL,
+    spec="openai/judge",
+    backend="openai",
+    architecture="judge",
+    weights_digest="",
+    chat_template=True,
 )
 JUDGED = (("judge", "openai/judge"), ("model", "reference"))
 
@@ -281,14 +328,25 @@ def test_the_judge_is_blessed_with_the_run(tmp_path: Path) -> None:
     assert actual.judge == JUDGE
 
 
-def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(tmp_path: Path) -> None:
+def test_a_run_that_rules_judged_is_written_as_before_and_has_no_judge(
+    tmp_path: Path,
+) -> None:
     write_baseline(tmp_path / "b", sound())
-    assert "helpers" not in json.loads((tmp_path / "b" / "baseline.json").read_text(encoding="utf-8"))
+    assert "helpers" not in json.loads(
+        (tmp_path / "b" / "baseline.json").read_text(encoding="utf-8")
+    )
     assert read_baseline(f"{tmp_path}/b", tmp_path).judge is None
 
 
 def test_a_session_has_one_judge_for_both_models() -> None:
-    answered = [("suites/world.kb.yaml", "head_to_tail[world-head]", answers("+-"), (("prompt", "x"),))]
+    answered = [
+        (
+            "suites/world.kb.yaml",
+            "head_to_tail[world-head]",
+            answers("+-"),
+            (("prompt", "x"),),
+        )
+    ]
     actual = session_baseline(MODEL, answered, judge="openai/judge", helpers=[JUDGE])
     assert (actual.model, actual.judge) == (MODEL, JUDGE)
     assert session_baseline(MODEL, answered, judge="rules").judge is None
@@ -298,7 +356,11 @@ def test_a_session_has_one_judge_for_both_models() -> None:
 
 
 def test_what_may_differ_is_listed_with_the_runs_own_value_first() -> None:
-    run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16", spec="candidate", weights_digest="v" * 64))
+    run = sound(
+        model=dataclasses.replace(
+            MODEL, dtype="bfloat16", spec="candidate", weights_digest="v" * 64
+        )
+    )
     older = dataclasses.replace(
         session_baseline(MODEL, [], judge="rules"),
         kbrel_version="0.0.9",
@@ -314,13 +376,23 @@ def test_what_may_differ_is_listed_with_the_runs_own_value_first() -> None:
     in_session = dataclasses.replace(older, kbrel_version="", versions=(), created="")
     assert listed_differences(run, in_session) == listed_differences(run, older)[:2]
     (age,) = set(
-        listed_differences(run, dataclasses.replace(older, created="2025-01-01T00:00:00+00:00"))
+        listed_differences(
+            run, dataclasses.replace(older, created="2025-01-01T00:00:00+00:00")
+        )
     ) - set(listed_differences(run, older))
-    assert age == "age: the baseline was blessed 366 days before this run; bless again when you can"
+    assert (
+        age
+        == "age: the baseline was blessed 366 days before this run; bless again when you can"
+    )
 
 
-def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(tmp_path: Path) -> None:
-    here, gone = decided(case(), answers("++")), decided(case(slice="world-tail"), answers("+-"))
+def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(
+    tmp_path: Path,
+) -> None:
+    here, gone = (
+        decided(case(), answers("++")),
+        decided(case(slice="world-tail"), answers("+-")),
+    )
     other = dataclasses.replace(here, suite="suites/other.kb.yaml")
     write_baseline(tmp_path / "b", sound(here, gone, other))
     baseline = read_baseline(f"{tmp_path}/b", tmp_path)
@@ -329,8 +401,12 @@ def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(tmp_path: P
     )
     # Another suite is run on its own.
     assert listed_differences(sound(here, gone), baseline) == ()
-    (words,) = listed_differences(sound(decided(case(slice="world-new"), answers("+"))), baseline)
-    assert words.startswith("2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[")
+    (words,) = listed_differences(
+        sound(decided(case(slice="world-new"), answers("+"))), baseline
+    )
+    assert words.startswith(
+        "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail["
+    )
 
 
 def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
@@ -357,13 +433,17 @@ def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("figures", ["metrics", "noise"])
 @pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])
-def test_a_figure_that_is_no_finite_number(value: str, figures: str, tmp_path: Path) -> None:
+def test_a_figure_that_is_no_finite_number(
+    value: str, figures: str, tmp_path: Path
+) -> None:
     first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
     write_baseline(tmp_path / "b", sound(first))
     file = tmp_path / "b" / "baseline.json"
     meta = json.loads(file.read_text("utf-8"))
     (blessed,) = meta["cases"].values()
-    (blessed["noise"]["net"] if figures == "noise" else blessed["metrics"])["accuracy"] = "HERE"
+    (blessed["noise"]["net"] if figures == "noise" else blessed["metrics"])[
+        "accuracy"
+    ] = "HERE"
     file.write_text(json.dumps(meta).replace('"HERE"', value), "utf-8")
     with pytest.raises(BaselineError, match=r"finite number"):
         read_baseline(f"{tmp_path}/b", tmp_path)
@@ -373,15 +453,23 @@ def test_judges_differ_by_what_they_are_and_not_by_where_they_run() -> None:
     assert judge_differences(None, None) == ()
     assert judge_differences(JUDGE, None) == ("judge (openai/judge and rules)",)
     assert judge_differences(None, JUDGE) == ("judge (rules and openai/judge)",)
-    moved = dataclasses.replace(JUDGE, device="http://b/v1", backend_version="9", spec="openai/alias")
+    moved = dataclasses.replace(
+        JUDGE, device="http://b/v1", backend_version="9", spec="openai/alias"
+    )
     assert judge_differences(JUDGE, moved) == ()
-    for name, value in (("architecture", "other"), ("weights_digest", "x"), ("derived", "seed=1")):
+    for name, value in (
+        ("architecture", "other"),
+        ("weights_digest", "x"),
+        ("derived", "seed=1"),
+    ):
         (words,) = judge_differences(JUDGE, dataclasses.replace(JUDGE, **{name: value}))
         assert name in words
         assert repr(value) in words
 
 
-def test_a_baseline_of_an_older_format_is_to_be_blessed_again_and_can_be(tmp_path: Path) -> None:
+def test_a_baseline_of_an_older_format_is_to_be_blessed_again_and_can_be(
+    tmp_path: Path,
+) -> None:
     write_baseline(tmp_path / "b", sound())
     rewrite(schema_version=1)(tmp_path / "b")
     (tmp_path / "b" / "outcomes.jsonl.gz").write_bytes(b"as older versions wrote it")
@@ -478,11 +566,15 @@ def test_a_folder_that_cannot_be_written_is_found_beforehand(
 ) -> None:
     # Tests may run as root, who may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
-    with pytest.raises(BaselineError, match=f"{tmp_path} cannot be written to; allowed: "):
+    with pytest.raises(
+        BaselineError, match=f"{tmp_path} cannot be written to; allowed: "
+    ):
         check_target(tmp_path / "deep" / "b")
 
 
-def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert baseline_directory("~/b", tmp_path / "root") == tmp_path / "b"
     write_baseline(tmp_path / "b", sound())

@@ -32,13 +32,26 @@ KEY = "world.kb.yaml::head_to_tail[world-head]"
 
 
 def meta_of(folder: Path) -> dict[str, Any]:
-    result: dict[str, Any] = json.loads((folder / "baseline.json").read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads(
+        (folder / "baseline.json").read_text(encoding="utf-8")
+    )
     return result
 
 
 def overall(*metrics: MetricValue, **more: Any) -> CaseResult:
-    given = {"id": "head_to_tail[overall]", "suite": "suites/world.kb.yaml", "probe": "head_to_tail"}
-    given |= {"slice": "overall", "verdict": "pass", "n": 4, "duration": 0.0, "metrics": metrics, "gates": ()}
+    given = {
+        "id": "head_to_tail[overall]",
+        "suite": "suites/world.kb.yaml",
+        "probe": "head_to_tail",
+    }
+    given |= {
+        "slice": "overall",
+        "verdict": "pass",
+        "n": 4,
+        "duration": 0.0,
+        "metrics": metrics,
+        "gates": (),
+    }
     return CaseResult(**{**given, "aggregate": True, **more})  # type: ignore[arg-type]
 
 
@@ -49,17 +62,30 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
     run = sound(decided(case(), answers("+-")), overall(gap), environment=environment)
     write_baseline(tmp_path, run, reason="why")
     result = meta_of(tmp_path)
-    outcomes, cases, model = result.pop("outcomes"), result.pop("cases"), result.pop("model")
+    outcomes, cases, model = (
+        result.pop("outcomes"),
+        result.pop("cases"),
+        result.pop("model"),
+    )
     assert result == {
         "schema_version": 2,
         "kbrel_version": "0.1.0",
         "created": "2026-01-02T03:04:05+00:00",
-        "provenance": {"reason": "why", "commit": "abc123", "versions": {"torch": "2.9", "workers": "2"}},
+        "provenance": {
+            "reason": "why",
+            "commit": "abc123",
+            "versions": {"torch": "2.9", "workers": "2"},
+        },
         "settings": {"model": "reference", "seed": "0"},
-        "aggregates": {"world.kb.yaml::head_to_tail[overall]": {"metrics": {"gap": None}}},
+        "aggregates": {
+            "world.kb.yaml::head_to_tail[overall]": {"metrics": {"gap": None}}
+        },
     }
     assert model["spec"] == "reference"
-    assert outcomes == {"file": f"outcomes-{outcomes['sha256'][:12]}.jsonl.xz", "sha256": outcomes["sha256"]}
+    assert outcomes == {
+        "file": f"outcomes-{outcomes['sha256'][:12]}.jsonl.xz",
+        "sha256": outcomes["sha256"],
+    }
     assert list(cases) == [KEY]
     assert cases[KEY] == {
         "columns": ["correct", "missing", "f1", "rouge_l"],
@@ -76,7 +102,10 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
         },
         "settings": {"max_new_tokens": "32", "prompt": "few-shot"},
     }
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["baseline.json", outcomes["file"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "baseline.json",
+        outcomes["file"],
+    ]
     again = read_baseline(f"{tmp_path}/", tmp_path)
     assert (again.paper, again.helpers, again.path) == ("", (), tmp_path)
     assert again.versions == (("torch", "2.9"), ("workers", "2"))
@@ -85,13 +114,23 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
 
 # What says nothing of the answers that are blessed.
 NOT_BLESSED = (
-    *("answers_asked", "answers_reused", "answers_store", "answers_not_kept", "answers_resumed"),
+    *(
+        "answers_asked",
+        "answers_reused",
+        "answers_store",
+        "answers_not_kept",
+        "answers_resumed",
+    ),
     *("tokens_spent", "model_load_seconds", "engine"),
 )
 
 
 def test_how_answers_were_come_by_is_not_blessed(tmp_path: Path) -> None:
-    environment = (*((name, "1") for name in NOT_BLESSED), ("helpers_asked", "3"), ("python", "3.11"))
+    environment = (
+        *((name, "1") for name in NOT_BLESSED),
+        ("helpers_asked", "3"),
+        ("python", "3.11"),
+    )
     write_baseline(tmp_path, sound(environment=environment, recorded="runs/nightly"))
     assert meta_of(tmp_path)["provenance"] == {
         "reason": "",
@@ -111,10 +150,15 @@ INVALID = dataclasses.replace(decided(case(), answers("+")), verdict="invalid")
         (sound(INVALID), "these cases are not sound: head_to_tail[world-head]; "),
         # Errors that the suite lets be are no ground for a baseline.
         (
-            sound(dataclasses.replace(INVALID, verdict="pass", errors=("Q9: timeout",))),
+            sound(
+                dataclasses.replace(INVALID, verdict="pass", errors=("Q9: timeout",))
+            ),
             "cases are not sound: head_to_tail",
         ),
-        (sound(decided(case(), answers("+")), overall(verdict="invalid")), "sound: head_to_tail[overall]; "),
+        (
+            sound(decided(case(), answers("+")), overall(verdict="invalid")),
+            "sound: head_to_tail[overall]; ",
+        ),
         (sound(overall()), "the run has no case; "),
         (
             sound(decided(case(), answers("+"), errors=["x"]), INVALID),
@@ -127,7 +171,10 @@ INVALID = dataclasses.replace(decided(case(), answers("+")), verdict="invalid")
         ),
         (sound(problems=("gw1 died", "x")), "the run had problems: gw1 died; "),
         (
-            sound(decided(case(), answers("+")), decided(case(suite="b/world.kb.yaml"), answers("+"))),
+            sound(
+                decided(case(), answers("+")),
+                decided(case(suite="b/world.kb.yaml"), answers("+")),
+            ),
             f"two suites of the same file name have the case {KEY}; ",
         ),
     ],
@@ -141,8 +188,12 @@ def test_why_a_run_is_not_blessed(tmp_path: Path, run: Run, why: str) -> None:
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.parametrize("verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"])
-def test_a_run_that_failed_its_gates_can_be_blessed(tmp_path: Path, verdict: Any) -> None:
+@pytest.mark.parametrize(
+    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
+)
+def test_a_run_that_failed_its_gates_can_be_blessed(
+    tmp_path: Path, verdict: Any
+) -> None:
     write_baseline(tmp_path, sound(dataclasses.replace(INVALID, verdict=verdict)))
     assert list(meta_of(tmp_path)["cases"]) == [KEY]
 
@@ -150,7 +201,10 @@ def test_a_run_that_failed_its_gates_can_be_blessed(tmp_path: Path, verdict: Any
 def test_the_same_case_of_two_suites_has_two_keys(tmp_path: Path) -> None:
     write_baseline(
         tmp_path,
-        sound(decided(case(), answers("+")), decided(case(suite="suites/a.kb.yaml"), answers("-"))),
+        sound(
+            decided(case(), answers("+")),
+            decided(case(suite="suites/a.kb.yaml"), answers("-")),
+        ),
     )
     assert list(read_baseline(f"{tmp_path}/", tmp_path).cases) == [
         "a.kb.yaml::head_to_tail[world-head]", KEY,
@@ -161,8 +215,12 @@ TWICE = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
 ONCE = decided(case(slice="world-tail"), answers("+--"))
 
 
-def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_path: Path) -> None:
-    of = AggregateCase(id="o", suite="", probe="head_to_tail", slice="", members=(), gates=())
+def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(
+    tmp_path: Path,
+) -> None:
+    of = AggregateCase(
+        id="o", suite="", probe="head_to_tail", slice="", members=(), gates=()
+    )
     gap = overall(
         MetricValue(name="gap", better="lower", value=0.1, noise=0.0),
         MetricValue(name="accuracy", better="higher", value=0.5),
@@ -170,7 +228,8 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
     )
     # What a figure knows as its noise is another run's, where this one was asked once.
     lent = dataclasses.replace(
-        ONCE, metrics=tuple(dataclasses.replace(value, noise=0.3) for value in ONCE.metrics)
+        ONCE,
+        metrics=tuple(dataclasses.replace(value, noise=0.3) for value in ONCE.metrics),
     )
     write_baseline(tmp_path / "twice", sound(TWICE, lent, gap))
     result = meta_of(tmp_path / "twice")
@@ -184,7 +243,9 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
     assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
     assert result["aggregates"]["world.kb.yaml::o"]["noise"] == {"net": {"gap": 0.0}}
     again = read_baseline(f"{tmp_path}/twice", tmp_path)
-    assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (("gap", 0.0),)
+    assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (
+        ("gap", 0.0),
+    )
     assert again.noise_over(dataclasses.replace(of, suite="x/other.kb.yaml")) == ()
     assert measured_floor(tmp_path / "twice") == (1, 4)
 
@@ -200,7 +261,9 @@ def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(tmp_p
     assert "noise" not in meta_of(tmp_path / "quiet")["aggregates"]["world.kb.yaml::o"]
 
 
-def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path: Path) -> None:
+def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(
+    tmp_path: Path,
+) -> None:
     same = add_noise_floors(decided(case(), answers("++--")), answers("++--"))
     write_baseline(tmp_path / "same", sound(same))
     assert measured_floor(tmp_path / "same") == (0, 4)
@@ -209,7 +272,10 @@ def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(tmp_path:
     assert measured_floor(tmp_path / "both") == (3, 7)
     # Of an older format too: it is what a new blessing would drop.
     file = tmp_path / "both" / "baseline.json"
-    file.write_text(json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}), encoding="utf-8")
+    file.write_text(
+        json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}),
+        encoding="utf-8",
+    )
     assert measured_floor(tmp_path / "both") == (3, 7)
 
 
@@ -235,7 +301,10 @@ def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
         lines = dump_tables((key, answers(marks)) for key, marks in tables)
         meta = meta_of(folder)
         (folder / "other.xz").write_bytes(packed(lines))
-        meta["outcomes"] = {"file": "other.xz", "sha256": hashlib.sha256(lines).hexdigest()}
+        meta["outcomes"] = {
+            "file": "other.xz",
+            "sha256": hashlib.sha256(lines).hexdigest(),
+        }
         (folder / "baseline.json").write_text(json.dumps(meta), encoding="utf-8")
 
     return spoil
@@ -244,11 +313,21 @@ def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (other_outcomes((KEY, "+-"), ("x.kb.yaml::new", "+")), "baseline.json does not name x.kb.yaml::new"),
-        (other_outcomes((KEY, "+-?")), f"the outcomes of {KEY} are not those that baseline.json names"),
+        (
+            other_outcomes((KEY, "+-"), ("x.kb.yaml::new", "+")),
+            "baseline.json does not name x.kb.yaml::new",
+        ),
+        (
+            other_outcomes((KEY, "+-?")),
+            f"the outcomes of {KEY} are not those that baseline.json names",
+        ),
         (other_outcomes(), f"KeyError: '{KEY}'"),
         (
-            respelt(lambda of: of["cases"][KEY].update(columns=["missing", "correct", "f1", "rouge_l"])),
+            respelt(
+                lambda of: of["cases"][KEY].update(
+                    columns=["missing", "correct", "f1", "rouge_l"]
+                )
+            ),
             "not those",
         ),
         (
@@ -259,7 +338,10 @@ def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
             respelt(lambda of: of["outcomes"].update(sha256="0" * 64)),
             "baseline.json was written with 000000000000;",
         ),
-        (respelt(lambda of: of["outcomes"].pop("file")), "not a baseline of this format: KeyError: 'file'"),
+        (
+            respelt(lambda of: of["outcomes"].pop("file")),
+            "not a baseline of this format: KeyError: 'file'",
+        ),
         (
             respelt(lambda of: of["outcomes"].pop("sha256")),
             "not a baseline of this format: KeyError: 'sha256'",
@@ -279,14 +361,27 @@ def other_outcomes(*tables: tuple[str, str]) -> Callable[[Path], None]:
         ),
         *(
             (respelt(lambda of, key=key: of.pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
-            for key in ("kbrel_version", "created", "provenance", "model", "settings", "cases")
+            for key in (
+                "kbrel_version",
+                "created",
+                "provenance",
+                "model",
+                "settings",
+                "cases",
+            )
         ),
         *(
-            (respelt(lambda of, key=key: of["provenance"].pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
+            (
+                respelt(lambda of, key=key: of["provenance"].pop(key)),
+                f"KeyError: '{key}'",
+            )  # type: ignore[misc]
             for key in ("reason", "commit", "versions")
         ),
         *(
-            (respelt(lambda of, key=key: of["cases"][KEY].pop(key)), f"KeyError: '{key}'")  # type: ignore[misc]
+            (
+                respelt(lambda of, key=key: of["cases"][KEY].pop(key)),
+                f"KeyError: '{key}'",
+            )  # type: ignore[misc]
             for key in ("columns", "facts", "metrics", "settings")
         ),
     ],
@@ -302,7 +397,9 @@ def test_halves_that_do_not_belong_together_are_refused(
     assert "; allowed: " in str(caught.value)
 
 
-def test_the_order_of_facts_and_what_older_files_do_not_say_are_no_matter(tmp_path: Path) -> None:
+def test_the_order_of_facts_and_what_older_files_do_not_say_are_no_matter(
+    tmp_path: Path,
+) -> None:
     write_baseline(tmp_path / "b", sound(decided(case(), answers("+-"))))
     respelt(lambda of: of.pop("aggregates"))(tmp_path / "b")
     result = read_baseline(f"{tmp_path}/b", tmp_path)
@@ -330,17 +427,27 @@ def test_what_is_a_name_and_what_a_path(name: str, below_root: bool | None) -> N
         with pytest.raises(BaselineError, match=f"^{name}: .*; allowed: "):
             baseline_directory(name, Path("root"))
         return
-    assert baseline_directory(name, Path("root")) == Path("root/baselines" if below_root else "", name)
+    assert baseline_directory(name, Path("root")) == Path(
+        "root/baselines" if below_root else "", name
+    )
 
 
-@pytest.mark.parametrize("name", ["published", "published/", "published/monitor/vicuna-7b"])
+@pytest.mark.parametrize(
+    "name", ["published", "published/", "published/monitor/vicuna-7b"]
+)
 def test_no_run_is_blessed_under_a_papers_name(name: str) -> None:
-    with pytest.raises(BaselineError, match=r"a name that does not begin with published/$"):
+    with pytest.raises(
+        BaselineError, match=r"a name that does not begin with published/$"
+    ):
         baseline_directory(name, Path("root"))
-    assert baseline_directory("published-run", Path("root")) == Path("root/baselines/published-run")
+    assert baseline_directory("published-run", Path("root")) == Path(
+        "root/baselines/published-run"
+    )
 
 
-def test_the_projects_own_baseline_comes_before_the_one_that_ships(tmp_path: Path) -> None:
+def test_the_projects_own_baseline_comes_before_the_one_that_ships(
+    tmp_path: Path,
+) -> None:
     shipped = find_baseline("reference", tmp_path)
     assert shipped == resources.baselines() / "reference"
     write_baseline(tmp_path / "baselines" / "reference", sound())
@@ -360,7 +467,9 @@ def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> N
     with pytest.raises(BaselineError, match=r"a slash; did you mean 'prod'\?$"):
         find_baseline("prodd", tmp_path)
     # A paper's model, whatever its capitals.
-    with pytest.raises(BaselineError, match=r"a slash; did you mean 'published/monitor/bloomz-3b'\?$"):
+    with pytest.raises(
+        BaselineError, match=r"a slash; did you mean 'published/monitor/bloomz-3b'\?$"
+    ):
         find_baseline("BLOOMZ-3b", tmp_path)
     # The paper itself is none of its models.
     with pytest.raises(BaselineError) as caught:

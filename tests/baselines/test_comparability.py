@@ -46,7 +46,9 @@ FIELDS = (
 
 
 def test_of_every_field_of_a_model_it_is_known_what_it_decides() -> None:
-    assert [name for name, *_ in FIELDS] == [field.name for field in dataclasses.fields(Fingerprint)]
+    assert [name for name, *_ in FIELDS] == [
+        field.name for field in dataclasses.fields(Fingerprint)
+    ]
 
 
 @pytest.mark.parametrize(("name", "value", "forbids", "makes_another"), FIELDS)
@@ -61,7 +63,8 @@ def test_a_model_that_differs_in_one_field(
     differences = helper_differences("judge", MODEL, other)
     mine = getattr(MODEL, name)
     assert differences == (
-        (f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",) * makes_another
+        (f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",)
+        * makes_another
     )
     assert judge_differences(MODEL, other) == differences
 
@@ -75,7 +78,11 @@ def test_all_that_makes_another_judge_is_told() -> None:
 
 def test_only_digests_are_shortened() -> None:
     other = dataclasses.replace(
-        MODEL, weights_digest="v" * 64, tokenizer_digest="s" * 63, device="d" * 65, parameters=10**64
+        MODEL,
+        weights_digest="v" * 64,
+        tokenizer_digest="s" * 63,
+        device="d" * 65,
+        parameters=10**64,
     )
     assert fingerprint_differences(other, MODEL)[1] == (
         f"parameters ({10**64} and 1000000)",
@@ -86,10 +93,14 @@ def test_only_digests_are_shortened() -> None:
 
 
 def blessed(*helpers: Fingerprint, judge: str = "rules", **more: Any) -> Baseline:
-    return dataclasses.replace(session_baseline(MODEL, [], judge=judge, helpers=helpers), **more)
+    return dataclasses.replace(
+        session_baseline(MODEL, [], judge=judge, helpers=helpers), **more
+    )
 
 
-OTHER = dataclasses.replace(MODEL, scoring_version=2, tokenizer_digest="x", device="cuda")
+OTHER = dataclasses.replace(
+    MODEL, scoring_version=2, tokenizer_digest="x", device="cuda"
+)
 NO_MODEL = blessed(model=None)
 
 
@@ -128,8 +139,18 @@ SCORING = "scoring_version (2 and 1)"
         # Who judges matters where somebody does.
         (MODEL, blessed(JUDGE, judge="openai/judge"), {}, ()),
         (MODEL, blessed(JUDGE, judge="openai/judge"), {"judged": True}, (RULES,)),
-        (MODEL, blessed(JUDGE, judge="openai/judge"), {"judged": True, "judge": JUDGE}, ()),
-        (OTHER, blessed(JUDGE, judge="openai/judge"), {"judged": True}, (SCORING, RULES)),
+        (
+            MODEL,
+            blessed(JUDGE, judge="openai/judge"),
+            {"judged": True, "judge": JUDGE},
+            (),
+        ),
+        (
+            OTHER,
+            blessed(JUDGE, judge="openai/judge"),
+            {"judged": True},
+            (SCORING, RULES),
+        ),
         # A helper that did not judge is no judge.
         (MODEL, blessed(WRITER), {"judged": True}, ()),
         # Writers are compared under one name.
@@ -140,32 +161,63 @@ SCORING = "scoring_version (2 and 1)"
     ],
 )
 def test_what_forbids_a_comparison(
-    model: Fingerprint | None, baseline: Baseline | None, more: dict[str, Any], result: tuple[str, ...]
+    model: Fingerprint | None,
+    baseline: Baseline | None,
+    more: dict[str, Any],
+    result: tuple[str, ...],
 ) -> None:
     assert incomparable(model, baseline, **more) == result
 
 
 # What stands in a run's environment and says nothing of its answers.
 NO_VERSIONS = (
-    *("commit", "workers", "helpers_asked", "helpers_reused", "answers_asked", "answers_reused"),
-    *("answers_store", "answers_not_kept", "answers_resumed", "tokens_spent", "model_load_seconds", "engine"),
+    *(
+        "commit",
+        "workers",
+        "helpers_asked",
+        "helpers_reused",
+        "answers_asked",
+        "answers_reused",
+    ),
+    *(
+        "answers_store",
+        "answers_not_kept",
+        "answers_resumed",
+        "tokens_spent",
+        "model_load_seconds",
+        "engine",
+    ),
 )
 
 
 def test_only_versions_that_both_know_are_listed() -> None:
-    run = sound(environment=tuple((name, "1") for name in (*NO_VERSIONS, "zlib", "numpy", "ours", "gpu")))
+    run = sound(
+        environment=tuple(
+            (name, "1") for name in (*NO_VERSIONS, "zlib", "numpy", "ours", "gpu")
+        )
+    )
     older = blessed(
         kbrel_version="0.1.0",
-        versions=(*((name, "2") for name in (*NO_VERSIONS, "zlib", "numpy", "theirs")), ("gpu", "")),
+        versions=(
+            *((name, "2") for name in (*NO_VERSIONS, "zlib", "numpy", "theirs")),
+            ("gpu", ""),
+        ),
     )
     assert listed_differences(run, older) == ("numpy (1 and 2)", "zlib (1 and 2)")
 
 
 def test_models_are_listed_where_both_are_known() -> None:
     run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16"))
-    assert listed_differences(run, blessed(kbrel_version="0.1.0")) == ("dtype ('bfloat16' and 'float32')",)
+    assert listed_differences(run, blessed(kbrel_version="0.1.0")) == (
+        "dtype ('bfloat16' and 'float32')",
+    )
     assert listed_differences(run, blessed(kbrel_version="0.1.0", model=None)) == ()
-    assert listed_differences(dataclasses.replace(run, model=None), blessed(kbrel_version="0.1.0")) == ()
+    assert (
+        listed_differences(
+            dataclasses.replace(run, model=None), blessed(kbrel_version="0.1.0")
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,30 +233,45 @@ def test_models_are_listed_where_both_are_known() -> None:
     ],
 )
 def test_half_a_year_is_no_age_yet(then: str, now: str, days: int | None) -> None:
-    differences = listed_differences(sound(created=now), blessed(kbrel_version="0.1.0", created=then))
+    differences = listed_differences(
+        sound(created=now), blessed(kbrel_version="0.1.0", created=then)
+    )
     age = f"age: the baseline was blessed {days} days before this run; bless again when you can"
     assert differences == (() if days is None else (age,))
 
 
 def test_the_first_case_that_was_not_asked_is_the_first_by_name() -> None:
     cases = [decided(case(slice=name), answers("+")) for name in ("c", "b", "a")]
-    older = session_baseline(MODEL, [(of.suite, of.id, of.table, ()) for of in cases], judge="rules")
+    older = session_baseline(
+        MODEL, [(of.suite, of.id, of.table, ()) for of in cases], judge="rules"
+    )
     older = dataclasses.replace(older, kbrel_version="0.1.0")
     (difference,) = listed_differences(sound(cases[0]), older)
-    assert difference == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
+    assert (
+        difference
+        == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
+    )
 
 
 def test_a_paper_differs_in_nothing_that_could_be_listed() -> None:
     run: Run = sound()
-    paper = blessed(kbrel_version="9", created="2020-01-01T00:00:00+00:00", paper="Somebody et al.")
+    paper = blessed(
+        kbrel_version="9", created="2020-01-01T00:00:00+00:00", paper="Somebody et al."
+    )
     assert listed_differences(run, paper) == ()
 
 
-def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_own() -> None:
+def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_own() -> (
+    None
+):
     of: CaseResult = decided(case(id="TestIt::monitor[P36]"), answers("+"))
     result = session_baseline(MODEL, [(of.suite, of.id, of.table, ())], judge="rules")
     assert list(result.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
-    assert result.case(of) is result.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]") is not None
+    assert (
+        result.case(of)
+        is result.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]")
+        is not None
+    )
     assert result.case("monitor[P36]") is None
     assert result.other_suites("suites/world.kb.yaml") == ()
     assert result.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
@@ -212,7 +279,10 @@ def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_ow
     beside: CaseResult = decided(case(id="TestIt::monitor[P37]"), answers("+"))
     plain: CaseResult = decided(case(id="monitor[P37]"), answers("+"))
     missing = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
-    assert [listed_differences(sound(ours), released) for ours in (beside, plain)] == [(missing,), (missing,)]
+    assert [listed_differences(sound(ours), released) for ours in (beside, plain)] == [
+        (missing,),
+        (missing,),
+    ]
 
 
 def test_a_runs_judge_is_the_helper_of_that_name() -> None:
@@ -233,19 +303,27 @@ def test_the_suites_of_a_baseline_are_told_to_one_that_it_lacks(
     suite: str, paper: str, result: tuple[str, ...]
 ) -> None:
     named = [("world.kb.yaml", "a"), ("world.kb.yaml", "b"), ("x/other.kb.yaml", "a")]
-    of = session_baseline(MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules")
+    of = session_baseline(
+        MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules"
+    )
     assert dataclasses.replace(of, paper=paper).other_suites(suite) == result
 
 
 Answer = str | Exception
 
 
-def answer_git(monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer = "") -> list[list[str]]:
+def answer_git(
+    monkeypatch: pytest.MonkeyPatch, head: Answer, status: Answer = ""
+) -> list[list[str]]:
     """Let git give these answers; return the commands it gets."""
     seen: list[list[str]] = []
 
     def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        assert (options["check"], options["capture_output"], options["text"]) == (True, True, True)
+        assert (options["check"], options["capture_output"], options["text"]) == (
+            True,
+            True,
+            True,
+        )
         assert 0 < options["timeout"] <= 60
         seen.append(command)
         answer = head if "rev-parse" in command else status
@@ -278,7 +356,9 @@ def test_the_commit_is_told_with_whether_tracked_files_were_changed(
     assert commit_of(Path("here")) == expected
 
 
-def test_git_is_asked_about_the_folder_and_tracked_files_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_is_asked_about_the_folder_and_tracked_files_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen = answer_git(monkeypatch, "abc123\n")
     commit_of(Path("here"))
     assert seen == [

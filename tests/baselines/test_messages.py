@@ -84,7 +84,10 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
     result = after(lambda of: meta.write_text("{", encoding="utf-8"))
     assert result.startswith(f"{meta}: cannot be read: ")
     assert result.endswith(f"; allowed: {WRITTEN}")
-    assert after(lambda of: meta.unlink()) == f"{folder}: has no baseline.json; allowed: {WRITTEN}"
+    assert (
+        after(lambda of: meta.unlink())
+        == f"{folder}: has no baseline.json; allowed: {WRITTEN}"
+    )
     assert after(lambda of: outcomes.unlink()) == (
         f"{outcomes}: is missing; allowed: the file as it was written; restore it, or bless again with "
         f"--kb-baseline-update={folder}"
@@ -97,10 +100,15 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
 def test_why_a_path_or_a_name_is_no_baseline(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     rows = [
-        (f"{tmp_path}/nowhere", f"{tmp_path}/nowhere: nothing is there; allowed: {WRITTEN}"),
+        (
+            f"{tmp_path}/nowhere",
+            f"{tmp_path}/nowhere: nothing is there; allowed: {WRITTEN}",
+        ),
         (f"{tmp_path}/file", f"{tmp_path}/file: a file is there; allowed: {WRITTEN}"),
     ]
-    assert [said(partial(read_baseline, name, tmp_path)) for name, _ in rows] == [text for _, text in rows]
+    assert [said(partial(read_baseline, name, tmp_path)) for name, _ in rows] == [
+        text for _, text in rows
+    ]
     assert said(lambda: baseline_directory("published/x", tmp_path)) == (
         "'published/x' stands for figures of a paper, which no run replaces; allowed: a name that does not "
         "begin with published/"
@@ -117,7 +125,10 @@ def test_why_published_figures_cannot_be_read(tmp_path: Path) -> None:
 
     rows = [
         ("[1]", f"{path}: found schema_version None; allowed: at most 1, {shipped}"),
-        ('{"schema_version": 2}', f"{path}: found schema_version 2; allowed: at most 1, {shipped}"),
+        (
+            '{"schema_version": 2}',
+            f"{path}: found schema_version 2; allowed: at most 1, {shipped}",
+        ),
         (
             '{"schema_version": 1}',
             f"{path}: no published figures of this format: KeyError: 'paper'; allowed: {shipped}",
@@ -137,13 +148,19 @@ def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
     write_baseline(nameless, sound())
     respelt(lambda of: of.update(cases=[1]))(nameless)
     rows = [
-        (tmp_path / "file", f"something else is there and is left as it is; allowed: {NEW}"),
+        (
+            tmp_path / "file",
+            f"something else is there and is left as it is; allowed: {NEW}",
+        ),
         (foreign, f"something else is there and is left as it is; allowed: {NEW}"),
         (
             tmp_path / "file" / "b",
             f"no baseline can be written: {tmp_path}/file is a file; allowed: a folder that can",
         ),
-        (nameless, f"baseline.json names no cases; it is left as it is; allowed: {NEW}"),
+        (
+            nameless,
+            f"baseline.json names no cases; it is left as it is; allowed: {NEW}",
+        ),
     ]
     assert [said(partial(check_target, path)) for path, _ in rows] == [
         f"{path}: {text}" for path, text in rows
@@ -162,9 +179,13 @@ def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
 def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = f"{tmp_path}/b: no baseline can be written: {{}}; allowed: a folder that can"
+    refused = (
+        f"{tmp_path}/b: no baseline can be written: {{}}; allowed: a folder that can"
+    )
     for right in (os.W_OK, os.X_OK):
-        monkeypatch.setattr(os, "access", lambda path, mode, right=right: not mode & right)
+        monkeypatch.setattr(
+            os, "access", lambda path, mode, right=right: not mode & right
+        )
         assert said(lambda: check_target(tmp_path / "b")) == refused.format(
             f"{tmp_path} cannot be written to"
         )
@@ -184,7 +205,9 @@ def test_figures_that_are_no_numbers_are_not_blessed(tmp_path: Path) -> None:
     """Others read the file too: NaN is no JSON."""
     write_baseline(tmp_path / "b", sound(created="before"))
     (first, *others) = sound().cases
-    odd = dataclasses.replace(first, metrics=(dataclasses.replace(first.metrics[0], value=math.nan),))
+    odd = dataclasses.replace(
+        first, metrics=(dataclasses.replace(first.metrics[0], value=math.nan),)
+    )
     with pytest.raises(ValueError, match="JSON compliant"):
         write_baseline(tmp_path / "b", sound(odd, *others))
     assert read_baseline(f"{tmp_path}/b", tmp_path).created == "before"
@@ -204,7 +227,10 @@ def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
     of = decided(case(), answers("+-"))
     key = "world.kb.yaml::head_to_tail[world-head]"
     result = session_baseline(
-        MODEL, [(of.suite, of.id, of.table, of.settings)], judge="openai/judge", helpers=iter([JUDGE])
+        MODEL,
+        [(of.suite, of.id, of.table, of.settings)],
+        judge="openai/judge",
+        helpers=iter([JUDGE]),
     )
     assert result == Baseline(
         path=Path(),

@@ -17,12 +17,21 @@ NUMBERS = st.floats(-1e15, 1e15)
 WORDS = st.text(max_size=8)
 LABELS = st.sampled_from(("correct", "wrong", "uninformative"))
 OTHERS = st.lists(
-    st.builds(Reply, answer=WORDS, label=LABELS, question=WORDS, rule=WORDS, truncated=st.booleans()),
+    st.builds(
+        Reply,
+        answer=WORDS,
+        label=LABELS,
+        question=WORDS,
+        rule=WORDS,
+        truncated=st.booleans(),
+    ),
     max_size=2,
 ).map(tuple)
 TOKENS = st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 9_000)), max_size=3)
 TOPS = st.lists(TOKENS, max_size=3).map(
-    lambda top: tuple(tuple((token, -nats / 1000) for token, nats in tokens) for tokens in top)
+    lambda top: tuple(
+        tuple((token, -nats / 1000) for token, nats in tokens) for tokens in top
+    )
 )
 
 
@@ -54,7 +63,9 @@ def tables(draw: st.DrawFn) -> Table:
 
 @given(st.lists(tables(), max_size=3))
 def test_tables_are_read_as_they_were_written(result: list[Table]) -> None:
-    named = {f"suite.kb.yaml::case[{number}]": table for number, table in enumerate(result)}
+    named = {
+        f"suite.kb.yaml::case[{number}]": table for number, table in enumerate(result)
+    }
     data = packed(dump_tables(named.items(), texts=True))
     assert load_tables(unpack(data, MIB)) == named
     assert data == packed(dump_tables(named.items(), texts=True))
@@ -66,7 +77,11 @@ def test_without_texts_the_suite_has_them(table: Table) -> None:
     read = load_tables(dump_tables([("k", table)]))["k"]
     assert [one.fact_id for one in read.rows] == [one.fact_id for one in table.rows]
     if row is not None:
-        assert (read.rows[0].question, read.rows[0].rule, read.rows[0].truncated) == ("", "", False)
+        assert (read.rows[0].question, read.rows[0].rule, read.rows[0].truncated) == (
+            "",
+            "",
+            False,
+        )
         assert (read.rows[0].answer, read.rows[0].values) == (row.answer, row.values)
         assert [(of.answer, of.label, of.question) for of in read.rows[0].others] == [
             (of.answer, of.label, "") for of in row.others
@@ -74,7 +89,13 @@ def test_without_texts_the_suite_has_them(table: Table) -> None:
 
 
 def row(top: tuple[TopTokens, ...] = ()) -> Outcome:
-    given: dict[str, Any] = {"question": "", "expected": "", "answer": "a", "label": "correct", "values": ()}
+    given: dict[str, Any] = {
+        "question": "",
+        "expected": "",
+        "answer": "a",
+        "label": "correct",
+        "values": (),
+    }
     return Outcome(fact_id="f", prompt_digest="d", top=top, **given)
 
 
@@ -85,7 +106,14 @@ def test_a_table_without_top_tokens_says_nothing_of_them() -> None:
 @pytest.mark.parametrize(
     "top",
     [
-        *([[1]], [[[1], [2, 3]]], [[["1"], [2]]], [[[-1], [2]]], [[[1], [-2]]], [[[1], [0.5]]]),
+        *(
+            [[1]],
+            [[[1], [2, 3]]],
+            [[["1"], [2]]],
+            [[[-1], [2]]],
+            [[[1], [-2]]],
+            [[[1], [0.5]]],
+        ),
         [[[1] * 65, [2] * 65]],
     ],
 )
@@ -124,11 +152,19 @@ def rows_of(*rows: dict[str, object]) -> Table:
         "label": "correct",
     }
     given |= {"values": (1.0, 0.5), "prompt_digest": "aa.0/1.b"}
-    return Table(columns=("x", "y"), rows=tuple(Outcome(**{**given, **row}) for row in rows))  # type: ignore[arg-type]
+    return Table(
+        columns=("x", "y"), rows=tuple(Outcome(**{**given, **row}) for row in rows)
+    )  # type: ignore[arg-type]
 
 
 TWO = rows_of(
-    {"fact_id": "b", "label": "wrong", "answer": "Rome", "values": (0.0, 0.5), "prompt_digest": "aa.1/1.b"},
+    {
+        "fact_id": "b",
+        "label": "wrong",
+        "answer": "Rome",
+        "values": (0.0, 0.5),
+        "prompt_digest": "aa.1/1.b",
+    },
     {"fact_id": "a", "rule": "equal", "truncated": True},
 )
 LINE: dict[str, object] = {
@@ -168,7 +204,10 @@ def test_the_line_of_a_table_is_the_documented_one() -> None:
         "columns": ["x", "y"],
         "values": [[1], [0.5]],
     }
-    mixed = rows_of({"fact_id": "a", "prompt_digest": "a.b"}, {"fact_id": "b", "prompt_digest": "old"})
+    mixed = rows_of(
+        {"fact_id": "a", "prompt_digest": "a.b"},
+        {"fact_id": "b", "prompt_digest": "old"},
+    )
     assert json.loads(dump_tables([("k", mixed)]))["asked"] == ["a.b", "old"]
 
 
@@ -180,9 +219,13 @@ def test_values_that_belong_to_no_column_are_told_with_their_case() -> None:
 @pytest.mark.parametrize("value", [1e308, -2e15])
 def test_values_that_cannot_be_summed_are_told_with_their_case(value: float) -> None:
     # Sums of such values are no numbers, which no report can hold.
-    with pytest.raises(ValueError, match=r"^k has values that are no numbers from -1e\+15 to 1e\+15$"):
+    with pytest.raises(
+        ValueError, match=r"^k has values that are no numbers from -1e\+15 to 1e\+15$"
+    ):
         load_tables(json.dumps({**LINE, "values": [[1, value], 0.5]}).encode())
-    (row, _) = load_tables(json.dumps({**LINE, "values": [[-1e15, 1e15], 0.5]}).encode())["k"].rows
+    (row, _) = load_tables(
+        json.dumps({**LINE, "values": [[-1e15, 1e15], 0.5]}).encode()
+    )["k"].rows
     assert row.values == (-1e15, 0.5)
 
 
@@ -215,7 +258,9 @@ def test_a_number_that_is_none_is_not_written() -> None:
         *(({name: ["x"]}, ValueError) for name in TEXTS),
     ],
 )
-def test_a_line_of_another_form_is_refused(change: dict[str, object], error: type[Exception]) -> None:
+def test_a_line_of_another_form_is_refused(
+    change: dict[str, object], error: type[Exception]
+) -> None:
     (whole,) = load_tables(json.dumps({**LINE, **TEXTS}).encode()).values()
     assert [row.fact_id for row in whole.rows] == ["a", "b"]
     with pytest.raises(error):

@@ -9,17 +9,35 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.baselines import prompt_differences, setting_differences
 from pytest_kbrel.probes.base import digest_of
-from pytest_kbrel.records import Case, Digest, Fact, Generated, HeadToTailSettings, read_digest, settings_of
+from pytest_kbrel.records import (
+    Case,
+    Digest,
+    Fact,
+    Generated,
+    HeadToTailSettings,
+    read_digest,
+    settings_of,
+)
 from tests.gates.tables import case
 
-FACT = Fact(id="Q1", relation="P36", subject="France", object="Paris", aliases=("Lutetia",))
+FACT = Fact(
+    id="Q1", relation="P36", subject="France", object="Paris", aliases=("Lutetia",)
+)
 
 
 def said(prompt_digest: str) -> Generated:
-    return Generated(text="Paris", token_ids=(), finish="stop", prompt_tokens=3, prompt_digest=prompt_digest)
+    return Generated(
+        text="Paris",
+        token_ids=(),
+        finish="stop",
+        prompt_tokens=3,
+        prompt_digest=prompt_digest,
+    )
 
 
-def digest(of: Case, *prompts: str, fact: Fact = FACT, draws: tuple[str, ...] = ()) -> str:
+def digest(
+    of: Case, *prompts: str, fact: Fact = FACT, draws: tuple[str, ...] = ()
+) -> str:
     return digest_of(of, fact, [said(prompt) for prompt in prompts], draws)
 
 
@@ -39,19 +57,35 @@ def test_nothing_differs() -> None:
 def test_bos_is_told_from_other_prompts_and_counted_by_prompt() -> None:
     with_bos, without = digest(case(), A + "b", B + "b"), digest(case(), A, B)
     same = (with_bos, with_bos)
-    assert words((without, with_bos), (without, with_bos)) == "BOS missing on 4 of 4 prompts"
+    assert (
+        words((without, with_bos), (without, with_bos))
+        == "BOS missing on 4 of 4 prompts"
+    )
     assert words((with_bos, without), same) == "BOS added on 2 of 4 prompts"
-    assert words((digest(case(), A + "b", B), with_bos)) == "BOS missing on 1 of 2 prompts"
+    assert (
+        words((digest(case(), A + "b", B), with_bos)) == "BOS missing on 1 of 2 prompts"
+    )
 
 
 def test_other_token_ids_and_why() -> None:
-    pairs = [(digest(case(), A), digest(case(), A)), (digest(case(), A), digest(case(), B))]
+    pairs = [
+        (digest(case(), A), digest(case(), A)),
+        (digest(case(), A), digest(case(), B)),
+    ]
     assert words(*pairs) == "the token ids of the prompts on 1 of 2 facts (first: Q1)"
-    assert words(*pairs, another_tokenizer=True).endswith("(first: Q1): another tokenizer")
+    assert words(*pairs, another_tokenizer=True).endswith(
+        "(first: Q1): another tokenizer"
+    )
 
 
 def made(**parts: object) -> str:
-    given = {"prompts": "a" * 8, "bos": 0, "count": 2, "settings": "b" * 8, "accepted": "c" * 8}
+    given = {
+        "prompts": "a" * 8,
+        "bos": 0,
+        "count": 2,
+        "settings": "b" * 8,
+        "accepted": "c" * 8,
+    }
     return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
 
 
@@ -64,10 +98,16 @@ def made(**parts: object) -> str:
         ("bos", 1, "BOS missing on 1 of 2 prompts"),
         ("settings", "f" * 8, "settings on 1 of 1 fact (first: Q0)"),
         ("accepted", "f" * 8, "accepted answers on 1 of 1 fact (first: Q0)"),
-        ("draws", "f" * 8, "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"),
+        (
+            "draws",
+            "f" * 8,
+            "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)",
+        ),
     ],
 )
-def test_each_part_of_a_digest_has_its_own_words(part: str, value: object, expected: str) -> None:
+def test_each_part_of_a_digest_has_its_own_words(
+    part: str, value: object, expected: str
+) -> None:
     assert words((made(), made(**{part: value}))) == expected
     token_ids = part in ("prompts", "count")
     assert words((made(), made(**{part: value})), another_tokenizer=True) == (
@@ -87,7 +127,10 @@ def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
     sentence = words((made(), made(settings="f" * 8)), settings=result)
     assert sentence == "settings limit (0 and ), prompt ( and x)"
     # They stand in the place of the settings, and of nothing else.
-    several = words((made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)), settings=result[:1])
+    several = words(
+        (made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)),
+        settings=result[:1],
+    )
     assert several == (
         "the token ids of the prompts on 1 of 1 fact (first: Q0); settings limit (0 and ); "
         "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"
@@ -96,7 +139,9 @@ def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
 
 def test_settings_are_named_with_both_values() -> None:
     short = case(settings=HeadToTailSettings(max_new_tokens=16))
-    assert setting_differences(settings_of(case()), settings_of(short)) == (("max_new_tokens", "32", "16"),)
+    assert setting_differences(settings_of(case()), settings_of(short)) == (
+        ("max_new_tokens", "32", "16"),
+    )
     pair = (digest(case(), A), digest(short, A))
     differing = setting_differences(settings_of(case()), settings_of(short))
     assert words(pair, settings=differing) == "settings max_new_tokens (32 and 16)"
@@ -107,8 +152,12 @@ def test_accepted_answers_and_draws() -> None:
     other = dataclasses.replace(FACT, aliases=())
     typed = dataclasses.replace(FACT, answer_type="location")
     for fact in (other, typed):
-        assert words((digest(case(), A), digest(case(), A, fact=fact))).startswith("accepted answers on 1 of")
-    assert words((digest(case(), A, draws=("1",)), digest(case(), A))).startswith("the draws")
+        assert words((digest(case(), A), digest(case(), A, fact=fact))).startswith(
+            "accepted answers on 1 of"
+        )
+    assert words((digest(case(), A, draws=("1",)), digest(case(), A))).startswith(
+        "the draws"
+    )
 
 
 def test_rules_of_ones_own_are_settings() -> None:
@@ -123,7 +172,9 @@ def test_the_language_of_a_fact_is_a_setting() -> None:
     german = dataclasses.replace(FACT, language="de")
     other = case(facts=(german,))
     assert dict(settings_of(other))["language"] == "de"
-    assert words((digest(case(), A), digest(other, A, fact=german))).startswith("settings on 1 of 1 fact")
+    assert words((digest(case(), A), digest(other, A, fact=german))).startswith(
+        "settings on 1 of 1 fact"
+    )
     # What is stated and what is the default are one.
     stated = dataclasses.replace(FACT, language="en")
     assert digest(case(facts=(stated,)), A, fact=stated) == digest(case(), A)
@@ -145,7 +196,10 @@ def test_digests_of_another_form_differ_as_a_whole() -> None:
     assert words(("x", "x"), ("old", "older")) == f"the way 1 {way}Q1)"
     assert words(("old", made()), (made(), "old")) == f"the way 2 {way}Q0)"
     both = words((made(), made(draws="f" * 8)), ("old", made()))
-    assert both == f"the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0); the way 1 {way}Q1)"
+    assert (
+        both
+        == f"the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0); the way 1 {way}Q1)"
+    )
 
 
 HEX = st.text("0123456789abcdef", min_size=8, max_size=8)
@@ -155,7 +209,14 @@ HEX = st.text("0123456789abcdef", min_size=8, max_size=8)
 def test_a_digest_is_read_as_it_was_written(
     prompts: str, bos: int, count: int, settings: str, accepted: str, draws: str
 ) -> None:
-    written = Digest(prompts=prompts, bos=bos, count=count, settings=settings, accepted=accepted, draws=draws)
+    written = Digest(
+        prompts=prompts,
+        bos=bos,
+        count=count,
+        settings=settings,
+        accepted=accepted,
+        draws=draws,
+    )
     assert read_digest(str(written)) == written
 
 
@@ -177,19 +238,31 @@ def test_each_part_has_its_own_place() -> None:
     ]
     for one, other in itertools.combinations(variants, 2):
         assert one != other
-        assert sum(a != b for a, b in zip(one.split("."), other.split("."), strict=True)) in (1, 2)
+        assert sum(
+            a != b for a, b in zip(one.split("."), other.split("."), strict=True)
+        ) in (1, 2)
 
 
 def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None:
     own = "the probe's own"
     assert setting_differences([("system", "s")], []) == (("system", "s", own),)
     assert setting_differences([], [("stop", "x")]) == (("stop", own, "x"),)
-    assert setting_differences([("seed", "1")], []) == setting_differences([], [("seed", "1")]) == ()
+    assert (
+        setting_differences([("seed", "1")], [])
+        == setting_differences([], [("seed", "1")])
+        == ()
+    )
 
 
 def test_a_long_setting_is_told_in_short() -> None:
     result = prompt_differences(
-        [("f", "00000000.0/1.aaaaaaaa.00000000.00000000", "00000000.0/1.bbbbbbbb.00000000.00000000")],
+        [
+            (
+                "f",
+                "00000000.0/1.aaaaaaaa.00000000.00000000",
+                "00000000.0/1.bbbbbbbb.00000000.00000000",
+            )
+        ],
         [("prompt_text", "x" * 61, "y" * 60)],
     )
     assert f"prompt_text ({'x' * 57}... and {'y' * 60})" in result

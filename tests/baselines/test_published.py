@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from pytest_kbrel import resources
-from pytest_kbrel.baselines import PublishedCase, PublishedFigure, baseline_directory, read_baseline
-from pytest_kbrel.baselines.reading import check_published, published_names, read_published
+from pytest_kbrel.baselines import (
+    PublishedCase,
+    PublishedFigure,
+    baseline_directory,
+    read_baseline,
+)
+from pytest_kbrel.baselines.reading import (
+    check_published,
+    published_names,
+    read_published,
+)
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError
@@ -22,7 +31,11 @@ NAMES = published_names([resources.baselines()])
 
 def test_the_files_are_what_the_tables_give() -> None:
     made = publish.files()
-    shipped = {path.relative_to(SHIPPED).as_posix() for path in SHIPPED.rglob("*") if path.is_file()}
+    shipped = {
+        path.relative_to(SHIPPED).as_posix()
+        for path in SHIPPED.rglob("*")
+        if path.is_file()
+    }
     assert shipped == made.keys()
     for path, text in made.items():
         assert (SHIPPED / path).read_text(encoding="utf-8") == text, path
@@ -56,7 +69,9 @@ def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None
         # A bucket over all domains, and a domain over all buckets, are no slices of a suite.
         several = rest == "overall" or (probe == "head_to_tail" and "-" not in rest)
         assert bool(case.members) is several
-    (overall,) = (case for case in result.cases.values() if case.id.endswith("[overall]"))  # type: ignore[union-attr]
+    (overall,) = (
+        case for case in result.cases.values() if case.id.endswith("[overall]")
+    )  # type: ignore[union-attr]
     assert isinstance(overall, PublishedCase)
     gated = {figure.name for figure in overall.figures}
     assert len(gated & OVERALL_METRICS[overall.id.partition("[")[0]].keys()) >= 5  # type: ignore[index]
@@ -69,8 +84,12 @@ def test_some_figures_as_the_papers_print_them(tmp_path: Path) -> None:
         return {figure.name: (figure.value, figure.n) for figure in case.figures}
 
     vicuna = of("published/monitor/vicuna-7b", "monitor[P37]")
-    assert vicuna["monitor"][0] == read_row("monitor", 11, "Vicuna-7b", "P37", "monitor")
-    llama = of("published/reliable-kb/llama-2-7b/four-shot", "reliability[seen-four-shot]")
+    assert vicuna["monitor"][0] == read_row(
+        "monitor", 11, "Vicuna-7b", "P37", "monitor"
+    )
+    llama = of(
+        "published/reliable-kb/llama-2-7b/four-shot", "reliability[seen-four-shot]"
+    )
     assert (llama["cr"], llama["c_correct"]) == ((0.4203, 3000), (0.6707, 0))
     chatgpt = of("published/head-to-tail/chatgpt", "head_to_tail[overall]")
     assert (chatgpt["accuracy"], chatgpt["accuracy_f1"]) == ((0.203, 18171), (0.174, 0))
@@ -90,15 +109,23 @@ def read_row(paper: str, table: int, model: str, relation: str, metric: str) -> 
 
 def test_cases_are_found_in_any_suite(tmp_path: Path) -> None:
     result = read_baseline("published/monitor/vicuna-7b", tmp_path)
-    assert result.case("suites/world.kb.yaml::monitor[P37]") is result.case("monitor[P37]") is not None
+    assert (
+        result.case("suites/world.kb.yaml::monitor[P37]")
+        is result.case("monitor[P37]")
+        is not None
+    )
     assert result.case("suites/world.kb.yaml::monitor[P36]") is None
 
 
 def test_the_projects_own_files_come_first(tmp_path: Path) -> None:
-    shipped = json.loads((SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8"))
+    shipped = json.loads(
+        (SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8")
+    )
     folder = tmp_path / "baselines" / "published" / "monitor"
     folder.mkdir(parents=True)
-    (folder / "vicuna-7b.json").write_text(json.dumps({**shipped, "paper": "ours"}), encoding="utf-8")
+    (folder / "vicuna-7b.json").write_text(
+        json.dumps({**shipped, "paper": "ours"}), encoding="utf-8"
+    )
     assert read_baseline("published/monitor/vicuna-7b", tmp_path).paper == "ours"
     assert read_baseline("published/monitor/vicuna-13b", tmp_path).paper != "ours"
 
@@ -126,7 +153,9 @@ def test_a_name_that_is_none_is_answered_with_those_there_are(
 
 
 def broken(change: Callable[[dict[str, Any]], object]) -> str:
-    result = json.loads((SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8"))
+    result = json.loads(
+        (SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8")
+    )
     change(result)
     return json.dumps(result)
 
@@ -136,15 +165,29 @@ def broken(change: Callable[[dict[str, Any]], object]) -> str:
     [
         ("{", "cannot be read"),
         ("[]", "found schema_version None"),
-        (broken(lambda f: f.update(schema_version=2)), "found schema_version 2; allowed: at most 1"),
-        (broken(lambda f: f.pop("paper")), "KeyError: 'paper'"),
-        (broken(lambda f: f["cases"]["monitor[P37]"].pop("figures")), "KeyError: 'figures'"),
         (
-            broken(lambda f: f["cases"]["monitor[P37]"]["figures"]["monitor"].update(value="much")),
+            broken(lambda f: f.update(schema_version=2)),
+            "found schema_version 2; allowed: at most 1",
+        ),
+        (broken(lambda f: f.pop("paper")), "KeyError: 'paper'"),
+        (
+            broken(lambda f: f["cases"]["monitor[P37]"].pop("figures")),
+            "KeyError: 'figures'",
+        ),
+        (
+            broken(
+                lambda f: f["cases"]["monitor[P37]"]["figures"]["monitor"].update(
+                    value="much"
+                )
+            ),
             "could not convert",
         ),
         (
-            broken(lambda f: f["cases"]["monitor[P37]"]["figures"]["monitor"].update(value=1.5, n=3)),
+            broken(
+                lambda f: f["cases"]["monitor[P37]"]["figures"]["monitor"].update(
+                    value=1.5, n=3
+                )
+            ),
             "monitor of monitor",
         ),
     ],
@@ -178,20 +221,36 @@ def test_what_a_file_need_not_say(tmp_path: Path) -> None:
     path = own_file(tmp_path, "zoo/small")
     plain = read_baseline("published/zoo/small", tmp_path)
     assert (plain.path, plain.paper, plain.reason) == (path, "Somebody et al.", "")
-    assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == ("", "", "", ())
+    assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == (
+        "",
+        "",
+        "",
+        (),
+    )
     assert plain.settings == (("model", "Small"), ("setting", ""))
     (case,) = plain.cases.values()
     assert case == PublishedCase(
         id="monitor[P37]",
-        figures=(PublishedFigure(name="monitor", value=1.5, source="Somebody et al., Table 2", n=0),),
+        figures=(
+            PublishedFigure(
+                name="monitor", value=1.5, source="Somebody et al., Table 2", n=0
+            ),
+        ),
         questions=0,
         members=(),
     )
     entry = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
-    own_file(tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": entry})
+    own_file(
+        tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": entry}
+    )
     full = read_baseline("published/zoo/large/few-shot", tmp_path)
-    assert (full.reason, full.settings) == ("why", (("model", "Small"), ("setting", "few")))
-    assert full.case("x") == PublishedCase(id="x", figures=(), questions=9, members=("monitor[P1]",))
+    assert (full.reason, full.settings) == (
+        "why",
+        (("model", "Small"), ("setting", "few")),
+    )
+    assert full.case("x") == PublishedCase(
+        id="x", figures=(), questions=9, members=("monitor[P1]",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,13 +269,18 @@ def test_what_a_file_need_not_say(tmp_path: Path) -> None:
         ({"value": float("inf")}, False),
     ],
 )
-def test_a_rate_over_a_known_number_is_a_share(figure: dict[str, Any], good: bool, tmp_path: Path) -> None:
+def test_a_rate_over_a_known_number_is_a_share(
+    figure: dict[str, Any], good: bool, tmp_path: Path
+) -> None:
     cases = {"monitor[P37]": {"figures": {"monitor": {"table": "2", **figure}}}}
     own_file(tmp_path, "zoo/small", cases=cases)
     if good:
         (result,) = read_baseline("published/zoo/small", tmp_path).cases.values()
         assert isinstance(result, PublishedCase)
-        assert (result.figures[0].value, result.figures[0].n) == (figure["value"], figure.get("n", 0))
+        assert (result.figures[0].value, result.figures[0].n) == (
+            figure["value"],
+            figure.get("n", 0),
+        )
     else:
         message = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
         with pytest.raises(BaselineError, match=message):
@@ -234,9 +298,13 @@ def test_a_file_of_another_version_is_refused(version: object, tmp_path: Path) -
 @pytest.mark.parametrize("key", ["paper", "model", "cases"])
 def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
     path = own_file(tmp_path, "zoo/small")
-    path.write_text(json.dumps({name: WHOLE[name] for name in WHOLE if name != key}), encoding="utf-8")
+    path.write_text(
+        json.dumps({name: WHOLE[name] for name in WHOLE if name != key}),
+        encoding="utf-8",
+    )
     with pytest.raises(
-        BaselineError, match=f"of this format: KeyError: '{key}'; allowed: a file as it ships"
+        BaselineError,
+        match=f"of this format: KeyError: '{key}'; allowed: a file as it ships",
     ):
         read_baseline("published/zoo/small", tmp_path)
 
@@ -252,7 +320,10 @@ def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> No
         read_baseline("published/zoo/small", tmp_path)
     # Whose name only begins alike is none of its settings.
     assert str(caught.value).endswith(f"; allowed: {', '.join(names[:20])}")
-    assert f"called 'published/zoo/small' in {shelf} or {resources.baselines()}; " in str(caught.value)
+    assert (
+        f"called 'published/zoo/small' in {shelf} or {resources.baselines()}; "
+        in str(caught.value)
+    )
     with pytest.raises(BaselineError, match=f"; allowed: {names[0]}, {names[1]}, "):
         read_baseline("published/zoo/small/", tmp_path)
     with pytest.raises(BaselineError, match=r"allowed: none are there$"):
@@ -261,7 +332,8 @@ def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> No
 
 def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> None:
     cases = {
-        name: {"figures": {}} for name in ("monitor[P1]", "monitor[P2]", "head_to_tail[a]", "monitor[P3]")
+        name: {"figures": {}}
+        for name in ("monitor[P1]", "monitor[P2]", "head_to_tail[a]", "monitor[P3]")
     }
     own_file(tmp_path, "zoo/small", cases=cases)
     result = read_baseline("published/zoo/small", tmp_path)

@@ -14,8 +14,14 @@ from tests.golden.publish import slug
 DOMAINS = ("movie", "book", "academics", "open")
 NAMES = {
     "m": "missing",
-    **{f"a_{short}": f"accuracy{name}" for short, name in (("lm", ""), ("em", "_em"), ("f1", "_f1"))},
-    **{f"h_{short}": f"hallucination{name}" for short, name in (("lm", ""), ("em", "_em"), ("f1", "_f1"))},
+    **{
+        f"a_{short}": f"accuracy{name}"
+        for short, name in (("lm", ""), ("em", "_em"), ("f1", "_f1"))
+    },
+    **{
+        f"h_{short}": f"hallucination{name}"
+        for short, name in (("lm", ""), ("em", "_em"), ("f1", "_f1"))
+    },
     **{"a_rl": "accuracy_rouge_l", "h_rl": "hallucination_rouge_l"},
 }
 MODELS = sorted({row["model"] for row, _ in figures_of("head_to_tail.csv", 11)})
@@ -30,11 +36,16 @@ def place(domain: str, bucket: str) -> str:
     return f"head_to_tail[{'-'.join(parts) or 'overall'}]"
 
 
-def shipped(model: str, root: Path) -> tuple[Cases, dict[str, int], dict[str, tuple[str, ...]]]:
+def shipped(
+    model: str, root: Path
+) -> tuple[Cases, dict[str, int], dict[str, tuple[str, ...]]]:
     """Return a model's figures, questions and members by case."""
     result = read_baseline(f"published/head-to-tail/{slug(model)}", root).cases.values()
     cases = [case for case in result if isinstance(case, PublishedCase)]
-    figures = {case.id: {figure.name: figure.value for figure in case.figures} for case in cases}
+    figures = {
+        case.id: {figure.name: figure.value for figure in case.figures}
+        for case in cases
+    }
     asked = {case.id: case.questions for case in cases}
     return figures, asked, {case.id: case.members for case in cases}
 
@@ -44,13 +55,17 @@ def test_every_figure_of_the_table_is_there(tmp_path: Path) -> None:
     files = {model: shipped(model, tmp_path)[0] for model in MODELS}
     for row, value in figures_of("head_to_tail.csv", 11):
         cases = files[row["model"]]
-        assert cases[place(row["domain"], row["bucket"])][NAMES[row["metric"]]] == pytest.approx(value / 100)
+        assert cases[place(row["domain"], row["bucket"])][
+            NAMES[row["metric"]]
+        ] == pytest.approx(value / 100)
         carried += 1
     assert carried == 14 * (4 * 9 + 4 * 4 * 2) == 952
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_part_of_the_answers_is_right_wrong_or_missing(model: str, tmp_path: Path) -> None:
+def test_a_part_of_the_answers_is_right_wrong_or_missing(
+    model: str, tmp_path: Path
+) -> None:
     cases, _, _ = shipped(model, tmp_path)
     for bucket in (*BUCKETS, "all"):
         of = cases[place("all", bucket)]
@@ -62,20 +77,31 @@ def test_a_part_of_the_answers_is_right_wrong_or_missing(model: str, tmp_path: P
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_buckets_of_one_size_make_the_figures_over_all(model: str, tmp_path: Path) -> None:
+def test_buckets_of_one_size_make_the_figures_over_all(
+    model: str, tmp_path: Path
+) -> None:
     cases, questions, members = shipped(model, tmp_path)
     for domain in (*DOMAINS, "all"):
         whole = cases[place(domain, "all")]
         parts = [cases[place(domain, bucket)] for bucket in BUCKETS]
-        assert questions[place(domain, "all")] == sum(questions[place(domain, bucket)] for bucket in BUCKETS)
+        assert questions[place(domain, "all")] == sum(
+            questions[place(domain, bucket)] for bucket in BUCKETS
+        )
         for name in NAMES.values():
             if name in parts[0] and name in whole:
                 mean = sum(part[name] for part in parts) / len(parts)
                 # What the paper does not print of a domain is what its two other figures leave.
-                rounded = 4 * HALF if name == "missing" and domain != "all" else 2 * HALF
-                assert whole[name] == pytest.approx(mean, abs=rounded + 1e-9), (domain, name)
+                rounded = (
+                    4 * HALF if name == "missing" and domain != "all" else 2 * HALF
+                )
+                assert whole[name] == pytest.approx(mean, abs=rounded + 1e-9), (
+                    domain,
+                    name,
+                )
     for domain in DOMAINS:
-        assert members[place(domain, "all")] == tuple(place(domain, bucket) for bucket in BUCKETS)
+        assert members[place(domain, "all")] == tuple(
+            place(domain, bucket) for bucket in BUCKETS
+        )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -87,7 +113,15 @@ def test_domains_by_their_questions_make_a_bucket(model: str, tmp_path: Path) ->
         assert members[whole] == tuple(parts)
         assert questions[whole] == sum(questions[part] for part in parts) == 6057
         for name in ("accuracy", "hallucination", "missing"):
-            weighted = sum(questions[part] * cases[part][name] for part in parts) / questions[whole]
+            weighted = (
+                sum(questions[part] * cases[part][name] for part in parts)
+                / questions[whole]
+            )
             rounded = 3 * HALF if name == "missing" else 2 * HALF
-            assert cases[whole][name] == pytest.approx(weighted, abs=rounded + 1e-9), (bucket, name)
-        assert cases[whole]["accuracy"] == cases[place("all", "all")][f"accuracy_{bucket}"]
+            assert cases[whole][name] == pytest.approx(weighted, abs=rounded + 1e-9), (
+                bucket,
+                name,
+            )
+        assert (
+            cases[whole]["accuracy"] == cases[place("all", "all")][f"accuracy_{bucket}"]
+        )

@@ -10,19 +10,59 @@ from pytest_kbrel.metrics import metrics_for
 
 PROBABILITIES = ("answered", "answer_prob", "first_prob", "squared_error")
 MONITOR_COLUMNS = (
-    *("kept", "pfd", "ird", "term", "anchor", "ablated:0", "cell:positive:0", "cell:none:0", "cell:none:1"),
-    *("cell:negative1:0", "calls:monitor", "calls:study", "tokens:monitor", "tokens:study"),
+    *(
+        "kept",
+        "pfd",
+        "ird",
+        "term",
+        "anchor",
+        "ablated:0",
+        "cell:positive:0",
+        "cell:none:0",
+        "cell:none:1",
+    ),
+    *(
+        "cell:negative1:0",
+        "calls:monitor",
+        "calls:study",
+        "tokens:monitor",
+        "tokens:study",
+    ),
     *("format:wp", "format:fc_pos", "format:fc_neg"),
 )
 RELIABILITY_COLUMNS = (
-    *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "repetition", "none"),
+    *(
+        "correct",
+        "wrong",
+        "uninformative",
+        "consistency_correct",
+        "consistency_wrong",
+        "repetition",
+        "none",
+    ),
     *("choices", "choices_unread"),
-    *("unsure", "unparsable", "majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
+    *(
+        "unsure",
+        "unparsable",
+        "majority",
+        "shuffled_right",
+        "shuffled_correct",
+        "shuffled_wrong",
+    ),
     *PROBABILITIES,
 )
 COLUMNS = {
     "monitor": MONITOR_COLUMNS,
-    "head_to_tail": ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", *PROBABILITIES),
+    "head_to_tail": (
+        "correct",
+        "missing",
+        "f1",
+        "rouge_l",
+        "em",
+        "rules",
+        "unparsable",
+        *PROBABILITIES,
+    ),
     "reliability": RELIABILITY_COLUMNS,
 }
 SLICES = [
@@ -34,10 +74,14 @@ SLICES = [
 
 
 @pytest.mark.parametrize(("probe", "slice_name", "kind"), SLICES)
-def test_every_name_a_gate_may_use_is_measured_in_the_same_direction_and_range(probe, slice_name, kind):
+def test_every_name_a_gate_may_use_is_measured_in_the_same_direction_and_range(
+    probe, slice_name, kind
+):
     result = metrics_for(probe, slice_name, COLUMNS[probe])
     # A control is no demand: it is what other metrics are held against.
-    measured = {metric.name: metric for metric in result if "_control_" not in metric.name}
+    measured = {
+        metric.name: metric for metric in result if "_control_" not in metric.name
+    }
     allowed = SLICE_METRICS[kind]
     assert set(allowed) == set(measured)
     for name, metric in measured.items():
@@ -51,7 +95,9 @@ def test_every_name_an_overall_gate_may_use_is_measured(probe):
 
     from pytest_kbrel.resources import baselines
 
-    blessed = json.loads((baselines() / "reference" / "baseline.json").read_text(encoding="utf-8"))
+    blessed = json.loads(
+        (baselines() / "reference" / "baseline.json").read_text(encoding="utf-8")
+    )
     measured = blessed["aggregates"][f"world.kb.yaml::{probe}[overall]"]["metrics"]
     # The world has no slice of the top tenth.
     assert set(OVERALL_METRICS[probe]) - {"accuracy_top10"} == set(measured)
@@ -66,9 +112,14 @@ def test_the_name_a_gate_over_all_probes_may_use_is_measured():
 
 @pytest.mark.parametrize("kind", ["seen", "unseen"])
 def test_every_control_has_its_metric(kind):
-    measured = {m.name: m for m in metrics_for("reliability", f"{kind}-zero-shot", RELIABILITY_COLUMNS)}
+    measured = {
+        m.name: m
+        for m in metrics_for("reliability", f"{kind}-zero-shot", RELIABILITY_COLUMNS)
+    }
     controls = {name for name in measured if "_control_" in name}
-    assert controls == {name for metric in SLICE_METRICS[kind] for name in CONTROLS.get(metric, ())}
+    assert controls == {
+        name for metric in SLICE_METRICS[kind] for name in CONTROLS.get(metric, ())
+    }
     for metric, names in CONTROLS.items():
         for name in set(names) & controls:
             assert (name, measured[name].better) == (name, measured[metric].better)

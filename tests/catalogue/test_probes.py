@@ -7,7 +7,12 @@ import typing
 
 import pytest
 
-from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS, SliceKind
+from pytest_kbrel.catalogue.metrics import (
+    METRICS,
+    OVERALL_METRICS,
+    SLICE_METRICS,
+    SliceKind,
+)
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named, probe_of_settings
 from pytest_kbrel.metrics import FORMULAS
 from pytest_kbrel.probes import IMPLEMENTATIONS
@@ -25,8 +30,15 @@ def names_in(kind: object) -> set[str]:
     return set(typing.get_args(kind))
 
 
-def test_every_probe_has_a_record_an_implementation_formulas_and_keys_in_files() -> None:
-    assert names_in(ProbeName) == PROBES.keys() == IMPLEMENTATIONS.keys() == FORMULAS.keys()
+def test_every_probe_has_a_record_an_implementation_formulas_and_keys_in_files() -> (
+    None
+):
+    assert (
+        names_in(ProbeName)
+        == PROBES.keys()
+        == IMPLEMENTATIONS.keys()
+        == FORMULAS.keys()
+    )
     assert names_in(CaseKind) - {"test"} == OVERALL_METRICS.keys()
     assert names_in(SliceKind) - {"reliability"} == SLICE_METRICS.keys()
     assert PROBES.keys() <= set(SUITE_KEYS)
@@ -36,7 +48,10 @@ def test_every_probe_has_a_record_an_implementation_formulas_and_keys_in_files()
 
 def test_no_metric_belongs_to_no_probe() -> None:
     of_slices = {name for metrics in SLICE_METRICS.values() for name in metrics}
-    assert of_slices | {name for metrics in OVERALL_METRICS.values() for name in metrics} == METRICS.keys()
+    assert (
+        of_slices | {name for metrics in OVERALL_METRICS.values() for name in metrics}
+        == METRICS.keys()
+    )
 
 
 @EACH
@@ -48,7 +63,9 @@ def test_titles_and_settings_are_of_one_probe_only(probe: Probe) -> None:
 
 
 @EACH
-def test_each_kind_of_slice_has_metrics_of_which_some_are_shown_first(probe: Probe) -> None:
+def test_each_kind_of_slice_has_metrics_of_which_some_are_shown_first(
+    probe: Probe,
+) -> None:
     assert probe.kinds
     assert probe.headline.keys() == set(probe.kinds)
     for kind in probe.kinds:
@@ -58,7 +75,9 @@ def test_each_kind_of_slice_has_metrics_of_which_some_are_shown_first(probe: Pro
 
 
 @EACH
-def test_what_is_said_of_a_metric_is_said_of_one_that_the_probe_has(probe: Probe) -> None:
+def test_what_is_said_of_a_metric_is_said_of_one_that_the_probe_has(
+    probe: Probe,
+) -> None:
     assert probe.overall_metrics
     assert probe.overall_needs.keys() <= probe.overall_metrics.keys()
     assert {name for pair in probe.pairs for name in pair} <= probe.metrics.keys()
@@ -75,7 +94,9 @@ def test_the_keys_of_a_probe_are_settings_that_it_has(probe: Probe) -> None:
     assert probe.options.keys() - slicing <= fields.keys()
     for name, setting in probe.options.items():
         assert setting.help
-        assert setting.default == (fields[name].default if name in fields else setting.options[0])
+        assert setting.default == (
+            fields[name].default if name in fields else setting.options[0]
+        )
     worded = {"prompt_text" if name == "prompt" else name for name in probe.wording}
     assert worded <= fields.keys()
     assert probe.places.keys() <= probe.wording.keys()
@@ -85,7 +106,9 @@ def test_the_keys_of_a_probe_are_settings_that_it_has(probe: Probe) -> None:
 
 
 @EACH
-def test_facts_can_be_grouped_and_prepared_for_it_and_its_own_words_hold_a_question(probe: Probe) -> None:
+def test_facts_can_be_grouped_and_prepared_for_it_and_its_own_words_hold_a_question(
+    probe: Probe,
+) -> None:
     assert probe.slicing in _GROUPS
     assert probe.chunk > 0
     check_wording(probe.settings())

@@ -14,14 +14,22 @@ import pytest_kbrel
 from pytest_kbrel import resources
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
-from pytest_kbrel.catalogue.verdicts import SEVERITY, VERDICTS, VerdictKind, failing, worst
+from pytest_kbrel.catalogue.verdicts import (
+    SEVERITY,
+    VERDICTS,
+    VerdictKind,
+    failing,
+    worst,
+)
 from pytest_kbrel.gates.power import MET
 from pytest_kbrel.gates.rules import CHANGES, JUDGES
 from pytest_kbrel.records import JUDGEMENTS, RULES, Judgement, Rule
 from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
 
 DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
-EVERY_RULE = pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
+EVERY_RULE = pytest.mark.parametrize(
+    "rule", GATE_RULES.values(), ids=lambda rule: rule.name
+)
 
 
 def test_the_table_has_every_rule() -> None:
@@ -46,9 +54,13 @@ def test_every_rule_has_a_range_and_a_schema_that_say_the_same(
     bounds = rule.range(low, high)
     assert isinstance(bounds, Bounds)
     assert bounds.least < bounds.most
-    assert f"{bounds.least:g} and at most {bounds.most:g}" in rule.range_in_words(low, high)
+    assert f"{bounds.least:g} and at most {bounds.most:g}" in rule.range_in_words(
+        low, high
+    )
     for bound in (low - 1, low, 0, 0.25, high, high + 1, high - low):
-        assert jsonschema.Draft202012Validator(rule.schema(low, high)).is_valid(bound) is (bound in bounds)
+        assert jsonschema.Draft202012Validator(rule.schema(low, high)).is_valid(
+            bound
+        ) is (bound in bounds)
 
 
 @EVERY_RULE
@@ -61,11 +73,15 @@ def test_every_rule_has_words(rule: GateRule) -> None:
 
 
 @EVERY_RULE
-def test_a_rule_that_is_not_relative_says_when_no_value_fails_it(rule: GateRule) -> None:
+def test_a_rule_that_is_not_relative_says_when_no_value_fails_it(
+    rule: GateRule,
+) -> None:
     if not rule.relative:
         values = rule.values(-1, 1)
         at_most = rule.limit == "at most"
-        assert rule.always_met(values.most if at_most else values.least, -1, 1).startswith("is never ")
+        assert rule.always_met(
+            values.most if at_most else values.least, -1, 1
+        ).startswith("is never ")
         assert not rule.always_met(0, -1, 1)
 
 
@@ -85,9 +101,13 @@ def test_the_docs_explain_every_rule(rule: Rule) -> None:
     assert f"| `{rule}` |" in DOCS.read_text(encoding="utf-8")
 
 
-STYLE = Path(pytest_kbrel.__file__).parent / "reports" / "html" / "templates" / "report.css"
+STYLE = (
+    Path(pytest_kbrel.__file__).parent / "reports" / "html" / "templates" / "report.css"
+)
 README = Path(__file__).parents[2] / "README.md"
-EVERY_VERDICT = pytest.mark.parametrize("verdict", VERDICTS.values(), ids=lambda verdict: verdict.name)
+EVERY_VERDICT = pytest.mark.parametrize(
+    "verdict", VERDICTS.values(), ids=lambda verdict: verdict.name
+)
 ALWAYS = {"fail", "invalid", "not run", "not comparable"}
 
 
@@ -96,16 +116,28 @@ def test_the_table_has_every_verdict_once() -> None:
 
 
 @EVERY_VERDICT
-def test_every_verdict_has_a_colour_and_says_when_it_fails(verdict: VerdictKind) -> None:
-    assert sum(verdict.markup.get(colour, False) for colour in ("green", "yellow", "red")) == 1
+def test_every_verdict_has_a_colour_and_says_when_it_fails(
+    verdict: VerdictKind,
+) -> None:
+    assert (
+        sum(verdict.markup.get(colour, False) for colour in ("green", "yellow", "red"))
+        == 1
+    )
     assert verdict.fails in typing.get_args(typing.get_type_hints(VerdictKind)["fails"])
 
 
 @EVERY_VERDICT
 def test_the_page_has_the_colour_of_the_terminal(verdict: VerdictKind) -> None:
     # What has no colour of its own there is yellow.
-    names = re.findall(r"([^{}]*)\{[^{}]*--(good|bad)bg", STYLE.read_text(encoding="utf-8"))
-    own = {part.strip(): tone for rule, tone in names for part in rule.split(",") if ".word." in part}
+    names = re.findall(
+        r"([^{}]*)\{[^{}]*--(good|bad)bg", STYLE.read_text(encoding="utf-8")
+    )
+    own = {
+        part.strip(): tone
+        for rule, tone in names
+        for part in rule.split(",")
+        if ".word." in part
+    }
     tone = own.get(f".word.{verdict.name.replace(' ', '-')}", "warn")
     assert verdict.markup.get({"good": "green", "bad": "red", "warn": "yellow"}[tone])
 
@@ -125,7 +157,9 @@ def test_what_fails_more_often_is_worse() -> None:
         (True, True, {"no baseline", "inconclusive"}),
     ],
 )
-def test_which_verdicts_fail_a_run(compared: bool, strict: bool, more: set[Judgement]) -> None:
+def test_which_verdicts_fail_a_run(
+    compared: bool, strict: bool, more: set[Judgement]
+) -> None:
     assert failing(compared=compared, strict=strict) == ALWAYS | more
 
 
@@ -136,7 +170,9 @@ def test_the_worst_of_verdicts() -> None:
 
 
 def test_the_schema_of_reports_has_every_verdict() -> None:
-    assert json.loads(resources.schema("report"))["$defs"]["verdict"]["enum"] == list(JUDGEMENTS)
+    assert json.loads(resources.schema("report"))["$defs"]["verdict"]["enum"] == list(
+        JUDGEMENTS
+    )
 
 
 @EVERY_VERDICT

@@ -75,7 +75,10 @@ def project(tmp_path: Path) -> Path:
 
 def _losing() -> str:
     """Return the script of a model that lost the capitals of most countries."""
-    rules = [{"pattern": rf"capital of {country}\?[^?]*$", "text": city} for country, city in RENAMED.items()]
+    rules = [
+        {"pattern": rf"capital of {country}\?[^?]*$", "text": city}
+        for country, city in RENAMED.items()
+    ]
     lines = [*(json.dumps(rule) + "\n" for rule in rules), SCRIPTS["knows"]]
     return "".join(lines)
 
@@ -86,10 +89,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "gh.py").write_text(GH, encoding="utf-8")
-    (tools / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tools}/gh.py" "$@"\n', encoding="utf-8")
+    (tools / "gh").write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" "{tools}/gh.py" "$@"\n', encoding="utf-8"
+    )
     (tools / "gh").chmod(0o755)
     return {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(tools), os.environ["PATH"]]),
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), str(tools), os.environ["PATH"]]
+        ),
         "HOME": str(tmp_path),
         "CI": "true",
         "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:anyio -p no:cacheprovider",
@@ -101,7 +108,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def run(project: Path, environment: dict[str, str]) -> Run:
     """Run a script of ``.github/scripts`` in the project, with more variables."""
 
-    def run_script(script: str | Path, *arguments: str, cwd: Path = project, **more: object) -> Result:
+    def run_script(
+        script: str | Path, *arguments: str, cwd: Path = project, **more: object
+    ) -> Result:
         path = ROOT / ".github/scripts" / script
         return subprocess.run(
             ["bash", str(path), *arguments],

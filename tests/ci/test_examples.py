@@ -64,7 +64,9 @@ def stand_in(environment, tmp_path):
         tools = tmp_path / "stand-ins"
         tools.mkdir(exist_ok=True)
         (tools / f"{name}.py").write_text(text, encoding="utf-8")
-        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tools}/{name}.py" "$@"\n')
+        (tools / name).write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" "{tools}/{name}.py" "$@"\n'
+        )
         (tools / name).chmod(0o755)
         if str(tools) not in environment["PATH"]:
             environment["PATH"] = f"{tools}{os.pathsep}{environment['PATH']}"
@@ -97,7 +99,9 @@ def shell(project, environment):
 
 
 def verdict(folder: Path) -> str:
-    text: str = json.loads((folder / "report.json").read_text(encoding="utf-8"))["summary"]["verdict"]
+    text: str = json.loads((folder / "report.json").read_text(encoding="utf-8"))[
+        "summary"
+    ]["verdict"]
     return text
 
 
@@ -139,7 +143,10 @@ def test_gitlab(shell, project, blessed):
     assert result.returncode == 1, result.stdout
     assert verdict(project / "kbrel-report") == "fail"
     assert (project / decide["artifacts"]["reports"]["junit"]).is_file()
-    page = {"CI_PIPELINE_URL": "https://gitlab.example/a/-/pipelines/1", "CI_COMMIT_SHA": "a" * 40}
+    page = {
+        "CI_PIPELINE_URL": "https://gitlab.example/a/-/pipelines/1",
+        "CI_COMMIT_SHA": "a" * 40,
+    }
     assert "## Knowledge gates: fail" in shell(decide["after_script"], **page).stdout
 
 
@@ -147,24 +154,39 @@ def test_gitlab(shell, project, blessed):
 def test_slurm(shell, project, blessed, stand_in, tmp_path):
     stand_in("sbatch", SBATCH)
     runs, submitted = tmp_path / "runs", tmp_path / "submitted"
-    variables = {"MODEL": LOST, "BASELINE": "prod", "RUNS": str(runs), "SUBMITTED": str(submitted)}
+    variables = {
+        "MODEL": LOST,
+        "BASELINE": "prod",
+        "RUNS": str(runs),
+        "SUBMITTED": str(submitted),
+    }
     variables["TMPDIR"] = str(tmp_path)
-    result = shell([f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables)
+    result = shell(
+        [f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables
+    )
     assert result.returncode == 0, result.stderr
-    assert re.findall(r"^status (\d)$", result.stderr, flags=re.MULTILINE) == ["0"] * 4 + ["1"]
-    assert sorted(path.name for path in runs.glob("shard-*")) == [f"shard-{n}" for n in (1, 2, 3, 4)]
+    assert re.findall(r"^status (\d)$", result.stderr, flags=re.MULTILINE) == [
+        "0"
+    ] * 4 + ["1"]
+    assert sorted(path.name for path in runs.glob("shard-*")) == [
+        f"shard-{n}" for n in (1, 2, 3, 4)
+    ]
     assert verdict(runs / "report") == "fail"
     assert (tmp_path / f"kbrel-cache-{os.getuid()}").is_dir()
     assert "--dependency=afterany:17 " in submitted.read_text().splitlines()[1]
 
 
 @pytest.mark.parametrize("name", ["MODEL", "BASELINE"])
-def test_nothing_is_submitted_without_a_model_or_a_baseline(shell, stand_in, tmp_path, name):
+def test_nothing_is_submitted_without_a_model_or_a_baseline(
+    shell, stand_in, tmp_path, name
+):
     stand_in("sbatch", SBATCH)
     variables = {"MODEL": LOST, "BASELINE": "prod", "RUNS": str(tmp_path / "runs")}
     variables["SUBMITTED"] = str(tmp_path / "submitted")
     del variables[name]
-    result = shell([f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables)
+    result = shell(
+        [f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables
+    )
     assert result.returncode != 0
     assert f"{name}: the " in result.stderr
     assert not (tmp_path / "submitted").exists()
@@ -183,7 +205,9 @@ def test_kubernetes(shell, project, blessed, tmp_path):
 
     spec, commands, values = container("kubernetes-job.yaml")
     for index in range(spec["completions"]):
-        result = shell(commands, **values | {"MODEL": KNOWS, "JOB_COMPLETION_INDEX": str(index)})
+        result = shell(
+            commands, **values | {"MODEL": KNOWS, "JOB_COMPLETION_INDEX": str(index)}
+        )
         assert result.returncode == 0, result.stdout
     _, commands, values = container("kubernetes-merge.yaml")
     result = shell(commands, **values)
@@ -198,12 +222,19 @@ def test_a_server_is_started_waited_for_and_ended(shell, project, stand_in):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    variables = {"MODEL": "the/model", "PORT": str(port), "ROOT": str(ROOT), "VLLM": "--max-model-len\n4096"}
+    variables = {
+        "MODEL": "the/model",
+        "PORT": str(port),
+        "ROOT": str(ROOT),
+        "VLLM": "--max-model-len\n4096",
+    }
     command = f"bash {shlex.quote(str(EXAMPLES / 'vllm-server.sh'))}"
     result = shell([f"{command} -q"], **variables)
     assert result.returncode == 1, result.stdout + result.stderr
     assert verdict(project / "kbrel-report") == "fail"
-    report = json.loads((project / "kbrel-report/report.json").read_text(encoding="utf-8"))
+    report = json.loads(
+        (project / "kbrel-report/report.json").read_text(encoding="utf-8")
+    )
     assert report["model"]["spec"].startswith("openai/gated")
     with socket.socket() as again:
         assert again.connect_ex(("127.0.0.1", port)) != 0

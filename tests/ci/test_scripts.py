@@ -26,7 +26,9 @@ def pull_request(tmp_path, run):
 
     class PullRequest:
         def set(self, *comments):
-            (folder / "state.json").write_text(json.dumps(state | {"comments": comments}))
+            (folder / "state.json").write_text(
+                json.dumps(state | {"comments": comments})
+            )
 
         def post(self, text, commit="a" * 40):
             body = tmp_path / "comment.md"
@@ -38,12 +40,20 @@ def pull_request(tmp_path, run):
             )
 
         def bodies(self):
-            return [of["body"] for of in json.loads((folder / "state.json").read_text())["comments"]]
+            return [
+                of["body"]
+                for of in json.loads((folder / "state.json").read_text())["comments"]
+            ]
 
         def methods(self):
-            calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+            calls = [
+                json.loads(line)
+                for line in (folder / "calls.jsonl").read_text().splitlines()
+            ]
             (folder / "calls.jsonl").unlink()
-            return [call[call.index("--method") + 1] for call in calls if "--method" in call]
+            return [
+                call[call.index("--method") + 1] for call in calls if "--method" in call
+            ]
 
     result = PullRequest()
     result.set()
@@ -68,7 +78,9 @@ def test_comments_of_others_are_left_alone_and_doubled_ones_are_removed(pull_req
         comment(2, "<!-- pytest-kbrel: other -->\nof another gate"),
         comment(3, f"quoted:\n{MARKER}\n"),
     ]
-    pull_request.set(*others, comment(4, f"{MARKER}\r\nold"), comment(5, f"{MARKER}\nolder"))
+    pull_request.set(
+        *others, comment(4, f"{MARKER}\r\nold"), comment(5, f"{MARKER}\nolder")
+    )
     assert pull_request.post(f"{MARKER}\nnew\n").returncode == 0
     assert pull_request.methods() == ["PATCH", "DELETE"]
     assert pull_request.bodies() == [*(of["body"] for of in others), f"{MARKER}\nnew\n"]
@@ -101,7 +113,11 @@ def test_the_filter_of_the_comments_is_one_that_jq_reads():
     (expression,) = re.findall(r"--jq '([^']+)'", text)
     comments = [comment(1, f"{MARKER}\r\nx"), comment(2, "y", "User"), comment(3, "z")]
     result = subprocess.run(
-        ["jq", "-r", expression], input=json.dumps(comments), capture_output=True, text=True, check=True
+        ["jq", "-r", expression],
+        input=json.dumps(comments),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert result.stdout == f"1\t{MARKER}\n3\tz\n"
 
@@ -116,9 +132,15 @@ def test_the_key_of_the_cache_changes_with_model_and_suites(run, project):
     assert first == key()
     assert re.fullmatch("[0-9a-f]{16}", first["model"])
     other = key(KBREL_MODEL_ARGS="revision=x")
-    assert (other["model"] != first["model"], other["suites"]) == (True, first["suites"])
+    assert (other["model"] != first["model"], other["suites"]) == (
+        True,
+        first["suites"],
+    )
     (project / "suites/facts.jsonl").write_text("{}\n")
-    assert (key()["model"], key()["suites"] != first["suites"]) == (first["model"], True)
+    assert (key()["model"], key()["suites"] != first["suites"]) == (
+        first["model"],
+        True,
+    )
     assert run("cache-key.sh", KBREL_SUITES="nowhere").returncode != 0
 
 
@@ -134,9 +156,15 @@ def test_what_is_installed(run, tmp_path):
         return result.stdout.splitlines()[4:]
 
     assert installed(KBREL_INSTALL="none") == []
-    assert installed(KBREL_SOURCE="/a b", KBREL_EXTRAS="hf,openai") == ["/a b[hf,openai]"]
+    assert installed(KBREL_SOURCE="/a b", KBREL_EXTRAS="hf,openai") == [
+        "/a b[hf,openai]"
+    ]
     assert installed(KBREL_SOURCE="/a", KBREL_EXTRAS="") == ["/a"]
-    assert installed(KBREL_INSTALL="-c\nx.txt\n\npytest-kbrel[hf]\n") == ["-c", "x.txt", "pytest-kbrel[hf]"]
+    assert installed(KBREL_INSTALL="-c\nx.txt\n\npytest-kbrel[hf]\n") == [
+        "-c",
+        "x.txt",
+        "pytest-kbrel[hf]",
+    ]
 
 
 @pytest.mark.parametrize("both", [{}, {"KBREL_MODEL": "a", "KBREL_FROM_RUN": "b"}])
@@ -167,11 +195,17 @@ def test_a_comment_needs_python_only_and_no_kbrel_in_the_path(run, project, tmp_
 
 @pytest.mark.slow
 def test_shards_are_joined_decided_and_commented_on(run, project):
-    blessed = run("gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod\n-q\n")
+    blessed = run(
+        "gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod\n-q\n"
+    )
     assert blessed.returncode == 0, blessed.stdout
     for shard in ("1", "2"):
         output = f"kbrel-shards/kbrel-shard-{shard}"
-        part = {"KBREL_SHARD": f"{shard}/2", "KBREL_OUTPUT": output, "KBREL_BASELINE": "prod"}
+        part = {
+            "KBREL_SHARD": f"{shard}/2",
+            "KBREL_OUTPUT": output,
+            "KBREL_BASELINE": "prod",
+        }
         result = run("gate.sh", KBREL_MODEL=LOST, **part)
         assert result.returncode == 0, result.stdout
         assert (project / output / "junit.xml").is_file()
@@ -182,7 +216,9 @@ def test_shards_are_joined_decided_and_commented_on(run, project):
     assert len(list(junit.iter("failure"))) == 2
     # The run has appended its summary itself.
     assert run("summary.sh").stdout == ""
-    text = run("comment.sh", KBREL_NAME="kbrel", KBREL_LINK="https://ci.example/1").stdout
+    text = run(
+        "comment.sh", KBREL_NAME="kbrel", KBREL_LINK="https://ci.example/1"
+    ).stdout
     lines = text.split("\n")
     assert lines[:2] == [MARKER, "## Knowledge gates: fail"]
     assert "against **prod** (blessed on the same day, " in text
@@ -200,9 +236,19 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
     """Run each shell step with the variables that the action gives it, as a runner does."""
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     inputs = {name: of["default"] for name, of in action["inputs"].items()}
-    inputs |= {"model": KNOWS, "install": "none", "name": "kbrel", "args": "--kb-baseline-update=prod\n-q"}
+    inputs |= {
+        "model": KNOWS,
+        "install": "none",
+        "name": "kbrel",
+        "args": "--kb-baseline-update=prod\n-q",
+    }
     github = {
-        **{"action_path": str(ROOT), "repository": "o/r", "run_id": "1", "server_url": "https://ci.example"},
+        **{
+            "action_path": str(ROOT),
+            "repository": "o/r",
+            "run_id": "1",
+            "server_url": "https://ci.example",
+        },
         "event.pull_request.head.sha || github.sha": "a" * 40,
     }
     values = {f"inputs.{name}": value for name, value in inputs.items()}
@@ -216,7 +262,9 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
             name: re.sub(r"\${{ (.*?) }}", lambda match: values[match[1]], str(value))
             for name, value in step["env"].items()
         }
-        variables |= {name: str(path) for name, path in files.items()} | {"GITHUB_ACTION_PATH": str(ROOT)}
+        variables |= {name: str(path) for name, path in files.items()} | {
+            "GITHUB_ACTION_PATH": str(ROOT)
+        }
         status[step["name"]] = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
             cwd=project,
@@ -224,10 +272,17 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
             capture_output=True,
             text=True,
         ).returncode
-    assert status == dict.fromkeys(["Install", "Key of the cache", "Gate", "Summary", "Comment"], 0)
-    assert re.fullmatch(r"model=\w{16}\nsuites=\w{16}\n", files["GITHUB_OUTPUT"].read_text())
+    assert status == dict.fromkeys(
+        ["Install", "Key of the cache", "Gate", "Summary", "Comment"], 0
+    )
+    assert re.fullmatch(
+        r"model=\w{16}\nsuites=\w{16}\n", files["GITHUB_OUTPUT"].read_text()
+    )
     page = files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
-    assert page.strip() == (project / "kbrel-report/summary.md").read_text(encoding="utf-8").strip()
+    assert (
+        page.strip()
+        == (project / "kbrel-report/summary.md").read_text(encoding="utf-8").strip()
+    )
     written = (project / "kbrel-report/comment.md").read_text(encoding="utf-8")
     assert written.startswith(f"{MARKER}\n## Knowledge gates: ")
     assert "Commit `aaaaaaaaaaaa`." in written
@@ -237,19 +292,36 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
 
 
 @pytest.mark.slow
-def test_blessing_accepts_what_fails_and_commits_only_the_baseline(run, project, tmp_path):
-    assert run("gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod").returncode == 0
+def test_blessing_accepts_what_fails_and_commits_only_the_baseline(
+    run, project, tmp_path
+):
+    assert (
+        run(
+            "gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod"
+        ).returncode
+        == 0
+    )
     origin = tmp_path / "origin.git"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(origin))
     git(project, "init", "-q", "-b", "topic")
     git(project, "add", "suites", "baselines", "pytest.ini")
     git(project, "commit", "-qm", "first")
     git(project, "push", "-q", str(origin), "HEAD:refs/heads/topic")
-    shards = {"KBREL_MODEL": LOST, "KBREL_SHARD": "1/1", "KBREL_OUTPUT": "kbrel-shards/kbrel-shard-1"}
+    shards = {
+        "KBREL_MODEL": LOST,
+        "KBREL_SHARD": "1/1",
+        "KBREL_OUTPUT": "kbrel-shards/kbrel-shard-1",
+    }
     assert run("gate.sh", **shards).returncode == 0
-    names = {"KBREL_BASELINE": "prod", "KBREL_BLESSED": tmp_path / "blessed", "KBREL_REASON": "pull request"}
+    names = {
+        "KBREL_BASELINE": "prod",
+        "KBREL_BLESSED": tmp_path / "blessed",
+        "KBREL_REASON": "pull request",
+    }
     page = tmp_path / "page.md"
-    result = run("bless.sh", KBREL_FROM_RUN="kbrel-shards", GITHUB_STEP_SUMMARY=page, **names)
+    result = run(
+        "bless.sh", KBREL_FROM_RUN="kbrel-shards", GITHUB_STEP_SUMMARY=page, **names
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     # The gate of the same shards has written its summary.
     assert not page.exists()
@@ -262,7 +334,10 @@ def test_blessing_accepts_what_fails_and_commits_only_the_baseline(run, project,
     changed = git(origin, "diff", "--name-only", "topic~", "topic").split()
     assert "baselines/prod/baseline.json" in changed
     assert {name.rpartition("/")[0] for name in changed} == {"baselines/prod"}
-    assert git(origin, "log", "-1", "--format=%B", "topic") == "Bless the baseline prod\n\npull request\n\n"
+    assert (
+        git(origin, "log", "-1", "--format=%B", "topic")
+        == "Bless the baseline prod\n\npull request\n\n"
+    )
     files = git(origin, "ls-tree", "--name-only", "topic", "baselines/prod/").split()
     assert len(files) == 2
     compared = run("gate.sh", KBREL_FROM_RUN="kbrel-shards", KBREL_BASELINE="prod")
@@ -280,10 +355,16 @@ def test_blessing_accepts_what_fails_and_commits_only_the_baseline(run, project,
 @pytest.mark.slow
 def test_an_unsound_run_blesses_nothing(run, project, tmp_path):
     rules = ({"contains": "capital", "error": "boom"}, {"default": {"text": "x"}})
-    (project / "broken.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    (project / "broken.jsonl").write_text(
+        "".join(json.dumps(rule) + "\n" for rule in rules)
+    )
     shard = {"KBREL_SHARD": "1/1", "KBREL_OUTPUT": "kbrel-shards/1"}
     run("gate.sh", KBREL_MODEL="scripted/broken.jsonl", **shard)
-    names = {"KBREL_BASELINE": "prod", "KBREL_BLESSED": tmp_path / "blessed", "KBREL_REASON": "x"}
+    names = {
+        "KBREL_BASELINE": "prod",
+        "KBREL_BLESSED": tmp_path / "blessed",
+        "KBREL_REASON": "x",
+    }
     result = run("bless.sh", KBREL_FROM_RUN="kbrel-shards", **names)
     assert result.returncode == 1, result.stdout
     assert "nothing was blessed" in result.stderr
@@ -294,14 +375,28 @@ def test_an_unsound_run_blesses_nothing(run, project, tmp_path):
 @pytest.mark.parametrize("script", ["bless.sh", "push-baseline.sh"])
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "-x", "."])
 def test_a_baseline_has_a_name_and_no_path(run, script, name):
-    result = run(script, KBREL_BASELINE=name, KBREL_BLESSED="b", KBREL_FROM_RUN="r", KBREL_REASON="x")
+    result = run(
+        script,
+        KBREL_BASELINE=name,
+        KBREL_BLESSED="b",
+        KBREL_FROM_RUN="r",
+        KBREL_REASON="x",
+    )
     assert result.returncode == 4
-    assert f"KBREL_BASELINE: found '{name}'; allowed: the name of a baseline" in result.stderr
+    assert (
+        f"KBREL_BASELINE: found '{name}'; allowed: the name of a baseline"
+        in result.stderr
+    )
 
 
 def test_a_baseline_behind_a_link_is_not_written(run, project, tmp_path):
     (project / "baselines").symlink_to(tmp_path)
-    result = run("push-baseline.sh", KBREL_BASELINE="prod", KBREL_BLESSED="b", KBREL_BRANCH="topic")
+    result = run(
+        "push-baseline.sh",
+        KBREL_BASELINE="prod",
+        KBREL_BLESSED="b",
+        KBREL_BRANCH="topic",
+    )
     assert result.returncode == 4
     assert "is a symbolic link; allowed: a folder" in result.stderr
 

@@ -34,12 +34,18 @@ def steps_of(document: dict[Any, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_actions_are_pinned_by_hash_with_their_version_beside_it(path):
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     uses = [line.split("uses: ")[1] for line in lines if "uses: " in line]
     assert uses
     for use in uses:
         if not use.startswith("./"):
-            assert re.fullmatch(r"actions/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use), use
+            assert re.fullmatch(
+                r"actions/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use
+            ), use
 
 
 def test_one_action_has_one_hash():
@@ -68,7 +74,10 @@ def test_beside_a_token_that_may_write_only_our_own_scripts_run(file, job):
     scripts = {"comment": "post-comment.sh", "push": "push-baseline.sh"}
     assert [Path(command).name for command in commands] == [scripts[job]]
     assert not any(step.get("uses", "").startswith("./") for step in steps)
-    conditions = [document["jobs"][name].get("if", "") for name in (job, document["jobs"][job]["needs"])]
+    conditions = [
+        document["jobs"][name].get("if", "")
+        for name in (job, document["jobs"][job]["needs"])
+    ]
     same = "github.event.pull_request.head.repo.full_name == github.repository"
     assert any(same in condition for condition in conditions)
 
@@ -83,7 +92,9 @@ def test_no_expression_is_put_into_a_shell(path):
 def test_a_checkout_leaves_no_token_behind_but_where_one_pushes(path):
     for step in steps_of(read(path)):
         if step.get("uses", "").startswith("actions/checkout@"):
-            pushes = step["with"].get("ref") == "${{ github.event.pull_request.head.sha }}"
+            pushes = (
+                step["with"].get("ref") == "${{ github.event.pull_request.head.sha }}"
+            )
             assert step["with"]["persist-credentials"] is pushes
 
 
@@ -95,12 +106,28 @@ def test_steps_run_scripts_that_are_there_and_hand_them_what_they_read():
                 called.add(name)
                 text = (ROOT / ".github/scripts" / name).read_text(encoding="utf-8")
                 variables = set(re.findall(r"\bKBREL_[A-Z_]+\b", text))
-                stated = {variable for variable in step.get("env", {}) if variable != "GH_TOKEN"}
+                stated = {
+                    variable
+                    for variable in step.get("env", {})
+                    if variable != "GH_TOKEN"
+                }
                 assert stated <= variables, (path.name, name, stated - variables)
                 # Those that a script reads without a default must be stated.
-                needed = {name for name in variables if re.search(rf"\${{?{name}(?![A-Z_:])", text)}
-                optional = {name for name in variables if f"{{{name}:-" in text or f"{{{name}:+" in text}
-                assert needed - optional <= stated, (path.name, name, needed - optional - stated)
+                needed = {
+                    name
+                    for name in variables
+                    if re.search(rf"\${{?{name}(?![A-Z_:])", text)
+                }
+                optional = {
+                    name
+                    for name in variables
+                    if f"{{{name}:-" in text or f"{{{name}:+" in text
+                }
+                assert needed - optional <= stated, (
+                    path.name,
+                    name,
+                    needed - optional - stated,
+                )
     assert called == {path.name for path in SCRIPTS}
 
 
@@ -121,9 +148,9 @@ def test_what_the_workflow_hands_to_the_action_are_inputs_of_it():
 def test_every_input_is_described_and_used(path):
     document = read(path)
     # YAML reads the key `on` as true.
-    inputs = document.get("inputs") or (document.get(True, {}) or {}).get("workflow_call", {}).get(
-        "inputs", {}
-    )
+    inputs = document.get("inputs") or (document.get(True, {}) or {}).get(
+        "workflow_call", {}
+    ).get("inputs", {})
     text = path.read_text(encoding="utf-8")
     for name, of in inputs.items():
         assert of["description"].endswith(".")
@@ -135,7 +162,11 @@ def test_shards_are_numbered_as_the_flag_wants_them(tmp_path):
     output = tmp_path / "output"
 
     def run(count: str) -> int:
-        environment = {"PATH": os.environ["PATH"], "COUNT": count, "GITHUB_OUTPUT": str(output)}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "COUNT": count,
+            "GITHUB_OUTPUT": str(output),
+        }
         return subprocess.run(
             ["bash", "-e", "-c", step["run"]], env=environment, capture_output=True
         ).returncode
@@ -155,7 +186,11 @@ def test_a_shard_that_ran_too_long_is_decided_and_commented_on():
 
 
 def test_each_run_stores_a_cache_of_its_own_and_prefers_the_latest_of_its_commit():
-    steps = [step for step in steps_of(read(ROOT / "action.yml")) if "/cache/" in step.get("uses", "")]
+    steps = [
+        step
+        for step in steps_of(read(ROOT / "action.yml"))
+        if "/cache/" in step.get("uses", "")
+    ]
     restore, save = [step["with"] for step in steps]
     assert restore["key"] == save["key"]
     lines = restore["restore-keys"].splitlines()
@@ -175,7 +210,11 @@ def test_scripts_stop_at_the_first_error(path):
 
 def blocks_of_the_page() -> list[str]:
     text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
-    return [block for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL) if "jobs:" in block]
+    return [
+        block
+        for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
+        if "jobs:" in block
+    ]
 
 
 def test_the_workflows_of_the_page_use_inputs_and_permissions_that_are_wanted():
@@ -187,7 +226,9 @@ def test_the_workflows_of_the_page_use_inputs_and_permissions_that_are_wanted():
         called = read(ROOT / ".github/workflows" / name)
         inputs = called[True]["workflow_call"]["inputs"]
         assert job["with"].keys() <= inputs.keys()
-        assert {key for key, of in inputs.items() if of.get("required")} <= job["with"].keys()
+        assert {key for key, of in inputs.items() if of.get("required")} <= job[
+            "with"
+        ].keys()
         wanted: dict[str, str] = {}
         for inner in called["jobs"].values():
             for scope, access in inner["permissions"].items():
@@ -198,6 +239,10 @@ def test_the_workflows_of_the_page_use_inputs_and_permissions_that_are_wanted():
 def test_the_page_lists_the_inputs_of_the_action_with_their_defaults():
     text = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
     for name, of in read(ROOT / "action.yml")["inputs"].items():
-        (row,) = [line for line in text.splitlines() if re.match(rf"\| (?:`[\w-]+`, )*`{name}`", line)]
+        (row,) = [
+            line
+            for line in text.splitlines()
+            if re.match(rf"\| (?:`[\w-]+`, )*`{name}`", line)
+        ]
         default = of["default"]
         assert not default or "${{" in default or f"`{default}`" in row, name

@@ -32,16 +32,23 @@ def test_an_age_in_seconds(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1H", "1m", "1 d", "1d ", "1dd", "-1d"])
 def test_what_is_no_age(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=f"found {text!r}; allowed: a number with h, d or w"):
+    with pytest.raises(
+        argparse.ArgumentTypeError,
+        match=f"found {text!r}; allowed: a number with h, d or w",
+    ):
         cache._seconds(text)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")]
+)
 def test_a_size_in_megabytes(count: int, expected: str) -> None:
     assert cache._size(count) == expected
 
 
-def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_age_of_nothing_is_an_age(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from pytest_kbrel.models.cache.store import Store
 
     Store(tmp_path).close()
@@ -51,14 +58,21 @@ def test_an_age_of_nothing_is_an_age(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("found both of what to forget") == 2
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)]
+)
 def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
     assert integer_within(CAP)(text) == value
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000]
+)
 def test_what_lies_beside_them(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=r"^found .{2,62}; allowed: a whole number from 1"):
+    with pytest.raises(
+        argparse.ArgumentTypeError,
+        match=r"^found .{2,62}; allowed: a whole number from 1",
+    ):
         integer_within(CAP)(text)
 
 
@@ -73,7 +87,9 @@ def test_what_lies_beside_them(text: str) -> None:
         "cache prune --older-than " + "9" * 5000 + "d",
     ],
 )
-def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_number_of_the_command_line_has_a_most(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(line.split())
     error = capsys.readouterr().err.splitlines()[-1]
@@ -82,25 +98,32 @@ def test_every_number_of_the_command_line_has_a_most(line: str, capsys: pytest.C
     assert len(error) < 300
 
 
-@pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)]
+)
 def test_a_share(text: str, value: float) -> None:
     assert build._share(text) == value
 
 
 @pytest.mark.parametrize("text", ["1", "-0.1", "nan", "inf", "", "x"])
 def test_what_is_no_share(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="allowed: a number from 0 to below 1"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="allowed: a number from 0 to below 1"
+    ):
         build._share(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "fine"), [("4GB", True), ("800MB", True), ("-1GB", False), (" -1GB", False)]
+    ("text", "fine"),
+    [("4GB", True), ("800MB", True), ("-1GB", False), (" -1GB", False)],
 )
 def test_a_size_is_not_negative(text: str, fine: bool) -> None:
     if fine:
         assert build._size(text) == text
         return
-    with pytest.raises(argparse.ArgumentTypeError, match="allowed: a size such as 4GB or 800MB"):
+    with pytest.raises(
+        argparse.ArgumentTypeError, match="allowed: a size such as 4GB or 800MB"
+    ):
         build._size(text)
 
 
@@ -114,7 +137,10 @@ NAMES = ("subject", "relation", "object", "popularity", "year", "type")
         *(({name: "x"}, Columns(**{name: "x"})) for name in NAMES),
         ({"year": "", "type": ""}, Columns(year="", type="")),
         ({"table": True}, Columns(relation=None, object=None)),
-        ({"table": True, "subject": "x"}, Columns(subject="x", relation=None, object=None)),
+        (
+            {"table": True, "subject": "x"},
+            Columns(subject="x", relation=None, object=None),
+        ),
     ],
 )
 def test_which_column_holds_what(given: dict[str, str], columns: Columns) -> None:
@@ -132,8 +158,14 @@ def test_a_table_names_its_relations_elsewhere(name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "right"),
     [
-        *((value, True) for value in (1, 1.0, True, "1", "true", "True", "correct", "CORRECT")),
-        *((value, False) for value in (0, 0.0, False, "0", "false", "wrong", "Wrong", "incorrect")),
+        *(
+            (value, True)
+            for value in (1, 1.0, True, "1", "true", "True", "correct", "CORRECT")
+        ),
+        *(
+            (value, False)
+            for value in (0, 0.0, False, "0", "false", "wrong", "Wrong", "incorrect")
+        ),
     ],
 )
 def test_a_humans_verdict(value: object, right: bool) -> None:
@@ -142,11 +174,17 @@ def test_a_humans_verdict(value: object, right: bool) -> None:
 
 @pytest.mark.parametrize("value", [2, -1, 0.5, "", "yes", "right", None, [1], {}])
 def test_what_is_no_verdict_of_a_human(value: object) -> None:
-    with pytest.raises(ValueError, match="'hum' must be 0 or 1, correct or wrong, found"):
+    with pytest.raises(
+        ValueError, match="'hum' must be 0 or 1, correct or wrong, found"
+    ):
         judge._human({"hum": value}, "hum")
 
 
-ROW = {"question": "What is the capital of Peru?", "answers": ["Lima"], "prediction": "Lima"}
+ROW = {
+    "question": "What is the capital of Peru?",
+    "answers": ["Lima"],
+    "prediction": "Lima",
+}
 
 
 @pytest.mark.parametrize(
@@ -172,13 +210,21 @@ def test_what_a_prediction_may_have(change: dict[str, object], label: str) -> No
     ("change", "expected"),
     [
         *(({name: None}, f"'{name}' must be") for name in ("question", "answers")),
-        ({"answers": ["Lima", None]}, "'answers' must be texts or numbers, found nothing"),
+        (
+            {"answers": ["Lima", None]},
+            "'answers' must be texts or numbers, found nothing",
+        ),
         ({"answers": ["Lima", "\t"]}, "each of 'answers' must say something"),
         ({"prediction": True}, "'prediction' must be text, found true"),
-        *(({name: "x"}, f"the key '{name}' is there already") for name in ("verdict", "rule")),
+        *(
+            ({name: "x"}, f"the key '{name}' is there already")
+            for name in ("verdict", "rule")
+        ),
     ],
 )
-def test_what_a_prediction_may_not_have(change: dict[str, object], expected: str) -> None:
+def test_what_a_prediction_may_not_have(
+    change: dict[str, object], expected: str
+) -> None:
     with pytest.raises(ValueError, match=expected):
         judge._judged({**ROW, **change}, ())
 
@@ -186,17 +232,24 @@ def test_what_a_prediction_may_not_have(change: dict[str, object], expected: str
 @pytest.mark.parametrize("name", ["question", "answers", "prediction"])
 def test_what_a_prediction_must_have(name: str) -> None:
     row = {key: value for key, value in ROW.items() if key != name}
-    with pytest.raises(ValueError, match=f"the key '{name}' is missing; found: {', '.join(row)}"):
+    with pytest.raises(
+        ValueError, match=f"the key '{name}' is missing; found: {', '.join(row)}"
+    ):
         judge._judged(row, ())
 
 
-@pytest.mark.parametrize(("broken", "more"), [(2, []), (3, []), (4, ["skipped: 1 more"])])
+@pytest.mark.parametrize(
+    ("broken", "more"), [(2, []), (3, []), (4, ["skipped: 1 more"])]
+)
 def test_three_of_the_rows_that_were_skipped_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: int, more: list[str]
 ) -> None:
     source, output = tmp_path / "q.jsonl", tmp_path / "f.jsonl"
     source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * broken)
-    assert main(["import", "qa", str(source), "--output", str(output), "--skip-broken"]) == 0
+    assert (
+        main(["import", "qa", str(source), "--output", str(output), "--skip-broken"])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split(": ")[1] for line in lines[: min(broken, 3)]] == [
         f"{source}:{number}" for number in range(2, 2 + min(broken, 3))

@@ -24,8 +24,15 @@ def folder(tmp_path):
     old = int(time.time()) - 40 * DAY
     store = Store(tmp_path / "kept")
     for name, count in (("one", 30), ("two\x1b[31m", 5)):
-        model = CachingModel(FunctionModel(answers=lambda prompt: "said " * 50, name=name), store)
-        model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in range(count)])
+        model = CachingModel(
+            FunctionModel(answers=lambda prompt: "said " * 50, name=name), store
+        )
+        model.generate(
+            [
+                GenerateRequest(prompt=f"question {n}", max_new_tokens=60)
+                for n in range(count)
+            ]
+        )
     store.query("UPDATE answers SET created = ? WHERE rowid <= 15", old)
     store.close()
     return tmp_path / "kept"
@@ -40,7 +47,9 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     head, _, first, second = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{folder / FILE}: 35 answers of 2 models, 0.")
     store = Store(folder)
-    (ends,) = store.query("SELECT min(created), max(created) FROM answers WHERE rowid <= 30")
+    (ends,) = store.query(
+        "SELECT min(created), max(created) FROM answers WHERE rowid <= 30"
+    )
     store.close()
     old, today = (time.strftime("%Y-%m-%d", time.gmtime(end)) for end in ends)
     assert ends[1] - ends[0] >= 40 * DAY
@@ -55,11 +64,15 @@ def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
     store = Store(folder)
     model = Served(name="served")
     journal = begin(store, "1", model)
-    CachingModel(model, store, journal=journal).generate([GenerateRequest(prompt="a", max_new_tokens=1)])
+    CachingModel(model, store, journal=journal).generate(
+        [GenerateRequest(prompt="a", max_new_tokens=1)]
+    )
     store.close()
     assert main(["cache", "info", str(folder)]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if "served" in line]
-    assert [row.split("  ")[-1] for row in rows] == ["openai/served (until its run ends)"]
+    assert [row.split("  ")[-1] for row in rows] == [
+        "openai/served (until its run ends)"
+    ]
     assert rows[0].startswith(journal.digest[:12])
     assert main(["cache", "prune", str(folder), "--model", journal.digest[:12]]) == 0
     assert stored_counts(folder) == (35, 2)
@@ -78,7 +91,9 @@ def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
     assert "35 answers of 2 models" in capsys.readouterr().out
     store = Store(folder)
     model = CachingModel(FunctionModel(name="one"), store)
-    model.generate([GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)])
+    model.generate(
+        [GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)]
+    )
     assert model.reused == 1
     store.close()
     assert stored_counts(folder) == (36, 2)
@@ -86,7 +101,9 @@ def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
 
 def stored_counts(folder):
     connection = sqlite3.connect(folder / FILE)
-    counts = connection.execute("SELECT count(*), (SELECT count(*) FROM models) FROM answers").fetchone()
+    counts = connection.execute(
+        "SELECT count(*), (SELECT count(*) FROM models) FROM answers"
+    ).fetchone()
     connection.close()
     return counts
 
@@ -102,11 +119,15 @@ def stored_counts(folder):
         (("--all",), (0, 0)),
     ],
 )
-def test_prune_forgets_what_it_was_told_and_nothing_else(folder, capsys, flags, remaining):
+def test_prune_forgets_what_it_was_told_and_nothing_else(
+    folder, capsys, flags, remaining
+):
     size = (folder / FILE).stat().st_size
     assert main(["cache", "prune", str(folder), *flags]) == 0
     assert stored_counts(folder) == remaining
-    expected = f"{folder / FILE}: {35 - remaining[0]} answers forgotten, {remaining[0]} left, "
+    expected = (
+        f"{folder / FILE}: {35 - remaining[0]} answers forgotten, {remaining[0]} left, "
+    )
     assert capsys.readouterr().out.startswith(expected)
     assert ((folder / FILE).stat().st_size < size) == (remaining[0] < 30)
 
@@ -124,7 +145,10 @@ def test_what_was_forgotten_is_asked_for_again(folder):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["prune"], "found none of what to forget; allowed: --older-than AGE, --model DIGEST"),
+        (
+            ["prune"],
+            "found none of what to forget; allowed: --older-than AGE, --model DIGEST",
+        ),
         (["prune", "--all", "--older-than", "1d"], "found both of what to forget"),
         (["prune", "--model", "xyz"], "found 'xyz', and no model begins so; allowed: "),
         (["prune", "--model", ""], "2 models begin so"),
@@ -165,7 +189,9 @@ def test_export_writes_every_answer_on_a_line(folder, capsys, tmp_path):
 
 def test_a_broken_answer_is_not_exported(folder, capsys, tmp_path):
     store = Store(folder)
-    store.query("UPDATE answers SET response = replace(response, 'said', 'sold') WHERE rowid = 9")
+    store.query(
+        "UPDATE answers SET response = replace(response, 'said', 'sold') WHERE rowid = 9"
+    )
     store.close()
     output = tmp_path / "answers.jsonl"
     assert main(["cache", "export", str(folder), "--output", str(output)]) == 2

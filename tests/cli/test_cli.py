@@ -10,7 +10,9 @@ from pytest_kbrel.cli import main
 @pytest.mark.parametrize("of", ["suite", "report"])
 def test_schema_prints_a_json_schema(of, capsys):
     assert main(["schema", of]) == 0
-    assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")
+    assert json.loads(capsys.readouterr().out)["$schema"].startswith(
+        "https://json-schema.org/"
+    )
 
 
 def test_without_a_command_it_says_what_there_is(capsys):
@@ -27,7 +29,10 @@ def test_without_a_command_it_says_what_there_is(capsys):
         (["cache"], "required: ACTION"),
         (["schema", "suits"], "invalid choice: 'suits'"),
         (["init", "--forse"], "unrecognized arguments: --forse"),
-        (["cache", "prune", "--older-than", "3x"], "found '3x'; allowed: a number with h, d or w"),
+        (
+            ["cache", "prune", "--older-than", "3x"],
+            "found '3x'; allowed: a number with h, d or w",
+        ),
     ],
 )
 def test_a_wrong_call_is_one_json_document_too(call, found, capsys):
@@ -57,7 +62,9 @@ def test_a_wrong_call_is_one_json_document_too(call, found, capsys):
         ("report", "run"),
     ],
 )
-def test_a_report_that_the_next_run_moved_is_found_by_its_error(call, tmp_path, monkeypatch, capsys):
+def test_a_report_that_the_next_run_moved_is_found_by_its_error(
+    call, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "run" / "previous").mkdir(parents=True)
     (tmp_path / "run" / "previous" / "report.json").write_text("{}")
     monkeypatch.chdir(tmp_path)

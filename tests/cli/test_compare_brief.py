@@ -136,14 +136,19 @@ def hundreds(count: int) -> Run:
 
 @pytest.mark.parametrize("width", SCREENS)
 def test_the_screen_is_exactly_this(width: int) -> None:
-    comparison = comparison_of({"runs/monday": runs.small(), "runs/tuesday": better()}, first="runs/prod")
+    comparison = comparison_of(
+        {"runs/monday": runs.small(), "runs/tuesday": better()}, first="runs/prod"
+    )
     lines = brief_lines(comparison, width, 24)
     assert "\n".join(lines) == SCREENS[width].strip("\n")
 
 
 @pytest.mark.parametrize("models", [1, 3, 12])
 def test_it_is_one_screen_whatever_the_run(models: int) -> None:
-    candidates = {f"a/long/path/to/the/run/{at}": moved(runs.rich(), at / 1000) for at in range(models - 1)}
+    candidates = {
+        f"a/long/path/to/the/run/{at}": moved(runs.rich(), at / 1000)
+        for at in range(models - 1)
+    }
     comparison = comparison_of({"hundreds": hundreds(60), **candidates})
     for width, height in itertools.product((60, 80, 120), (10, 24, 50)):
         lines = brief_lines(comparison, width, height)
@@ -154,7 +159,9 @@ def test_it_is_one_screen_whatever_the_run(models: int) -> None:
 
 
 def test_what_failed_comes_first_and_what_is_left_out_is_counted() -> None:
-    lines = brief_lines(comparison_of({"hundreds": hundreds(60), "good": better()}), 80, 24)
+    lines = brief_lines(
+        comparison_of({"hundreds": hundreds(60), "good": better()}), 80, 24
+    )
     shown = [line for line in lines if line.endswith(" waived")]
     # The failures of one model are waived, and the other one's cases pass.
     assert len(shown) >= 10
@@ -164,7 +171,11 @@ def test_what_failed_comes_first_and_what_is_left_out_is_counted() -> None:
 
 
 def test_each_models_worst_failure_is_shown_before_the_second_one_of_another() -> None:
-    lines = brief_lines(comparison_of({"good": better(), "bad": runs.small(), "many": unwaived(60)}), 80, 24)
+    lines = brief_lines(
+        comparison_of({"good": better(), "bad": runs.small(), "many": unwaived(60)}),
+        80,
+        24,
+    )
     shown = [line for line in lines if line.endswith(" fail")]
     assert {line[0] for line in shown} == {"3", "4"}
 
@@ -179,27 +190,46 @@ def test_a_waived_failure_is_no_failure_of_the_model() -> None:
     comparison = comparison_of({**waived, "red": moved(unwaived(3), 0.5)})
     lines = brief_lines(comparison, 120, 24)
     assert any(line.startswith(" 10  red") and "fail" in line for line in lines)
-    assert any(line.startswith("  2  w0") and "3 waived" in line and "fail" not in line for line in lines)
+    assert any(
+        line.startswith("  2  w0") and "3 waived" in line and "fail" not in line
+        for line in lines
+    )
 
 
 def test_notes_on_models_leave_room_for_cases() -> None:
     notes = [f"quantisation ('int{at}' and '')" for at in range(12)]
     candidates = {
-        f"m{at}": replace(moved(runs.rich(), at / 1000), differences=(note, "dtype ('a' and 'b')"))
+        f"m{at}": replace(
+            moved(runs.rich(), at / 1000), differences=(note, "dtype ('a' and 'b')")
+        )
         for at, note in enumerate(notes)
     }
     lines = brief_lines(comparison_of(candidates), 80, 24)
     assert len(lines) < 24
     assert 1 <= sum("differs:" in line for line in lines) <= 6
-    same = {name: replace(run, differences=("dtype ('a' and 'b')",)) for name, run in candidates.items()}
-    assert sum("differs:" in line for line in brief_lines(comparison_of(same), 80, 24)) == 1
+    same = {
+        name: replace(run, differences=("dtype ('a' and 'b')",))
+        for name, run in candidates.items()
+    }
+    assert (
+        sum("differs:" in line for line in brief_lines(comparison_of(same), 80, 24))
+        == 1
+    )
 
 
 def test_a_twin_of_the_baseline_does_not_hide_what_cannot_be_paired() -> None:
-    models = [model_of("run", runs.small()), model_of("same", runs.small()), *unpaired(1)]
-    models[2] = replace(models[2], cases={key(runs.small().cases[0]): {"monitor": 0.2, "accuracy": 0.1}})
+    models = [
+        model_of("run", runs.small()),
+        model_of("same", runs.small()),
+        *unpaired(1),
+    ]
+    models[2] = replace(
+        models[2], cases={key(runs.small().cases[0]): {"monitor": 0.2, "accuracy": 0.1}}
+    )
     pair = PairedRun(run=replace(better(), cases=()), p_holm={}, obstacles={})
-    comparison = side_by_side(models, figure_tables(models), correlated_points(models), {2: pair}, {})
+    comparison = side_by_side(
+        models, figure_tables(models), correlated_points(models), {2: pair}, {}
+    )
     assert [side.same_as for side in comparison.sides] == [0, 1, 0]
     assert any(line.startswith("3 P30") for line in brief_lines(comparison, 80, 24))
 
@@ -218,7 +248,11 @@ def test_models_with_the_same_figures_that_lost_other_facts_are_no_twins() -> No
     other = replace(run, cases=(replace(first, lost=first.lost[1:]), *rest))
     comparison = comparison_of({"a": run, "b": other})
     assert [side.same_as for side in comparison.sides] == [0, 0, 0]
-    assert [side.same_as for side in comparison_of({"a": run, "b": run}).sides] == [0, 0, 2]
+    assert [side.same_as for side in comparison_of({"a": run, "b": run}).sides] == [
+        0,
+        0,
+        2,
+    ]
 
 
 def test_metrics_that_are_the_same_in_all_models_have_no_column() -> None:
@@ -229,19 +263,25 @@ def test_metrics_that_are_the_same_in_all_models_have_no_column() -> None:
         replace(
             case,
             metrics=tuple(
-                replace(value, baseline=value.value, delta=0.0) if value.name == "cr" else value
+                replace(value, baseline=value.value, delta=0.0)
+                if value.name == "cr"
+                else value
                 for value in case.metrics
             ),
         )
         for case in run.cases
     )
-    lines = "\n".join(brief_lines(comparison_of({"a": replace(run, cases=same)}), 100, 50))
+    lines = "\n".join(
+        brief_lines(comparison_of({"a": replace(run, cases=same)}), 100, 50)
+    )
     assert "cr" not in lines.replace("↑", "").split()
     assert "wr" in lines.replace("↓", "").split()
 
 
 def test_a_label_stands_behind_the_slice() -> None:
-    comparison = comparison_of({"a": runs.small()}, labels={"monitor[P30]": "continent\x1b[31m"})
+    comparison = comparison_of(
+        {"a": runs.small()}, labels={"monitor[P30]": "continent\x1b[31m"}
+    )
     lines = brief_lines(comparison, 100, 50)
     assert any(line.startswith("2 P30 continent\\x1b[31m ") for line in lines)
 
@@ -256,8 +296,12 @@ def test_a_case_that_a_model_was_not_asked_is_counted() -> None:
 
 def test_an_invalid_case_says_so() -> None:
     run = runs.small()
-    broken = replace(run.cases[0], verdict="invalid", metrics=(), gates=(), errors=("no answers",))
-    lines = brief_lines(comparison_of({"a": replace(run, cases=(broken, *run.cases[1:]))}), 100, 50)
+    broken = replace(
+        run.cases[0], verdict="invalid", metrics=(), gates=(), errors=("no answers",)
+    )
+    lines = brief_lines(
+        comparison_of({"a": replace(run, cases=(broken, *run.cases[1:]))}), 100, 50
+    )
     (line,) = [line for line in lines if line.startswith("2 P30")]
     assert line.endswith(" invalid")
 
@@ -267,7 +311,12 @@ def unpaired(count: int) -> list[ComparedModel]:
         ComparedModel(
             name=f"published/x/{at}",
             about="",
-            cases={("", "monitor[overall]"): {"monitor": 0.1 * at, "accuracy": 0.9 - 0.1 * at**1.5}},
+            cases={
+                ("", "monitor[overall]"): {
+                    "monitor": 0.1 * at,
+                    "accuracy": 0.9 - 0.1 * at**1.5,
+                }
+            },
             spec=f"Small {at}B",
         )
         for at in range(1, count + 1)
@@ -279,8 +328,12 @@ def test_correlations_are_shown_where_an_order_of_the_models_can_be_significant(
     count: int, shown: bool
 ) -> None:
     models = unpaired(count)
-    reasons = dict.fromkeys(range(1, count + 1), "a paper's figures have no facts behind them")
-    comparison = side_by_side(models, figure_tables(models), correlated_points(models), {}, reasons)
+    reasons = dict.fromkeys(
+        range(1, count + 1), "a paper's figures have no facts behind them"
+    )
+    comparison = side_by_side(
+        models, figure_tables(models), correlated_points(models), {}, reasons
+    )
     text = "\n".join(brief_lines(comparison, 100, 24))
     assert ("spearman -1.000 (p = 0.017)" in text) == shown
     # What is so of all models is not said of each.
@@ -318,6 +371,12 @@ def test_the_worst_failure_of_at_most_three_candidates_is_told() -> None:
         return replace(runs.small(), cases=(replace(first, metrics=figures), *others))
 
     candidates = {f"m{at}": failing(at) for at in range(5)}
-    lines = brief_lines(comparison_of(candidates, labels={"monitor[P30]": "continent"}), 100, 60)
-    told = [line for line in lines if line.startswith("     monitor[P30 continent]: accuracy")]
+    lines = brief_lines(
+        comparison_of(candidates, labels={"monitor[P30]": "continent"}), 100, 60
+    )
+    told = [
+        line
+        for line in lines
+        if line.startswith("     monitor[P30 continent]: accuracy")
+    ]
     assert len(told) == 3

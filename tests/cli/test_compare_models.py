@@ -28,7 +28,9 @@ HEAD = "head_to_tail[a]"
 
 
 def model(name: str = "a", cases: Any = None, **more: Any) -> ComparedModel:
-    return ComparedModel(name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more)
+    return ComparedModel(
+        name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more
+    )
 
 
 def settings(case: str = HEAD, suite: str = SUITE, **values: str) -> Any:
@@ -45,7 +47,11 @@ def settings(case: str = HEAD, suite: str = SUITE, **values: str) -> Any:
         ({"seed": "0"}, {"judge": ""}, ("seed 0", "seed none")),
         ({"apply_chat_template": "true"}, {"apply_chat_template": "false"}, None),
         # These change nothing of what is asked.
-        ({"device": "cpu", "batch_size": "1"}, {"device": "cuda", "batch_size": "2"}, ("", "")),
+        (
+            {"device": "cpu", "batch_size": "1"},
+            {"device": "cuda", "batch_size": "2"},
+            ("", ""),
+        ),
         # A paper says nothing of its runs.
         ({"judge": "rules"}, {}, ("", "")),
         (
@@ -59,15 +65,25 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
     first: dict[str, str], second: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
     texts = run_settings([model(settings=tuple(of.items())) for of in (first, second)])
-    assert texts == (expected or ("apply_chat_template true", "apply_chat_template false"))
+    assert texts == (
+        expected or ("apply_chat_template true", "apply_chat_template false")
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
         ({}, {}, ""),
-        ({"case_settings": settings(choices="3")}, {"case_settings": settings(choices="3")}, ""),
-        ({"case_settings": settings(choices="3")}, {"case_settings": settings(choices="4")}, "choices 3, 4"),
+        (
+            {"case_settings": settings(choices="3")},
+            {"case_settings": settings(choices="3")},
+            "",
+        ),
+        (
+            {"case_settings": settings(choices="3")},
+            {"case_settings": settings(choices="4")},
+            "choices 3, 4",
+        ),
         ({"case_settings": settings(choices="3")}, {"case_settings": settings()}, ""),
         (
             {"case_settings": settings(choices="3")},
@@ -85,8 +101,14 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
             "judges rules, openai/j",
         ),
         (
-            {"case_settings": settings(a="1", b="1"), "settings": (("judge", "rules"),)},
-            {"case_settings": settings(suite="v.kb.yaml", a="2", b="2"), "settings": (("judge", "x"),)},
+            {
+                "case_settings": settings(a="1", b="1"),
+                "settings": (("judge", "rules"),),
+            },
+            {
+                "case_settings": settings(suite="v.kb.yaml", a="2", b="2"),
+                "settings": (("judge", "x"),),
+            },
             "suites w.kb.yaml, v.kb.yaml; a 1, 2; b 1, 2; judges rules, x",
         ),
     ],
@@ -101,17 +123,26 @@ def test_in_what_a_case_was_not_asked_alike(
 def test_monitor_has_no_judge() -> None:
     cases = {(SUITE, "monitor[a]"): {"monitor": 0.5}}
     models = [
-        model(judge, cases, case_settings=settings("monitor[a]"), settings=(("judge", judge),))
+        model(
+            judge,
+            cases,
+            case_settings=settings("monitor[a]"),
+            settings=(("judge", judge),),
+        )
         for judge in ("rules", "openai/j")
     ]
     assert figure_tables(models)[0].differing == ""
 
 
-def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none() -> None:
+def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none() -> (
+    None
+):
     models = [
         model("a", {(SUITE, HEAD): {"accuracy": 0.0, "f1": 0.1, "em": None}}),
         model("b", {(SUITE, HEAD): {"accuracy": 0.5, "em": 0.2}}),
-        model("c", {(SUITE, HEAD): {"f1": 0.3}, (SUITE, "head_to_tail[b]"): {"f1": 0.3}}),
+        model(
+            "c", {(SUITE, HEAD): {"f1": 0.3}, (SUITE, "head_to_tail[b]"): {"f1": 0.3}}
+        ),
     ]
     (table,) = figure_tables(models)
     assert table.rows == (("accuracy", (0.0, 0.5, None)), ("f1", (0.1, None, 0.3)))
@@ -124,15 +155,27 @@ def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none
     [
         ([{(SUITE, HEAD): {}}, {("v.kb.yaml", HEAD): {}}], [HEAD]),
         (
-            [{(SUITE, HEAD): {}, ("v.kb.yaml", HEAD): {}}, {("", HEAD): {}}, {(SUITE, HEAD): {}}],
+            [
+                {(SUITE, HEAD): {}, ("v.kb.yaml", HEAD): {}},
+                {("", HEAD): {}},
+                {(SUITE, HEAD): {}},
+            ],
             [f"{SUITE}::{HEAD}", f"v.kb.yaml::{HEAD}", HEAD],
         ),
     ],
 )
-def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(cases: list[Any], names: list[str]) -> None:
-    filled = [model(str(n), {case: {"accuracy": 0.5} for case in of}) for n, of in enumerate(cases)]
+def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(
+    cases: list[Any], names: list[str]
+) -> None:
+    filled = [
+        model(str(n), {case: {"accuracy": 0.5} for case in of})
+        for n, of in enumerate(cases)
+    ]
     coefficients = {
-        table.case for table in figure_tables([*filled, *(replace(m, name=f"{m.name}b") for m in filled)])
+        table.case
+        for table in figure_tables(
+            [*filled, *(replace(m, name=f"{m.name}b") for m in filled)]
+        )
     }
     assert coefficients == set(names)
 
@@ -149,19 +192,32 @@ def test_figures_are_correlated_over_models_within_a_slice(
     slices: tuple[str, ...], within: list[str]
 ) -> None:
     models = [
-        model(str(k), {("", f"reliability[{name}]"): {"ncr": 0.1 * k, "ur": 0.2 * k} for name in slices})
+        model(
+            str(k),
+            {
+                ("", f"reliability[{name}]"): {"ncr": 0.1 * k, "ur": 0.2 * k}
+                for name in slices
+            },
+        )
         for k in range(3)
     ]
     rows = correlations_over_models(models)
     assert list(dict.fromkeys(name for name, _ in rows)) == within
-    assert {(one.x, one.y, one.over, one.n) for _, one in rows} == {("ncr", "ur", "models", 3)}
+    assert {(one.x, one.y, one.over, one.n) for _, one in rows} == {
+        ("ncr", "ur", "models", 3)
+    }
     # One model is no pair.
     assert (
-        correlations_over_models([models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]) == ()
+        correlations_over_models(
+            [models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]
+        )
+        == ()
     )
 
 
-def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") -> list[ComparedModel]:
+def in_settings(
+    name: str, ncr: float, *settings: str, within: str = "overall"
+) -> list[ComparedModel]:
     """Return one model of a paper, a little better in each further setting."""
     return [
         model(
@@ -174,46 +230,85 @@ def in_settings(name: str, ncr: float, *settings: str, within: str = "overall") 
 
 
 def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
-    models = [one for k in range(4) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    models = [
+        one
+        for k in range(4)
+        for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")
+    ]
     rows = correlations_over_models(models)
-    assert [(within, one.n, one.note) for within, one in rows if one.method == "pearson"] == [
+    assert [
+        (within, one.n, one.note) for within, one in rows if one.method == "pearson"
+    ] == [
         ("reliability[overall], zero-shot", 4, ""),
         ("reliability[overall], four-shot", 4, ""),
     ]
     assert [one.r for _, one in rows] == [pytest.approx(1.0)] * 4
     # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
-    assert {within for within, _ in correlations_over_models(models[::2])} == {"reliability[overall]"}
+    assert {within for within, _ in correlations_over_models(models[::2])} == {
+        "reliability[overall]"
+    }
     assert [one.n for _, one in correlations_over_models(models[:-1])] == [4, 4, 3, 3]
     # Three settings of one model are no three models.
-    assert correlations_over_models(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")) == ()
+    assert (
+        correlations_over_models(
+            in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")
+        )
+        == ()
+    )
 
 
 def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
-    models = [one for k in range(3) for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")]
+    models = [
+        one
+        for k in range(3)
+        for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")
+    ]
     run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
-    assert [one.n for _, one in correlations_over_models([*models, run])] == [4, 4, 4, 4]
+    assert [one.n for _, one in correlations_over_models([*models, run])] == [
+        4,
+        4,
+        4,
+        4,
+    ]
     # What no model of a paper has is correlated over the runs, once.
     alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
     other = {(SUITE, "monitor[P1]"): {"monitor": 0.3, "accuracy": 0.1}}
     rows = correlations_over_models([*models, model("x", alone), model("y", other)])
-    assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [("monitor[P1]", 2)] * 2
+    assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [
+        ("monitor[P1]", 2)
+    ] * 2
 
 
-def in_slices(name: str, at: float, *settings: str, several: bool = False) -> ComparedModel:
+def in_slices(
+    name: str, at: float, *settings: str, several: bool = False
+) -> ComparedModel:
     """Return a run that asked seen and unseen knowledge in these settings, with its figures over slices."""
     cases = {}
     for setting in settings:
         cases[(SUITE, f"reliability[seen-{setting}]")] = {"ncr": at, "nccr": at * at}
-        cases[(SUITE, f"reliability[unseen-{setting}]")] = {"ur": 1 - at, "iur": 1 - at**3}
+        cases[(SUITE, f"reliability[unseen-{setting}]")] = {
+            "ur": 1 - at,
+            "iur": 1 - at**3,
+        }
         overall = f"overall-{setting}" if several else "overall"
-        cases[(SUITE, f"reliability[{overall}]")] = {"ncr": at, "ur": 1 - at, "nccr": at, "iur": 1 - at}
+        cases[(SUITE, f"reliability[{overall}]")] = {
+            "ncr": at,
+            "ur": 1 - at,
+            "nccr": at,
+            "iur": 1 - at,
+        }
     return model(name, cases)
 
 
 def test_runs_are_correlated_in_the_settings_they_were_asked_in() -> None:
-    runs = [in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True) for k in range(3)]
+    runs = [
+        in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True)
+        for k in range(3)
+    ]
     runs.append(in_slices("zero", 0.7, "zero-shot"))
-    rows = {(within, one.x, one.y): one.n for within, one in correlations_over_models(runs)}
+    rows = {
+        (within, one.x, one.y): one.n for within, one in correlations_over_models(runs)
+    }
     assert rows == {
         ("reliability[zero-shot]", "ncr", "ur"): 4,
         ("reliability[zero-shot]", "nccr", "iur"): 4,
@@ -223,11 +318,24 @@ def test_runs_are_correlated_in_the_settings_they_were_asked_in() -> None:
     assert {one.whole for one in correlated_points(runs)} == {True}
 
 
-def test_figures_over_the_slices_of_a_setting_stand_with_those_over_all_slices() -> None:
-    runs = [in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True) for k in range(1, 3)]
-    comparison = side_by_side(runs, figure_tables(runs), correlated_points(runs), {}, {})
-    titles = {group.title: [case.slice for case in group.cases] for group in groups(comparison)}
-    assert titles["Reliable KB, all slices"] == ["overall-four-shot", "overall-zero-shot"]
+def test_figures_over_the_slices_of_a_setting_stand_with_those_over_all_slices() -> (
+    None
+):
+    runs = [
+        in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True)
+        for k in range(1, 3)
+    ]
+    comparison = side_by_side(
+        runs, figure_tables(runs), correlated_points(runs), {}, {}
+    )
+    titles = {
+        group.title: [case.slice for case in group.cases]
+        for group in groups(comparison)
+    }
+    assert titles["Reliable KB, all slices"] == [
+        "overall-four-shot",
+        "overall-zero-shot",
+    ]
     assert titles["Reliable KB, seen"] == ["seen-four-shot", "seen-zero-shot"]
 
 
@@ -238,10 +346,13 @@ def test_two_suites_of_one_file_name_cannot_be_compared(tmp_path: Path) -> None:
         "kbrel_version": "0",
         "model": {"spec": "a"},
         "settings": {},
-        "cases": [case | {"id": f"{folder}/w.kb.yaml::{HEAD}"} for folder in ("one", "two")],
+        "cases": [
+            case | {"id": f"{folder}/w.kb.yaml::{HEAD}"} for folder in ("one", "two")
+        ],
     }
     with pytest.raises(
-        KbrelError, match=r"two suites of the same file name, w\.kb\.yaml, have the case head"
+        KbrelError,
+        match=r"two suites of the same file name, w\.kb\.yaml, have the case head",
     ):
         _recorded("a", tmp_path, report, "report")
 
@@ -254,9 +365,15 @@ def test_models_with_the_same_figures_are_one_model() -> None:
     assert twins(models) == (0, 0, 1, 0)
     (one,) = correlated_points(models)
     assert [at for at, _, _ in one.points] == [0, 1, 3]
-    assert (one.pearson.n, one.pearson.note, one.spearman.r) == (3, "", pytest.approx(-1))
+    assert (one.pearson.n, one.pearson.note, one.spearman.r) == (
+        3,
+        "",
+        pytest.approx(-1),
+    )
     # The same figures in another prompt setting are no twin's.
-    settings = [replace(models[0], setting=setting) for setting in ("zero-shot", "four-shot")]
+    settings = [
+        replace(models[0], setting=setting) for setting in ("zero-shot", "four-shot")
+    ]
     assert twins(settings) == (0, 0)
 
 
@@ -279,7 +396,9 @@ def test_models_of_papers_are_named_by_folders_and_patterns(
         assert case[0] == ""
 
 
-def test_a_papers_figures_and_a_report_without_outcomes_are_not_paired(tmp_path: Path) -> None:
+def test_a_papers_figures_and_a_report_without_outcomes_are_not_paired(
+    tmp_path: Path,
+) -> None:
     assert (
         read_outcomes("published/monitor/vicuna-7b", tmp_path)
         == "a paper's figures have no facts behind them"

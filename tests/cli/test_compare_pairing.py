@@ -37,14 +37,29 @@ HEAD = "head_to_tail[a]"
 
 
 def gate(verdict: str = "pass", rule: str = "max_drop", **more: Any) -> GateResult:
-    entry = {"metric": "accuracy", "rule": rule, "bound": 0.1, "verdict": verdict, "reason": "", "line": 7}
+    entry = {
+        "metric": "accuracy",
+        "rule": rule,
+        "bound": 0.1,
+        "verdict": verdict,
+        "reason": "",
+        "line": 7,
+    }
     return GateResult(**(entry | more))
 
 
-def case(name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any) -> CaseResult:
+def case(
+    name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any
+) -> CaseResult:
     rows = tuple(
         Outcome(
-            **{"fact_id": f"f{n}", "question": "q?", "expected": "e", "answer": "a", "prompt_digest": "d"},
+            **{
+                "fact_id": f"f{n}",
+                "question": "q?",
+                "expected": "e",
+                "answer": "a",
+                "prompt_digest": "d",
+            },
             label="correct" if label == "+" else "wrong",
             values=(float(label == "+"), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
         )
@@ -52,15 +67,29 @@ def case(name: str = HEAD, *gates: GateResult, labels: str = "", **more: Any) ->
     )
     columns = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
     entry = {
-        **{"id": name, "suite": SUITE, "probe": "head_to_tail", "slice": "a", "verdict": "pass"},
+        **{
+            "id": name,
+            "suite": SUITE,
+            "probe": "head_to_tail",
+            "slice": "a",
+            "verdict": "pass",
+        },
         **{"n": len(rows), "duration": 0.0, "metrics": (), "gates": gates},
-        "table": Table(columns=columns, rows=rows) if rows else Table(columns=(), rows=()),
+        "table": Table(columns=columns, rows=rows)
+        if rows
+        else Table(columns=(), rows=()),
     }
     return CaseResult(**(entry | more))
 
 
 def run(*cases: CaseResult, **more: Any) -> Run:
-    fields = {"kbrel_version": "1", "created": "", "model": None, "environment": (), "settings": ()}
+    fields = {
+        "kbrel_version": "1",
+        "created": "",
+        "model": None,
+        "environment": (),
+        "settings": (),
+    }
     return Run(**(fields | {"cases": cases} | more))
 
 
@@ -74,7 +103,16 @@ WAIVER = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
 @pytest.mark.parametrize(
     ("verdict", "fails"),
     [
-        *((verdict, True) for verdict in ("fail", "invalid", "not run", "not comparable", "no baseline")),
+        *(
+            (verdict, True)
+            for verdict in (
+                "fail",
+                "invalid",
+                "not run",
+                "not comparable",
+                "no baseline",
+            )
+        ),
         *((verdict, False) for verdict in ("pass", "inconclusive")),
     ],
 )
@@ -85,7 +123,10 @@ def test_which_verdicts_of_a_gate_fail_a_comparison(verdict: str, fails: bool) -
     excused = paired(case(HEAD, gate(verdict), verdict=verdict, waiver=WAIVER))
     assert excused.fails is (verdict in ("invalid", "not run"))
     # One that fails is enough, in whatever case.
-    assert paired(case(), case("head_to_tail[b]", gate(verdict), verdict=verdict)).fails is fails
+    assert (
+        paired(case(), case("head_to_tail[b]", gate(verdict), verdict=verdict)).fails
+        is fails
+    )
 
 
 def test_an_expired_waiver_fails_a_comparison() -> None:
@@ -95,22 +136,35 @@ def test_an_expired_waiver_fails_a_comparison() -> None:
 
 
 def test_a_demand_and_its_waivers_are_read_back() -> None:
-    assert gate_of(gate()) == Gate(metric="accuracy", rule="max_drop", bound=0.1, line=7)
+    assert gate_of(gate()) == Gate(
+        metric="accuracy", rule="max_drop", bound=0.1, line=7
+    )
     assert waivers_of(case()) == ()
     assert waivers_of(case(waiver=WAIVER)) == (WAIVER,)
     expired = replace(WAIVER, expired=True)
-    assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (expired, WAIVER)
+    assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (
+        expired,
+        WAIVER,
+    )
 
 
 def side(*cases: CaseResult) -> RecordedOutcomes:
     return RecordedOutcomes(
         run=Baseline(
             path=Path("x"),
-            **{"kbrel_version": "1", "created": "", "reason": "", "commit": "", "versions": ()},
+            **{
+                "kbrel_version": "1",
+                "created": "",
+                "reason": "",
+                "commit": "",
+                "versions": (),
+            },
             model=None,
             settings=(),
             cases={
-                f"{SUITE}::{one.id}": BaselineCase(key=f"{SUITE}::{one.id}", table=one.table, metrics=())
+                f"{SUITE}::{one.id}": BaselineCase(
+                    key=f"{SUITE}::{one.id}", table=one.table, metrics=()
+                )
                 for one in cases
             },
         ),
@@ -118,7 +172,9 @@ def side(*cases: CaseResult) -> RecordedOutcomes:
     )
 
 
-def test_a_run_is_compared_as_the_best_of_several_and_by_the_look_that_it_took() -> None:
+def test_a_run_is_compared_as_the_best_of_several_and_by_the_look_that_it_took() -> (
+    None
+):
     before = side(case(labels="+" * 40))
     recorded = case(HEAD, gate(), labels="+" * 38 + "-" * 2)
     look = Looks(taken=4, of=10, asked=40, facts=100)
@@ -150,7 +206,8 @@ def test_gates_of_all_candidates_are_one_family() -> None:
     one = pair_runs(before, [("b", after)], "a")
     two = pair_runs(before, [("b", after), ("c", after)], "a")
     (p, sidak), (_, of_both) = (
-        (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak) for pair in (one[0], two[0])
+        (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak)
+        for pair in (one[0], two[0])
     )
     assert p is not None
     # One case of each candidate compares with the baseline, by two gates: the smaller p counts twice.
@@ -163,7 +220,9 @@ def test_gates_of_all_candidates_are_one_family() -> None:
     assert one[0].fails
 
 
-def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no_baseline() -> None:
+def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no_baseline() -> (
+    None
+):
     before = side(case(labels="++--"))
     broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
     new = case("head_to_tail[b]", gate(), labels="++--")
@@ -177,7 +236,11 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
 
 def change(number: int) -> Change:
     return Change(
-        fact_id=f"f{number}", question=f"q{number}?", expected="e", old_answer="old", new_answer="new"
+        fact_id=f"f{number}",
+        question=f"q{number}?",
+        expected="e",
+        old_answer="old",
+        new_answer="new",
     )
 
 
@@ -187,13 +250,24 @@ def told(at: PairedRun, width: int = 200) -> list[str]:
 
 def test_what_is_printed_of_a_candidate() -> None:
     figure = MetricValue(
-        **{"name": "accuracy", "better": "higher", "value": 0.9, "baseline": 0.5, "delta": -0.2},
+        **{
+            "name": "accuracy",
+            "better": "higher",
+            "value": 0.9,
+            "baseline": 0.5,
+            "delta": -0.2,
+        },
         **{"delta_low": -0.3, "delta_high": -0.1, "p": 0.01, "paired": 3},
     )
     other = replace(figure, name="f1", delta=None, p=None, baseline=None)
     facts = tuple(map(change, range(6)))
     shown = case(
-        HEAD, gate("fail", reason="worse"), gate(), metrics=(figure, other), lost=facts, gained=facts[:5]
+        HEAD,
+        gate("fail", reason="worse"),
+        gate(),
+        metrics=(figure, other),
+        lost=facts,
+        gained=facts[:5],
     )
     lines = told(paired(shown, p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.04}))
     assert lines[1] == "3 against 1, paired fact by fact: b"
@@ -216,17 +290,41 @@ def test_what_is_printed_of_a_candidate() -> None:
 
 def test_why_a_case_cannot_be_compared_is_said_once() -> None:
     stuck = case(HEAD, gate("not comparable", reason="other prompts"))
-    lines = told(paired(stuck, obstacles={f"{SUITE}::{HEAD}": "not comparable: other prompts"}))
-    assert [line.strip() for line in lines if "other prompts" in line] == ["not comparable: other prompts"]
+    lines = told(
+        paired(stuck, obstacles={f"{SUITE}::{HEAD}": "not comparable: other prompts"})
+    )
+    assert [line.strip() for line in lines if "other prompts" in line] == [
+        "not comparable: other prompts"
+    ]
     assert "    accuracy max_drop 0.1: not comparable" in lines
-    broken = told(paired(case(HEAD, gate("invalid", reason="x"), verdict="invalid", errors=("no answers",))))
+    broken = told(
+        paired(
+            case(
+                HEAD,
+                gate("invalid", reason="x"),
+                verdict="invalid",
+                errors=("no answers",),
+            )
+        )
+    )
     assert [line.strip() for line in broken if "no answers" in line] == ["no answers"]
     # An error that left facts out, and no more, is none of the comparison's.
-    assert not any("left out" in line for line in told(paired(case(errors=("left out",)))))
+    assert not any(
+        "left out" in line for line in told(paired(case(errors=("left out",))))
+    )
 
 
 def test_a_summary_counts_verdicts_the_worst_first() -> None:
-    verdicts = ("pass", "inconclusive", "no baseline", "not comparable", "not run", "invalid", "fail", "pass")
+    verdicts = (
+        "pass",
+        "inconclusive",
+        "no baseline",
+        "not comparable",
+        "not run",
+        "invalid",
+        "fail",
+        "pass",
+    )
     one = paired(case(HEAD, *map(gate, verdicts), lost=(change(1),)))
     assert list(summary_lines([one, paired(case())], [1, 2, 4])) == [
         "",
@@ -239,32 +337,62 @@ def test_a_summary_counts_verdicts_the_worst_first() -> None:
 
 def test_everything_of_a_pair_is_written_as_json() -> None:
     figure = MetricValue(
-        **{"name": "accuracy", "better": "higher", "value": 0.9, "baseline": 0.5, "delta": 0.4},
+        **{
+            "name": "accuracy",
+            "better": "higher",
+            "value": 0.9,
+            "baseline": 0.5,
+            "delta": 0.4,
+        },
         **{"delta_low": 0.3, "delta_high": 0.5, "p": 0.0, "paired": 3, "note": "n"},
     )
     expired = replace(WAIVER, expired=True)
     shown = case(
         HEAD,
         gate(),
-        **{"metrics": (figure,), "lost": (change(1),), "gained": (change(2),), "errors": ("e",)},
+        **{
+            "metrics": (figure,),
+            "lost": (change(1),),
+            "gained": (change(2),),
+            "errors": ("e",),
+        },
         **{"waiver": expired, "expired": (expired,), "n": 3, "verdict": "fail"},
     )
-    one = paired(shown, p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.0}, obstacles={f"{SUITE}::{HEAD}": "o"})
+    one = paired(
+        shown,
+        p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.0},
+        obstacles={f"{SUITE}::{HEAD}": "o"},
+    )
     (entry,) = paired_json([one], ["a", "b"])
     json.dumps(entry)
-    assert {name: entry[name] for name in ("baseline", "candidate", "differences", "fails")} == {
-        **{"baseline": "a", "candidate": "b", "differences": [], "fails": True}
-    }
+    assert {
+        name: entry[name] for name in ("baseline", "candidate", "differences", "fails")
+    } == {**{"baseline": "a", "candidate": "b", "differences": [], "fails": True}}
     (written,) = entry["cases"]
     assert written["figures"] == {
         "accuracy": {
-            **{"better": "higher", "baseline": 0.5, "value": 0.9, "delta": 0.4, "delta_low": 0.3},
+            **{
+                "better": "higher",
+                "baseline": 0.5,
+                "value": 0.9,
+                "delta": 0.4,
+                "delta_low": 0.3,
+            },
             **{"delta_high": 0.5, "p": 0.0, "p_holm": 0.0, "paired": 3, "note": "n"},
         }
     }
-    assert (written["id"], written["aggregate"], written["verdict"]) == (f"{SUITE}::{HEAD}", False, "fail")
+    assert (written["id"], written["aggregate"], written["verdict"]) == (
+        f"{SUITE}::{HEAD}",
+        False,
+        "fail",
+    )
     assert (written["n"], written["obstacle"], written["errors"]) == (3, "o", ["e"])
     assert (written["waiver"]["owner"], written["expired"][0]["owner"]) == ("o", "o")
     assert [written[name][0]["fact_id"] for name in ("lost", "gained")] == ["f1", "f2"]
-    assert written["unmatched"] == {"added": [], "unasked": [], "waived": [], "unanswered": []}
+    assert written["unmatched"] == {
+        "added": [],
+        "unasked": [],
+        "waived": [],
+        "unanswered": [],
+    }
     assert written["gates"][0]["metric"] == "accuracy"

@@ -61,7 +61,9 @@ def test_imported_facts_are_those_of_the_file_itself(tmp_path):
 def test_collecting_an_imported_suite(pytester):
     assert run("fktc", FKTC, "--output", pytester.path / "facts.jsonl") == 0
     (pytester.path / "t.kb.yaml").write_text("suite: t\nfacts: facts.jsonl\nmonitor:\n")
-    result = pytester.runpytest("--collect-only", "-q", "--kb-model=reference", "t.kb.yaml")
+    result = pytester.runpytest(
+        "--collect-only", "-q", "--kb-model=reference", "t.kb.yaml"
+    )
     result.stdout.fnmatch_lines(["*t.kb.yaml::monitor?P36?"])
     assert result.ret == 0
 
@@ -92,7 +94,9 @@ def test_only_the_first_of_many_broken_rows_are_named(tmp_path, capsys):
     source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * 7)
     assert run("qa", source, "--output", tmp_path / "facts.jsonl", "--skip-broken") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[1] for line in lines[1:4]] == [f"{source}:{n}" for n in (2, 3, 4)]
+    assert [line.split(": ")[1] for line in lines[1:4]] == [
+        f"{source}:{n}" for n in (2, 3, 4)
+    ]
     assert lines[4:] == ["skipped: 4 more"]
 
 
@@ -100,7 +104,10 @@ def test_a_file_with_nothing_but_broken_rows(tmp_path, capsys):
     source = tmp_path / "q.jsonl"
     source.write_text("a\nb\n")
     assert run("qa", source, "--output", tmp_path / "facts.jsonl", "--skip-broken") == 2
-    assert f"none of 2 rows could be read; the first: {source}:1: not JSON" in capsys.readouterr().err
+    assert (
+        f"none of 2 rows could be read; the first: {source}:1: not JSON"
+        in capsys.readouterr().err
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
 
 
@@ -142,32 +149,55 @@ def test_an_output_folder_that_is_none(tmp_path, capsys):
 
 def test_tables_become_facts(tmp_path):
     source = tmp_path / "people.csv"
-    source.write_text('relation,subject,object,aliases,popularity\nP36,Peru,Lima,"[""Ciudad""]",12\n')
+    source.write_text(
+        'relation,subject,object,aliases,popularity\nP36,Peru,Lima,"[""Ciudad""]",12\n'
+    )
     assert run("csv", source, "--output", tmp_path / "facts.jsonl") == 0
     (fact,) = read_facts(tmp_path / "facts.jsonl")
-    assert (fact.id, fact.aliases, fact.popularity) == ("P36:Peru:Lima", ("Ciudad",), 12.0)
+    assert (fact.id, fact.aliases, fact.popularity) == (
+        "P36:Peru:Lima",
+        ("Ciudad",),
+        12.0,
+    )
 
 
-def test_the_transcript_in_the_documentation_is_what_is_printed(tmp_path, monkeypatch, capsys):
+def test_the_transcript_in_the_documentation_is_what_is_printed(
+    tmp_path, monkeypatch, capsys
+):
     docs = Path(__file__).parents[2] / "docs" / "datasets.md"
-    lines = [line.removeprefix("    ") for line in docs.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line.removeprefix("    ")
+        for line in docs.read_text(encoding="utf-8").splitlines()
+    ]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "data").symlink_to(DATA)
     (tmp_path / "mine").mkdir()
-    shown = [line.removeprefix("$ kbrel ").split() for line in lines if line.startswith("$ kbrel import ")]
+    shown = [
+        line.removeprefix("$ kbrel ").split()
+        for line in lines
+        if line.startswith("$ kbrel import ")
+    ]
     assert [main(arguments) for arguments in shown] == [0, 2]
     output = capsys.readouterr()
-    written = [(tmp_path / "mine" / name).read_text("utf-8") for name in ("facts.jsonl", "relations.yaml")]
+    written = [
+        (tmp_path / "mine" / name).read_text("utf-8")
+        for name in ("facts.jsonl", "relations.yaml")
+    ]
     expected = [output.out, output.err, written[0].splitlines()[-1], written[1]]
     for line in "\n".join(expected).splitlines():
         assert line in lines
-    assert {form for form in FORMATS if f"| `{form}` |" in "\n".join(lines)} == set(FORMATS)
+    assert {form for form in FORMATS if f"| `{form}` |" in "\n".join(lines)} == set(
+        FORMATS
+    )
 
 
 @pytest.mark.parametrize("name", ["relations.yaml", "folder"])
 def test_an_output_that_cannot_be_is_refused(tmp_path, capsys, name):
     (tmp_path / "folder").mkdir()
-    assert main(["import", "fktc", str(FKTC), "--output", str(tmp_path / name), "--force"]) == 2
+    assert (
+        main(["import", "fktc", str(FKTC), "--output", str(tmp_path / name), "--force"])
+        == 2
+    )
     assert str(tmp_path / name) in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]

@@ -49,19 +49,29 @@ def test_an_empty_folder_becomes_a_project(pytester, init):
         "to_add": {},
         "commands": [command for command, _ in NEXT],
     }
-    assert (pytester.path / "pytest.ini").read_text("utf-8") == "[pytest]\nkb_baseline = prod\n"
-    assert (pytester.path / ".gitignore").read_text("utf-8") == "kbrel-report*/\n.kbrel-cache/\n"
+    assert (pytester.path / "pytest.ini").read_text(
+        "utf-8"
+    ) == "[pytest]\nkb_baseline = prod\n"
+    assert (pytester.path / ".gitignore").read_text(
+        "utf-8"
+    ) == "kbrel-report*/\n.kbrel-cache/\n"
     assert not (pytester.path / "baselines/published").exists()
-    assert json.loads((pytester.path / "suites/suite.schema.json").read_text("utf-8"))["$schema"]
+    assert json.loads((pytester.path / "suites/suite.schema.json").read_text("utf-8"))[
+        "$schema"
+    ]
 
 
 def test_a_second_time_nothing_is_written(pytester, init):
     init("project")
-    before = {path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()}
+    before = {
+        path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()
+    }
     document = init("project")
     assert (document["files"], document["added"], document["to_add"]) == ([], {}, {})
     assert [*document["left_alone"]] == [f"project/{name}" for name in MADE]
-    assert {path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()
+    } == before
 
 
 def test_what_is_there_is_left_as_it_is(pytester, init):
@@ -77,16 +87,22 @@ def test_what_is_there_is_left_as_it_is(pytester, init):
     }
     assert document["added"] == {".gitignore": ["kbrel-report*/"]}
     assert (pytester.path / "suites/world.kb.yaml").read_text("utf-8") == "mine"
-    assert (pytester.path / ".gitignore").read_bytes() == b"*.pyc\r\n/.kbrel-cache\r\nkbrel-report*/\r\n"
+    assert (
+        pytester.path / ".gitignore"
+    ).read_bytes() == b"*.pyc\r\n/.kbrel-cache\r\nkbrel-report*/\r\n"
 
 
 def test_people_read_what_to_do_next(pytester, capsys):
-    (pytester.path / "setup.cfg").write_text("[tool:pytest]\nkb_seed: 1\nkb_seed: 2\n", "utf-8")
+    (pytester.path / "setup.cfg").write_text(
+        "[tool:pytest]\nkb_seed: 1\nkb_seed: 2\n", "utf-8"
+    )
     assert main(["init", "."]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "written: suites/world.kb.yaml" in lines
     assert "please fill in OWNER and ./checkpoint: .github/workflows/kbrel.yml" in lines
-    assert [line.split("  #")[0].strip() for line in lines[-3:]] == [command for command, _ in NEXT]
+    assert [line.split("  #")[0].strip() for line in lines[-3:]] == [
+        command for command, _ in NEXT
+    ]
     assert main(["init", "."]) == 0
     assert "left alone: .gitignore has the lines already" in capsys.readouterr().out
 
@@ -110,7 +126,10 @@ def test_the_help_names_the_defaults(capsys, command, count):
 def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
     (pytester.path / "file").write_text("", "utf-8")
     assert main(["init", "file"]) == 2
-    assert "file: is a file; allowed: a folder, or one to be made" in capsys.readouterr().err
+    assert (
+        "file: is a file; allowed: a folder, or one to be made"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +141,11 @@ def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
             "[pytest]  ; ours\nkb_seed = 1\n",
             "[pytest]  ; ours\nkb_baseline = prod\nkb_seed = 1\n",
         ),
-        ("tox.ini", "[tox]\na=1\n[pytest]\n# b\n", "[tox]\na=1\n[pytest]\nkb_baseline = prod\n# b\n"),
+        (
+            "tox.ini",
+            "[tox]\na=1\n[pytest]\n# b\n",
+            "[tox]\na=1\n[pytest]\nkb_baseline = prod\n# b\n",
+        ),
         ("setup.cfg", "[tool:pytest]\r\n", "[tool:pytest]\r\nkb_baseline = prod\r\n"),
         (
             "pyproject.toml",
@@ -166,18 +189,25 @@ def test_of_several_files_it_is_the_one_that_pytest_reads(pytester, init):
     ],
     ids=["dotted", "inline", "in a text", "broken"],
 )
-def test_a_file_that_cannot_be_changed_safely_is_left_and_the_lines_are_named(pytester, init, text):
+def test_a_file_that_cannot_be_changed_safely_is_left_and_the_lines_are_named(
+    pytester, init, text
+):
     path = pytester.path / "pyproject.toml"
     path.write_text(text, "utf-8")
     document = init()
-    assert document["to_add"] == {"pyproject.toml": ["[tool.pytest.ini_options]", 'kb_baseline = "prod"']}
+    assert document["to_add"] == {
+        "pyproject.toml": ["[tool.pytest.ini_options]", 'kb_baseline = "prod"']
+    }
     assert path.read_text("utf-8") == text
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[tool.pytest.ini_options]\nkb_baseline = 3\n", "kb_baseline: found 3; allowed: a text in quotes"),
+        (
+            "[tool.pytest.ini_options]\nkb_baseline = 3\n",
+            "kb_baseline: found 3; allowed: a text in quotes",
+        ),
         ("[tool.pytest.ini_options\n", "pyproject.toml: cannot be read: "),
     ],
 )
@@ -189,14 +219,19 @@ def test_a_key_that_is_no_text_is_refused(pytester, text, words):
 
 def test_the_suites_name_a_schema_that_is_there(pytester, init):
     init()
-    for suite in (pytester.path / "suites/world.kb.yaml", ROOT / "suites/world.kb.yaml"):
+    for suite in (
+        pytester.path / "suites/world.kb.yaml",
+        ROOT / "suites/world.kb.yaml",
+    ):
         first = suite.read_text("utf-8").splitlines()[0]
         schema = suite.parent / first.removeprefix("# yaml-language-server: $schema=")
         assert schema.read_text("utf-8") == resources.schema("suite")
 
 
 @pytest.mark.slow
-def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(pytester, init):
+def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(
+    pytester, init
+):
     init()
     text = (pytester.path / "suites/world.kb.yaml").read_text("utf-8")
     commands = re.findall(r"^# +pytest (.*?)  +#", text, flags=re.MULTILINE)
@@ -220,7 +255,9 @@ def test_the_three_commands_of_a_made_project_pass(pytester, init):
     text = re.sub(r"limit: (\d\d+|1\.0)", "limit: 12", suite.read_text("utf-8"))
     suite.write_text(text.replace("count: 200", "count: 12"), "utf-8")
     for command in commands:
-        program, *arguments = shlex.split(re.sub(r"--kb-model=\./\w+", "--kb-model=reference", command))
+        program, *arguments = shlex.split(
+            re.sub(r"--kb-model=\./\w+", "--kb-model=reference", command)
+        )
         assert program == "pytest"
         result = pytester.runpytest(*arguments)
         assert result.ret == 0, command

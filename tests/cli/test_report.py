@@ -28,7 +28,16 @@ from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
 from tests.reports.conftest import case, metric, rich
 
-COLUMNS = ("kept", "pfd", "ird", "term", "anchor", "cell:positive:0", "cell:none:0", "cell:negative1:0")
+COLUMNS = (
+    "kept",
+    "pfd",
+    "ird",
+    "term",
+    "anchor",
+    "cell:positive:0",
+    "cell:none:0",
+    "cell:negative1:0",
+)
 
 
 def outcome(at: int, term: float = 0.1, label: str = "correct") -> Outcome:
@@ -64,7 +73,11 @@ def exchanges(case: str, fact: str) -> list[Exchange]:
         asked = GenerateRequest(prompt=prompt, max_new_tokens=9)
         answer = Generated(text=f"said <b> {role}", finish="stop", **shared)  # type: ignore[arg-type]
         lines.append(
-            Exchange(case=case, ask=Ask(fact_id=fact, role=f"{role}/answer", request=asked), response=answer)
+            Exchange(
+                case=case,
+                ask=Ask(fact_id=fact, role=f"{role}/answer", request=asked),
+                response=answer,
+            )
         )
     ask = Ask(fact_id=fact, role="none:1/answer", request=asked, to="baseline")
     other = Generated(text="said by another model", finish="stop", **shared)  # type: ignore[arg-type]
@@ -76,26 +89,43 @@ def run() -> Run:
     made = rich()
     first, *rest = made.cases
     # A file of outcomes has them in the order of their ids.
-    rows = (outcome(91), outcome(92, term=0.9), outcome(0, label="wrong"), outcome(90, term=0.8))
+    rows = (
+        outcome(91),
+        outcome(92, term=0.9),
+        outcome(0, label="wrong"),
+        outcome(90, term=0.8),
+    )
     first = replace(
-        first, table=Table(columns=COLUMNS, rows=rows), n=4, churn=Churn(facts=4, texts=1, labels=1)
+        first,
+        table=Table(columns=COLUMNS, rows=rows),
+        n=4,
+        churn=Churn(facts=4, texts=1, labels=1),
     )
     pair = Correlation(x="a", y="b", method="pearson", over="slices", r=0.5, p=0.1, n=3)
     return replace(
-        made, cases=(first, *rest), correlations=(pair,), complete=False, problems=("odd",), comparisons=3
+        made,
+        cases=(first, *rest),
+        correlations=(pair,),
+        complete=False,
+        problems=("odd",),
+        comparisons=3,
     )
 
 
 @pytest.fixture
 def folder(tmp_path: Path, run: Run) -> Path:
     case = run.cases[0].nodeid
-    lines = [line for fact in ("P30:0", "P30:90", "P30:91") for line in exchanges(case, fact)]
+    lines = [
+        line for fact in ("P30:0", "P30:90", "P30:91") for line in exchanges(case, fact)
+    ]
     (tmp_path / "responses.jsonl").write_bytes(b"".join(map(to_line, lines)))
     write_reports(run, tmp_path)
     return tmp_path
 
 
-def test_the_page_is_made_anew_as_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_made_anew_as_it_was(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (folder / "report.html").read_bytes()
     (folder / "report.html").unlink()
     assert main(["report", str(folder)]) == 0
@@ -105,7 +135,9 @@ def test_the_page_is_made_anew_as_it_was(folder: Path, capsys: pytest.CaptureFix
 
 def test_the_page_shows_what_was_asked_about_the_worst_facts(folder: Path) -> None:
     page = (folder / "report.html").read_text()
-    case = page.split('<tbody class="case" id="monitor-P30"')[1].split("<tbody class=")[0]
+    case = page.split('<tbody class="case" id="monitor-P30"')[1].split("<tbody class=")[
+        0
+    ]
     for words in (
         "<b>lost</b>: <bdi>On which continent is country 0?</bdi>",
         "<td>after the right answer</td><td><bdi>Asia. On which continent is it?</bdi></td>",
@@ -131,7 +163,9 @@ def test_files_of_another_run_are_refused(
     assert f"{name}: is not the file that" in capsys.readouterr().err
 
 
-def test_a_report_of_another_form_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_of_another_form_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = json.loads((folder / "report.json").read_text())
     report["cases"][0]["metrics"] = ["none"]
     (folder / "report.json").write_text(json.dumps(report))
@@ -143,12 +177,20 @@ def test_figures_beyond_all_scales_are_no_error(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     for entry in report["cases"]:
         for value in entry["metrics"].values():
-            value |= {"value": 1e308, "baseline": -1e308, "low": -1e308, "delta": 1e308, "delta_low": -1e308}
+            value |= {
+                "value": 1e308,
+                "baseline": -1e308,
+                "low": -1e308,
+                "delta": 1e308,
+                "delta_low": -1e308,
+            }
     (folder / "report.json").write_text(json.dumps(report))
     assert main(["report", str(folder)]) == 0
 
 
-def test_a_report_that_cannot_be_shown_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_shown_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = json.loads((folder / "report.json").read_text())
     one = {
         "fact_id": "f",
@@ -158,20 +200,27 @@ def test_a_report_that_cannot_be_shown_is_refused(folder: Path, capsys: pytest.C
         "log_probability": 0.0,
         "error": 0.0,
     }
-    report["cases"][0]["attributions"] = [{**one, "tokens": ["a", "b"], "scores": [0.5]}]
+    report["cases"][0]["attributions"] = [
+        {**one, "tokens": ["a", "b"], "scores": [0.5]}
+    ]
     (folder / "report.json").write_text(json.dumps(report))
     assert main(["report", str(folder)]) == 2
     assert "report.json: cannot be shown: ValueError" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_report_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_report_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", str(tmp_path)]) == 2
     assert "there is no such report" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("named", ["kbrel-reprot", "kbrel-reprot/report.json"])
 def test_a_mistyped_folder_is_told_which_run_is_meant(
-    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    named: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "kbrel-report").mkdir()
     (tmp_path / "kbrel-report" / "report.json").write_text("{}")
@@ -188,10 +237,15 @@ def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> No
     assert "monitor-P30" in (folder / "report.html").read_text()
 
 
-def test_what_the_page_has_not_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_page_has_not_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def said() -> list[str]:
         assert main(["report", str(folder)]) == 0
-        return [line.removeprefix("kbrel: ") for line in capsys.readouterr().err.splitlines()]
+        return [
+            line.removeprefix("kbrel: ")
+            for line in capsys.readouterr().err.splitlines()
+        ]
 
     another = "left out: facts beside the baseline, for reference is not what the run was compared with"
     assert said() == [another]
@@ -204,7 +258,9 @@ def test_what_the_page_has_not_is_said(folder: Path, capsys: pytest.CaptureFixtu
     assert said() == [*without_files, another]
     report = json.loads((folder / "report.json").read_text())
     (folder / "report.json").write_text(json.dumps(report | {"baseline": "prod"}))
-    assert said()[2].startswith("left out: facts beside the baseline, for no baseline is called 'prod'")
+    assert said()[2].startswith(
+        "left out: facts beside the baseline, for no baseline is called 'prod'"
+    )
     (folder / "report.json").write_text(json.dumps(report | {"baseline": ""}))
     assert said() == without_files
     assert main(["report", str(folder), "--json"]) == 0
@@ -212,7 +268,9 @@ def test_what_the_page_has_not_is_said(folder: Path, capsys: pytest.CaptureFixtu
     assert (json.loads(printed.out)["warnings"], printed.err) == (without_files, "")
 
 
-def test_the_report_itself_may_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_itself_may_be_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["report", str(folder / "report.json")]) == 0
     assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
     assert main(["report", str(folder / "report.html")]) == 2
@@ -223,13 +281,17 @@ def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -
     case = run.cases[0]
     key = "world.kb.yaml::monitor[P30]"
     blessed = BaselineCase(key=key, table=case.table, metrics=())
-    baseline = Baseline(path=tmp_path, model=run.base, settings=(), cases={key: blessed})
+    baseline = Baseline(
+        path=tmp_path, model=run.base, settings=(), cases={key: blessed}
+    )
     assert 'id="plot-pairs"' in page_of(run, baseline, tmp_path)
     assert 'id="plot-pairs"' not in page_of(run, None, tmp_path)
     assert 'id="plot-anchors"' in page_of(run, None, tmp_path)
 
 
-def test_figures_over_all_slices_stand_before_the_papers_models(run: Run, tmp_path: Path) -> None:
+def test_figures_over_all_slices_stand_before_the_papers_models(
+    run: Run, tmp_path: Path
+) -> None:
     values = tuple(metric(name, 0.5) for name in ("ncr", "ur", "nccr", "iur"))
     overall = case("reliability", "overall", "pass", values, aggregate=True)
     page = page_of(replace(run, cases=(overall,)), None, tmp_path)

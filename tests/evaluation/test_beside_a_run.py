@@ -35,26 +35,47 @@ from tests.stub_config import StubConfig
 
 def outcome(number: int, label: str) -> Outcome:
     return Outcome(
-        **{"fact_id": str(number), "question": "", "expected": "", "answer": "", "prompt_digest": ""},
+        **{
+            "fact_id": str(number),
+            "question": "",
+            "expected": "",
+            "answer": "",
+            "prompt_digest": "",
+        },
         label=cast(Any, label),
         values=(),
     )
 
 
 def table(*labels: str) -> Table:
-    return Table(columns=(), rows=tuple(outcome(number, label) for number, label in enumerate(labels)))
+    return Table(
+        columns=(),
+        rows=tuple(outcome(number, label) for number, label in enumerate(labels)),
+    )
 
 
 def result(verdict: str = "pass", **more: Any) -> CaseResult:
     actual = {
-        **{"id": "head_to_tail[a]", "suite": "mini.kb.yaml", "probe": "head_to_tail", "slice": "a"},
+        **{
+            "id": "head_to_tail[a]",
+            "suite": "mini.kb.yaml",
+            "probe": "head_to_tail",
+            "slice": "a",
+        },
         **{"verdict": verdict, "n": 0, "duration": 0.0, "metrics": (), "gates": ()},
     }
     return CaseResult(**(actual | more))
 
 
 def run(*cases: CaseResult) -> Run:
-    return Run(kbrel_version="1", created="", model=None, environment=(("b", "1"),), settings=(), cases=cases)
+    return Run(
+        kbrel_version="1",
+        created="",
+        model=None,
+        environment=(("b", "1"),),
+        settings=(),
+        cases=cases,
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,21 +90,34 @@ def run(*cases: CaseResult) -> Run:
                 "measure it again"
             ],
         ),
-        ((0, 40), True, ["noise floor: 1 of 5 answers changed when asked again in other batches"]),
+        (
+            (0, 40),
+            True,
+            ["noise floor: 1 of 5 answers changed when asked again in other batches"],
+        ),
     ],
 )
-def test_what_is_said_of_a_run_that_was_blessed(dropped: Any, floor: bool, more: list[str]) -> None:
+def test_what_is_said_of_a_run_that_was_blessed(
+    dropped: Any, floor: bool, more: list[str]
+) -> None:
     one = result(table=table("correct", "wrong"), again=table("correct", "wrong"))
-    two = result(table=table("correct", "wrong", "wrong"), again=table("correct", "wrong", "correct"))
+    two = result(
+        table=table("correct", "wrong", "wrong"),
+        again=table("correct", "wrong", "correct"),
+    )
     options = made_options(baseline_update="next", noise_floor=floor)
     folder = Path("/project/baselines/next")
-    assert list(blessed_lines(folder, dropped, run(one, two), options, Path("/project/here"))) == [
+    assert list(
+        blessed_lines(folder, dropped, run(one, two), options, Path("/project/here"))
+    ) == [
         f"blessed as next: {os.path.join('..', 'baselines', 'next')}",
         *more,
     ]
 
 
-WAIVER = Waiver(owner="Ann", reason="known", expires="2090-01-01", case="head_to_tail[a]")
+WAIVER = Waiver(
+    owner="Ann", reason="known", expires="2090-01-01", case="head_to_tail[a]"
+)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +133,13 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2090-01-01", case="head_to
         (result("inconclusive", waiver=WAIVER), False, True),
     ],
 )
-def test_which_failure_a_waiver_lets_pass(one: CaseResult, runxfail: bool, excused: bool) -> None:
+def test_which_failure_a_waiver_lets_pass(
+    one: CaseResult, runxfail: bool, excused: bool
+) -> None:
     config = cast(pytest.Config, StubConfig(Path(), others={"runxfail": runxfail}))
-    assert waiver_text(config, one) == ("waived until 2090-01-01 by Ann: known" if excused else "")
+    assert waiver_text(config, one) == (
+        "waived until 2090-01-01 by Ann: known" if excused else ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,20 +155,32 @@ def test_which_failure_a_waiver_lets_pass(one: CaseResult, runxfail: bool, excus
         ("no baseline", {"baseline": "prod"}, True),
     ],
 )
-def test_which_case_fails_its_test(verdict: str, settings: dict[str, str], fails: bool) -> None:
+def test_which_case_fails_its_test(
+    verdict: str, settings: dict[str, str], fails: bool
+) -> None:
     message = failure_message(made_options(**settings), result(verdict))
-    assert message == (f"nothing was measured\nhead_to_tail[a]: {verdict}" if fails else "")
+    assert message == (
+        f"nothing was measured\nhead_to_tail[a]: {verdict}" if fails else ""
+    )
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Note what is checked in place of checking it."""
     actual: list[Any] = []
-    monkeypatch.setattr(preflight, "check_args", lambda options, suites: actual.append("args"))
     monkeypatch.setattr(
-        preflight, "check_cases", lambda options, cases: actual.append([case.id for case in cases])
+        preflight, "check_args", lambda options, suites: actual.append("args")
     )
-    monkeypatch.setattr(preflight, "check_published", lambda baseline, name, ids: actual.append((name, ids)))
+    monkeypatch.setattr(
+        preflight,
+        "check_cases",
+        lambda options, cases: actual.append([case.id for case in cases]),
+    )
+    monkeypatch.setattr(
+        preflight,
+        "check_published",
+        lambda baseline, name, ids: actual.append((name, ids)),
+    )
     return actual
 
 
@@ -165,7 +215,9 @@ class Encoder:
         self.closed = True
 
 
-def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoder_is_opened_once_for_each_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[Encoder] = []
     similar: list[Any] = []
 
@@ -175,12 +227,15 @@ def test_an_encoder_is_opened_once_for_each_folder(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(embedding, "Encoder", open_encoder)
     monkeypatch.setattr(
-        "pytest_kbrel.probes.reliability.shots.with_shots", lambda case, by: similar.append(by) or case
+        "pytest_kbrel.probes.reliability.shots.with_shots",
+        lambda case, by: similar.append(by) or case,
     )
     actual = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
 
     def case(suite: str, **settings: str) -> Any:
-        return made_case("reliability[a]", suite=suite, **({"prompt": "four-shot"} | settings))
+        return made_case(
+            "reliability[a]", suite=suite, **({"prompt": "four-shot"} | settings)
+        )
 
     for one in (
         case("x/a.kb.yaml", retrieval="hf/e"),
@@ -228,8 +283,18 @@ def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_ki
     actual = Retrieval(tmp_path, "")
     chosen = {fact.id: fact.negatives for fact in actual.with_distractors(case).facts}
     # Of equally near ones the one that was drawn first.
-    assert chosen == {"drawn": ("bbb", "ddd", "ffff"), "unseen": spare[:3], "few": spare[:2], "own": spare}
-    assert [fact.id for fact in actual.with_distractors(case).facts] == ["drawn", "unseen", "few", "own"]
+    assert chosen == {
+        "drawn": ("bbb", "ddd", "ffff"),
+        "unseen": spare[:3],
+        "few": spare[:2],
+        "own": spare,
+    }
+    assert [fact.id for fact in actual.with_distractors(case).facts] == [
+        "drawn",
+        "unseen",
+        "few",
+        "own",
+    ]
     # Nothing is opened where nothing is to be chosen.
     monkeypatch.setattr(embedding, "Encoder", None)
     for one in (
@@ -241,23 +306,39 @@ def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_ki
         assert Retrieval(tmp_path, "").with_distractors(one) is one
 
 
-def test_what_a_refusal_says_is_one_line(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_refusal_says_is_one_line(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(options: Any, cases: Any) -> None:
         raise KbrelError("no")
 
     monkeypatch.setattr(preflight, "check_cases", refuse)
     with pytest.raises(KbrelError, match=r"^no$"):
-        check_suites(cast(pytest.Config, StubConfig(Path())), made_options(), None, [made_suite()], ())
+        check_suites(
+            cast(pytest.Config, StubConfig(Path())),
+            made_options(),
+            None,
+            [made_suite()],
+            (),
+        )
 
 
-def test_the_judge_of_the_baseline_model_is_named_before_it_was_asked_anything() -> None:
+def test_the_judge_of_the_baseline_model_is_named_before_it_was_asked_anything() -> (
+    None
+):
     judge = replace(RECORDED_MODEL, spec="openai/j")
     opened: list[Fingerprint] = []
     pool = SimpleNamespace(
-        base=lambda: RECORDED_MODEL, helper=lambda text: opened.append(judge), helpers=lambda: tuple(opened)
+        base=lambda: RECORDED_MODEL,
+        helper=lambda text: opened.append(judge),
+        helpers=lambda: tuple(opened),
     )
     facts = (Fact(id="1", relation="P36", subject="Peru", object="Lima"),)
     case = replace(made_case(), facts=facts, judge="openai/j")
-    row = replace(outcome(1, "correct"), fact_id="1", answer="Lima", values=(1.0, 0.0, 1.0, 1.0))
-    answered = ProbeResult(table=Table(columns=("correct", "missing", "f1", "rouge_l"), rows=(row,)))
+    row = replace(
+        outcome(1, "correct"), fact_id="1", answer="Lima", values=(1.0, 0.0, 1.0, 1.0)
+    )
+    answered = ProbeResult(
+        table=Table(columns=("correct", "missing", "f1", "rouge_l"), rows=(row,))
+    )
     assert baseline_of(case, answered, cast(Any, pool)).judge == judge

@@ -9,7 +9,12 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import role_of
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.plugin.preflight import check_args, check_cases, check_judge, is_recorded
+from pytest_kbrel.plugin.preflight import (
+    check_args,
+    check_cases,
+    check_judge,
+    is_recorded,
+)
 from pytest_kbrel.records import Case
 from tests.made_cases import made_case, made_options, made_suite
 
@@ -42,7 +47,10 @@ def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
 
 def test_where_the_user_named_a_helping_model() -> None:
     options = made_options(judge="openai/j")
-    assert (role_of(options, "openai/j"), role_of(options, "openai/w")) == ("--kb-judge", "distractors_from")
+    assert (role_of(options, "openai/j"), role_of(options, "openai/w")) == (
+        "--kb-judge",
+        "distractors_from",
+    )
 
 
 def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
@@ -58,8 +66,14 @@ def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
         ),
         ("Rules", r"found 'Rules'; .*; did you mean 'rules'\?$"),
         ("referense", r"found 'referense'; .*; did you mean 'reference'\?$"),
-        ("openia/gpt", r"found 'openia/gpt'; allowed: rules, .* or reference; did you mean 'openai'\?$"),
-        ("openai/gpt", r"openai/gpt: the environment variable OPENAI_API_KEY holds no key"),
+        (
+            "openia/gpt",
+            r"found 'openia/gpt'; allowed: rules, .* or reference; did you mean 'openai'\?$",
+        ),
+        (
+            "openai/gpt",
+            r"openai/gpt: the environment variable OPENAI_API_KEY holds no key",
+        ),
         ("reference:none", r"none"),
     ],
 )
@@ -68,7 +82,9 @@ def test_a_judge_that_cannot_be_is_refused(judge: str, said: str) -> None:
         check_judge(made_options(judge=judge))
 
 
-@pytest.mark.parametrize("judge", ["rules", "reference", "reference:pruned", "openai/gpt"])
+@pytest.mark.parametrize(
+    "judge", ["rules", "reference", "reference:pruned", "openai/gpt"]
+)
 def test_a_judge_that_can_be(judge: str) -> None:
     check_judge(made_options(judge=judge, judge_args=SERVER))
 
@@ -86,8 +102,12 @@ def test_a_store_that_is_there_is_looked_at_and_none_is_made(tmp_path: Path) -> 
     judged = {"judge": "openai/gpt", "judge_args": SERVER}
     check_judge(made_options(**judged, use_cache=tmp_path / "new"))
     assert not (tmp_path / "new").exists()
-    (tmp_path / "answers.sqlite").write_text("no database, but long enough to be told from one " * 20)
-    with pytest.raises(KbrelError, match=r"answers\.sqlite: kept answers cannot be read"):
+    (tmp_path / "answers.sqlite").write_text(
+        "no database, but long enough to be told from one " * 20
+    )
+    with pytest.raises(
+        KbrelError, match=r"answers\.sqlite: kept answers cannot be read"
+    ):
         check_judge(made_options(**judged, use_cache=tmp_path))
     check_judge(made_options(judge="rules", use_cache=tmp_path))
     check_judge(made_options(**judged, use_cache=None))
@@ -98,9 +118,17 @@ def test_a_store_that_is_there_is_looked_at_and_none_is_made(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("settings", "case", "refused"),
     [
-        ({"model": "openai/m", "model_args": SERVER}, made_case("monitor[P36]"), "openai/m"),
+        (
+            {"model": "openai/m", "model_args": SERVER},
+            made_case("monitor[P36]"),
+            "openai/m",
+        ),
         ({"model": "openai/m", "model_args": SERVER}, made_case("head_to_tail[a]"), ""),
-        ({"baseline_model": f"openai/b,{SERVER}"}, made_case("monitor[P36]"), "openai/b"),
+        (
+            {"baseline_model": f"openai/b,{SERVER}"},
+            made_case("monitor[P36]"),
+            "openai/b",
+        ),
         ({"baseline_model": "reference:pruned"}, made_case("monitor[P36]"), ""),
         ({}, made_case("monitor[P36]"), ""),
         ({"model": "openai/m", "from_run": Path("run")}, made_case("monitor[P36]"), ""),
@@ -113,12 +141,16 @@ def test_monitor_needs_probabilities_of_both_models(
     if not refused:
         check_cases(options, [case])
         return
-    with pytest.raises(KbrelError, match=rf"^mini\.kb\.yaml::monitor\[P36\]: .* and {refused} gives none"):
+    with pytest.raises(
+        KbrelError,
+        match=rf"^mini\.kb\.yaml::monitor\[P36\]: .* and {refused} gives none",
+    ):
         check_cases(options, [made_case("head_to_tail[a]"), case])
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [(None, '-k "not monitor"'), ("prod", "remove monitor: from the suite")]
+    ("name", "words"),
+    [(None, '-k "not monitor"'), ("prod", "remove monitor: from the suite")],
 )
 def test_what_to_do_without_probabilities_can_be_done_where_a_run_is_blessed(
     name: str | None, words: str
@@ -131,12 +163,19 @@ def test_what_to_do_without_probabilities_can_be_done_where_a_run_is_blessed(
 @pytest.mark.parametrize(
     ("writer", "said"),
     [
-        ("fakts", r"distractors_from: found 'fakts'; allowed: facts, .*; did you mean 'facts'\?$"),
+        (
+            "fakts",
+            r"distractors_from: found 'fakts'; allowed: facts, .*; did you mean 'facts'\?$",
+        ),
         ("openai/w", "distractors_from: openai/w: .* holds no key"),
     ],
 )
-def test_a_writer_that_cannot_be_is_refused_with_its_suite(writer: str, said: str) -> None:
-    check_cases(made_options(judge_args=SERVER), [written("openai/w"), written("facts")])
+def test_a_writer_that_cannot_be_is_refused_with_its_suite(
+    writer: str, said: str
+) -> None:
+    check_cases(
+        made_options(judge_args=SERVER), [written("openai/w"), written("facts")]
+    )
     with pytest.raises(KbrelError, match=rf"^mini\.kb\.yaml: .*{said}"):
         check_cases(made_options(), [written("facts"), written(writer)])
 
@@ -157,7 +196,12 @@ ENCODED = {"prompt": "four-shot", "retrieval": "openai/e"}
         ("seed=1", {}, [made_case("monitor[a]"), written("openai/w")], ""),
         ("seed=1", {}, [written("facts", **ENCODED)], ""),
         # An encoder on this machine takes none.
-        ("seed=1", {}, [written("facts", **(ENCODED | {"retrieval": "hf/e"}))], "seed=1"),
+        (
+            "seed=1",
+            {},
+            [written("facts", **(ENCODED | {"retrieval": "hf/e"}))],
+            "seed=1",
+        ),
         ("seed=1", {}, [written("facts")], "seed=1"),
         ("seed=1,enforce_eager=True", {"judge": "openai/j"}, [], "enforce_eager=True"),
     ],
@@ -169,11 +213,15 @@ def test_an_argument_must_be_for_a_model_that_helps(
     if not unused:
         check_args(options, [made_suite(*cases)])
         return
-    with pytest.raises(KbrelError, match=rf"^--kb-judge-args: {unused} is for no model here; found: "):
+    with pytest.raises(
+        KbrelError, match=rf"^--kb-judge-args: {unused} is for no model here; found: "
+    ):
         check_args(options, [made_suite(*cases)])
 
 
-@pytest.mark.parametrize("args", ["auth_token=sk-secret", "base_url=http://me:sk-secret@h/v1"])
+@pytest.mark.parametrize(
+    "args", ["auth_token=sk-secret", "base_url=http://me:sk-secret@h/v1"]
+)
 def test_an_argument_that_may_be_a_key_is_not_repeated(args: str) -> None:
     with pytest.raises(KbrelError, match="=… is for no model here") as caught:
         check_args(made_options(judge_args=args), [made_suite()])

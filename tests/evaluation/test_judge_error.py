@@ -33,7 +33,9 @@ class Judge:
         number = int(line.split("number ")[1].split()[0].strip('".'))
         says = (SECRET in line) != (number in self.wrongly)
         text = "correct" if says else "incorrect"
-        return Generated(text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
+        return Generated(
+            text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest=""
+        )
 
 
 def labelled(right: int, wrong: int) -> list[LabelledAnswer]:
@@ -41,7 +43,10 @@ def labelled(right: int, wrong: int) -> list[LabelledAnswer]:
     texts += [(f"a village, number {n}", False) for n in range(right, right + wrong)]
     return [
         LabelledAnswer(
-            question="What is the capital of Peru?", answers=("Lima",), prediction=text, right=is_right
+            question="What is the capital of Peru?",
+            answers=("Lima",),
+            prediction=text,
+            right=is_right,
         )
         for text, is_right in texts
     ]
@@ -62,9 +67,15 @@ def test_the_judge_is_asked_about_every_answer_and_its_errors_are_counted() -> N
 
 def test_rules_decide_first_as_they_do_in_a_case() -> None:
     judge = Judge()
-    plain = LabelledAnswer(question="?", answers=("Lima",), prediction="lima.", right=True)
-    denied = LabelledAnswer(question="?", answers=("Lima",), prediction="I do not know.", right=True)
-    silent = LabelledAnswer(question="?", answers=("Lima",), prediction="I have no idea.", right=False)
+    plain = LabelledAnswer(
+        question="?", answers=("Lima",), prediction="lima.", right=True
+    )
+    denied = LabelledAnswer(
+        question="?", answers=("Lima",), prediction="I do not know.", right=True
+    )
+    silent = LabelledAnswer(
+        question="?", answers=("Lima",), prediction="I have no idea.", right=False
+    )
     result = measured(judge, [*labelled(20, 20), plain, denied, silent])
     assert result == JudgeError(right_accepted=21, right=22, wrong_accepted=0, wrong=20)
     assert len(judge.asked) == 40
@@ -73,7 +84,8 @@ def test_rules_decide_first_as_they_do_in_a_case() -> None:
 def test_a_judge_no_better_than_chance_is_refused() -> None:
     at_random = Judge(wrongly=range(0, 40, 2))
     with pytest.raises(
-        ModelError, match=r"finds 10 of 20 right .* accepts 10 of 20 .*no better than chance.*0\.00"
+        ModelError,
+        match=r"finds 10 of 20 right .* accepts 10 of 20 .*no better than chance.*0\.00",
     ):
         measured(at_random, labelled(20, 20))
     contrary = Judge(wrongly=range(40))
@@ -82,14 +94,23 @@ def test_a_judge_no_better_than_chance_is_refused() -> None:
 
 
 def test_a_judge_that_fails_is_named_with_its_first_error() -> None:
-    with pytest.raises(ModelError, match=r"--kb-judge-labels: 40 of 40 have no verdict: .*out of order"):
+    with pytest.raises(
+        ModelError, match=r"--kb-judge-labels: 40 of 40 have no verdict: .*out of order"
+    ):
         measured(Judge(fails=True), labelled(20, 20))
 
 
 def test_labels_of_silence_alone_say_nothing_of_a_judge() -> None:
     silent = [
-        LabelledAnswer(question=f"{n}?", answers=("Lima",), prediction="I do not know.", right=False)
+        LabelledAnswer(
+            question=f"{n}?",
+            answers=("Lima",),
+            prediction="I do not know.",
+            right=False,
+        )
         for n in range(20)
     ]
-    with pytest.raises(ModelError, match="found 20 answers labelled right and 0 labelled wrong"):
+    with pytest.raises(
+        ModelError, match="found 20 answers labelled right and 0 labelled wrong"
+    ):
         measured(Judge(), [*labelled(20, 0), *silent])

@@ -10,7 +10,12 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation import model_pool
-from pytest_kbrel.evaluation.model_pool import ModelPool, run_lock, spec_notes, with_specs
+from pytest_kbrel.evaluation.model_pool import (
+    ModelPool,
+    run_lock,
+    spec_notes,
+    with_specs,
+)
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -44,9 +49,13 @@ def test_each_setting_of_a_model_reaches_its_spec() -> None:
     )
     assert options.model_spec == ParsedSpec(wanted)
     # Where and how it runs is as for the model under test; its arguments are its own.
-    assert options.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=32))
+    assert options.baseline_spec == ParsedSpec(
+        replace(wanted, text="hf/c/d", path="c/d", max_length=32)
+    )
     plain = with_specs(replace(options, baseline_model="hf/c/d"))
-    assert plain.baseline_spec == ParsedSpec(replace(wanted, text="hf/c/d", path="c/d", max_length=None))
+    assert plain.baseline_spec == ParsedSpec(
+        replace(wanted, text="hf/c/d", path="c/d", max_length=None)
+    )
 
 
 def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
@@ -94,14 +103,19 @@ def test_workers_share_the_cores(
     cpus: int | None,
     result: int | None,
 ) -> None:
-    for name, value in (("PYTEST_XDIST_WORKER_COUNT", workers), ("OMP_NUM_THREADS", threads)):
+    for name, value in (
+        ("PYTEST_XDIST_WORKER_COUNT", workers),
+        ("OMP_NUM_THREADS", threads),
+    ):
         monkeypatch.delenv(name, raising=False)
         if value is not None:
             monkeypatch.setenv(name, value)
     monkeypatch.setattr(model_pool.os, "cpu_count", lambda: cpus)
     threads_given: list[int | None] = []
 
-    def open_model(spec: object, *, threads: int | None, folder: Path | None) -> FunctionModel:
+    def open_model(
+        spec: object, *, threads: int | None, folder: Path | None
+    ) -> FunctionModel:
         threads_given.append(threads)
         return FunctionModel()
 
@@ -134,7 +148,9 @@ def answer_text(pool: ModelPool, to: str = "") -> Any:
 def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_each(
     opened: list[FunctionModel],
 ) -> None:
-    pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    pool = ModelPool(
+        made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j")
+    )
     assert [
         answer_text(pool),
         answer_text(pool, "baseline"),
@@ -157,9 +173,16 @@ def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_ea
     assert all(model.closed for model in opened)
 
 
-def test_without_a_model_to_compare_with_there_is_none(opened: list[FunctionModel]) -> None:
+def test_without_a_model_to_compare_with_there_is_none(
+    opened: list[FunctionModel],
+) -> None:
     pool = ModelPool(made_options(model="hf/a/m"))
-    assert (pool.base(), pool.helpers(), pool.new_answer_counts(), pool.cache_problem()) == (
+    assert (
+        pool.base(),
+        pool.helpers(),
+        pool.new_answer_counts(),
+        pool.cache_problem(),
+    ) == (
         None,
         (),
         (0, 0),
@@ -168,7 +191,9 @@ def test_without_a_model_to_compare_with_there_is_none(opened: list[FunctionMode
     assert (pool.missing_responses("x"), pool.loading(), opened) == ("", (0.0, ""), [])
 
 
-def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[FunctionModel]) -> None:
+def test_the_second_time_the_model_under_test_alone_is_asked_anew(
+    opened: list[FunctionModel],
+) -> None:
     pool = ModelPool(made_options(model="hf/a/m", judge="hf/a/j"))
     for _ in range(2):
         answer_text(pool)
@@ -183,7 +208,11 @@ def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[F
 @pytest.mark.parametrize(
     ("to", "first", "second"),
     [
-        ("", "hf/a/none: is not there", "the model 'hf/a/none' could not be loaded; the first failure says"),
+        (
+            "",
+            "hf/a/none: is not there",
+            "the model 'hf/a/none' could not be loaded; the first failure says",
+        ),
         (
             "baseline",
             "--kb-baseline-model: hf/b/none: is not",
@@ -194,13 +223,19 @@ def test_the_second_time_the_model_under_test_alone_is_asked_anew(opened: list[F
             "--kb-judge: hf/j/none: is not there",
             "--kb-judge: the model 'hf/j/none' could not be",
         ),
-        ("hf/w/none", "distractors_from: hf/w/none: is not", "distractors_from: the model 'hf/w/none' could"),
+        (
+            "hf/w/none",
+            "distractors_from: hf/w/none: is not",
+            "distractors_from: the model 'hf/w/none' could",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
     opened: list[FunctionModel], to: str, first: str, second: str
 ) -> None:
-    pool = ModelPool(made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none"))
+    pool = ModelPool(
+        made_options(model="hf/a/none", baseline_model="hf/b/none", judge="hf/j/none")
+    )
     for wanted in (first, second, second):
         with pytest.raises(ModelError, match=f"^{wanted}"):
             answer_text(pool, to)
@@ -209,7 +244,9 @@ def test_a_model_that_cannot_be_opened_is_explained_once_and_then_named(
 def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
     monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
 ) -> None:
-    pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j"))
+    pool = ModelPool(
+        made_options(model="hf/a/m", baseline_model="hf/a/b", judge="hf/a/j")
+    )
     answer_text(pool)
     assert pool.notes() == ()
     monkeypatch.setattr(FunctionModel, "notes", ("one", "two"), raising=False)
@@ -217,7 +254,14 @@ def test_what_a_reader_should_know_is_told_of_every_model_that_was_opened(
     answer_text(pool, "baseline")
     answer_text(pool, "hf/a/j")
     assert pool.notes() == (
-        *("one", "two", "baseline model: one", "baseline model: two", "hf/a/j: one", "hf/a/j: two"),
+        *(
+            "one",
+            "two",
+            "baseline model: one",
+            "baseline model: two",
+            "hf/a/j: one",
+            "hf/a/j: two",
+        ),
     )
 
 
@@ -231,11 +275,16 @@ def test_what_was_typed_without_effect_is_told_before_anything_is_opened() -> No
     )
     assert [note.partition(" is not")[0] for note in spec_notes(options)] == [
         *("model-args: batch_size=8", "model-args: max_batch_size=4"),
-        *("baseline model: model-args: batch_size=2", "judge: model-args: max_length=9"),
+        *(
+            "baseline model: model-args: batch_size=2",
+            "judge: model-args: max_length=9",
+        ),
     ]
     assert len(spec_notes(with_specs(replace(options, from_run=Path("run"))))) == 2
     # What is wrong with a model is said where it is opened.
-    assert len(spec_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
+    assert (
+        len(spec_notes(with_specs(replace(options, model_args="batch_sizes=8")))) == 2
+    )
     assert spec_notes(made_options()) == ()
 
 
@@ -243,7 +292,9 @@ def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
     monkeypatch: pytest.MonkeyPatch, opened: list[FunctionModel]
 ) -> None:
     described = FunctionModel.describe
-    monkeypatch.setattr(FunctionModel, "describe", lambda self: replace(described(self), parameters=7))
+    monkeypatch.setattr(
+        FunctionModel, "describe", lambda self: replace(described(self), parameters=7)
+    )
     pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b"))
     answer_text(pool, "baseline")
     assert pool.loading() == (0.0, "")

@@ -27,7 +27,9 @@ ANSWERS = ("Author {}n Lee", "{}", "Country{}", "sport{}")
 
 
 def question(name: str, answer: str, text: str, **more: object) -> Fact:
-    return Fact(id=name, relation="nq", subject=text, question=text, object=answer, **more)  # type: ignore[arg-type]
+    return Fact(
+        id=name, relation="nq", subject=text, question=text, object=answer, **more
+    )  # type: ignore[arg-type]
 
 
 def letters(number: int) -> str:
@@ -35,14 +37,21 @@ def letters(number: int) -> str:
 
 
 POOL = tuple(
-    question(f"{text[:4]}{n}", answer.format(1900 + n if answer == "{}" else letters(n)), f"{text} {n}")
+    question(
+        f"{text[:4]}{n}",
+        answer.format(1900 + n if answer == "{}" else letters(n)),
+        f"{text} {n}",
+    )
     for (text, size), answer in zip(COUNTS.items(), ANSWERS, strict=True)
     for n in range(size)
 )
 
 
 def drawn(
-    facts: tuple[Fact, ...] = POOL, pool: tuple[Fact, ...] = POOL, count: int = 9, **more: int
+    facts: tuple[Fact, ...] = POOL,
+    pool: tuple[Fact, ...] = POOL,
+    count: int = 9,
+    **more: int,
 ) -> DrawnNegatives:
     arguments = {"seed": 0, "questions": 20, **more}
     seed = arguments.pop("seed")
@@ -53,13 +62,20 @@ def test_they_are_of_the_answers_own_kind() -> None:
     result = drawn()
     for fact in result.facts[:36]:
         assert len(fact.negatives) == 9
-        assert {name[:4] for name in fact.negatives if not name.isdigit()} in (set(), {str(fact.object)[:4]})
-        assert all(name.isdigit() == str(fact.object).isdigit() for name in fact.negatives)
+        assert {name[:4] for name in fact.negatives if not name.isdigit()} in (
+            set(),
+            {str(fact.object)[:4]},
+        )
+        assert all(
+            name.isdigit() == str(fact.object).isdigit() for name in fact.negatives
+        )
         assert fact.object not in fact.negatives
     assert dict(result.alike)["who 0"] == 1
 
 
-def test_where_there_are_too_few_of_a_kind_others_fill_up_and_the_share_is_told() -> None:
+def test_where_there_are_too_few_of_a_kind_others_fill_up_and_the_share_is_told() -> (
+    None
+):
     result = drawn(POOL[-3:])
     assert {len(fact.negatives) for fact in result.facts} == {9}
     for fact in result.facts:
@@ -73,13 +89,20 @@ def test_enough_is_what_gives_every_question_a_set_of_its_own() -> None:
         pool = (*POOL[:size], *POOL[12:24])
         assert dict(drawn(pool[:1], pool).alike) == {"who 0": share}
     # Of one question there is one set.
-    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), questions=1).alike) == {"who 0": 1.0}
+    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), questions=1).alike) == {
+        "who 0": 1.0
+    }
     # No more are needed than there are to be.
-    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), count=4).alike) == {"who 0": 1.0}
+    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), count=4).alike) == {
+        "who 0": 1.0
+    }
 
 
 def test_what_the_same_word_asks_for_comes_first() -> None:
-    sang = tuple(question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}") for n in range(12))
+    sang = tuple(
+        question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
+        for n in range(12)
+    )
     for fact in drawn(pool=(*POOL, *sang)).facts[:12]:
         assert all(name.startswith("Author") for name in fact.negatives)
     # Another person goes before another thing.
@@ -89,7 +112,10 @@ def test_what_the_same_word_asks_for_comes_first() -> None:
 
 
 def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
-    sang = tuple(question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}") for n in range(4))
+    sang = tuple(
+        question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
+        for n in range(4)
+    )
     result = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
     assert len(result.facts[0].negatives) == 7
     assert result.alike == (("s0", 1.0),)
@@ -101,7 +127,10 @@ def test_those_of_similar_length_come_first() -> None:
         question(f"l{n}", f"{name} Anderson Featherstonehaugh", f"who wrote {n}")
         for n, name in enumerate(lengths)
     )
-    short = tuple(question(f"k{n}", f"{name} Lee", f"who wrote {n} again") for n, name in enumerate(lengths))
+    short = tuple(
+        question(f"k{n}", f"{name} Lee", f"who wrote {n} again")
+        for n, name in enumerate(lengths)
+    )
     fact = drawn(long[:1], (*long, *short), count=8, questions=4).facts[0]
     assert set(fact.negatives[:4]) == {str(other.object) for other in long[1:]}
 
@@ -112,7 +141,9 @@ def test_neither_order_nor_company_matters_and_seeds_do() -> None:
     random.Random(5).shuffle(shuffled)
     for fact in drawn(tuple(shuffled[:7]), tuple(shuffled)).facts:
         assert fact == whole[fact.id]
-    assert [fact.negatives for fact in drawn(seed=1).facts] != [fact.negatives for fact in drawn().facts]
+    assert [fact.negatives for fact in drawn(seed=1).facts] != [
+        fact.negatives for fact in drawn().facts
+    ]
 
 
 def test_a_larger_count_extends_and_spare_ones_are_of_the_kind() -> None:
@@ -127,48 +158,79 @@ def test_a_larger_count_extends_and_spare_ones_are_of_the_kind() -> None:
 def test_what_the_data_or_the_relation_decide_stays() -> None:
     own = question("own", "x", "what is it", negatives=("b", "c", "d"))
     assert drawn((own,), (own, *POOL)) == DrawnNegatives(facts=(own,))
-    typed = Relation(id="nq", label="nq", domain="open", frames=(), answer_type="person")
+    typed = Relation(
+        id="nq", label="nq", domain="open", frames=(), answer_type="person"
+    )
     result = with_alike_negatives(POOL, POOL, {"nq": typed}, 9, 0, questions=20)
     assert result == DrawnNegatives(facts=with_negatives(POOL, POOL, 9, 0))
 
 
 def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:
-    named = tuple(Fact(id=f"{n}", relation="r", subject=f"S{n}", object="o") for n in range(4))
+    named = tuple(
+        Fact(id=f"{n}", relation="r", subject=f"S{n}", object="o") for n in range(4)
+    )
     assert is_mixed(MIXED, POOL)
     assert is_mixed(None, named)
-    for more in ({"answer_type": "person"}, {"frames": ("Who is [X]?",)}, {"statements": ("[X] is [Y].",)}):
-        assert not is_mixed(Relation(id="r", label="r", domain="d", **{"frames": (), **more}), named)  # type: ignore[arg-type]
+    for more in (
+        {"answer_type": "person"},
+        {"frames": ("Who is [X]?",)},
+        {"statements": ("[X] is [Y].",)},
+    ):
+        assert not is_mixed(
+            Relation(id="r", label="r", domain="d", **{"frames": (), **more}), named
+        )  # type: ignore[arg-type]
     # One question about different subjects.
     alike = [
-        Fact(id=f.id, relation="r", subject=f.subject, object="o", question=f"Who is {f.subject}?")
+        Fact(
+            id=f.id,
+            relation="r",
+            subject=f.subject,
+            object="o",
+            question=f"Who is {f.subject}?",
+        )
         for f in named
     ]
     assert not is_mixed(MIXED, alike)
     other = [
-        Fact(id=f.id, relation="r", subject=f.subject, object="o", question=f"What of {f.subject}{f.id}?")
+        Fact(
+            id=f.id,
+            relation="r",
+            subject=f.subject,
+            object="o",
+            question=f"What of {f.subject}{f.id}?",
+        )
         for f in named
     ]
     assert is_mixed(MIXED, [*alike[:1], *other])
 
 
 def test_a_question_without_an_answer_is_drawn_for_by_what_it_asks() -> None:
-    unseen = Fact(id="u", relation="nq", subject="q", question="who wrote book 99", object=None)
+    unseen = Fact(
+        id="u", relation="nq", subject="q", question="who wrote book 99", object=None
+    )
     result = drawn((unseen,))
     assert all(name.startswith("Author") for name in result.facts[0].negatives)
     assert result.alike == (("u", 1.0),)
     # Where the question does not tell, nothing is told.
-    unclear = Fact(id="u", relation="nq", subject="q", question="what is it", object=None)
+    unclear = Fact(
+        id="u", relation="nq", subject="q", question="what is it", object=None
+    )
     assert drawn((unclear,)).alike == ()
     assert len(drawn((unclear,)).facts[0].negatives) == 9
 
 
 def test_too_few_altogether_are_an_error() -> None:
-    with pytest.raises(SuiteError, match="fact 'who 0' needs at least 4 wrong answers, found 2"):
+    with pytest.raises(
+        SuiteError, match="fact 'who 0' needs at least 4 wrong answers, found 2"
+    ):
         drawn(POOL[:1], POOL[:3], at_least=4)
 
 
 def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:
-    marks = (question("m", "!!!", "who wrote it"), question("e", "\U0001f3c8", "who did"))
+    marks = (
+        question("m", "!!!", "who wrote it"),
+        question("e", "\U0001f3c8", "who did"),
+    )
     assert not any(is_spelt(str(fact.object)) for fact in marks)
     for result in (
         drawn(POOL[:1], (*POOL[:4], *marks)).facts,
@@ -178,7 +240,14 @@ def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:
 
 
 def test_a_number_that_is_right_by_the_range_is_no_wrong_answer() -> None:
-    counts = tuple(question(f"n{n}", f"{n},000 people", f"how many live in {n}") for n in range(100, 120))
-    fact = question("own", "110,000", "how many live here", answer_range=(105_000.0, 115_000.0))
+    counts = tuple(
+        question(f"n{n}", f"{n},000 people", f"how many live in {n}")
+        for n in range(100, 120)
+    )
+    fact = question(
+        "own", "110,000", "how many live here", answer_range=(105_000.0, 115_000.0)
+    )
     result = drawn((fact,), counts, count=20).facts[0].negatives
-    assert set(result) == {f"{n},000 people" for n in (*range(100, 105), *range(116, 120))}
+    assert set(result) == {
+        f"{n},000 people" for n in (*range(100, 105), *range(116, 120))
+    }

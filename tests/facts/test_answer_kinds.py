@@ -9,7 +9,9 @@ from pytest_kbrel.facts.files import fact_line, read_relations, relations_text
 from pytest_kbrel.records import Fact, Relation
 
 
-def sort(answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True) -> str:
+def sort(
+    answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True
+) -> str:
     return kind_of(answer, question, answer_type, cased=cased).sort
 
 
@@ -54,7 +56,9 @@ def sort(answer: str | None, question: str = "", answer_type: str = "", *, cased
         ("Hinduism", "What is the religion of Rama?", "name"),
     ],
 )
-def test_a_sort_is_told_by_answer_and_question(answer: str, question: str, expected: str) -> None:
+def test_a_sort_is_told_by_answer_and_question(
+    answer: str, question: str, expected: str
+) -> None:
     assert sort(answer, question) == expected
 
 
@@ -91,7 +95,9 @@ def test_a_known_type_goes_before_the_questions_words() -> None:
 
 
 def test_without_an_answer_the_question_tells() -> None:
-    assert kind_of(None, "Who was the director of Vale?") == Kind(sort="person", keyword="director")
+    assert kind_of(None, "Who was the director of Vale?") == Kind(
+        sort="person", keyword="director"
+    )
     assert sort(None, "when did it begin") == "date"
     assert sort(None, "what is it") == "unknown"
 
@@ -111,7 +117,9 @@ def test_what_one_noun_asks_for_is_alike_whether_it_looks_like_a_name_or_not() -
 
 
 def fact(answer: str | None, answer_type: str = "") -> Fact:
-    return Fact(id="f", relation="r", subject="s", object=answer, answer_type=answer_type)  # type: ignore[arg-type]
+    return Fact(
+        id="f", relation="r", subject="s", object=answer, answer_type=answer_type
+    )  # type: ignore[arg-type]
 
 
 def relation(answer_type: str = "") -> Relation:
@@ -128,12 +136,55 @@ def test_the_facts_own_word_counts_before_the_relations_and_that_before_looks() 
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        *((text, "time") for text in ("1066", "2019", "c. 1850", "44 BC", "the 1960s", "1990's")),
-        *((text, "time") for text in ("5 March 2031", "March 5, 2031", "July 1969", "June", "4th of July")),
-        *((text, "time") for text in ("1969-07-20", "20/07/1969", "the 19th century", "5th century BC")),
-        *((text, "number") for text in ("7", "3.5", "1,000,000", "-4", "12 %", "40 percent", "3 million")),
+        *(
+            (text, "time")
+            for text in ("1066", "2019", "c. 1850", "44 BC", "the 1960s", "1990's")
+        ),
+        *(
+            (text, "time")
+            for text in (
+                "5 March 2031",
+                "March 5, 2031",
+                "July 1969",
+                "June",
+                "4th of July",
+            )
+        ),
+        *(
+            (text, "time")
+            for text in (
+                "1969-07-20",
+                "20/07/1969",
+                "the 19th century",
+                "5th century BC",
+            )
+        ),
+        *(
+            (text, "number")
+            for text in (
+                "7",
+                "3.5",
+                "1,000,000",
+                "-4",
+                "12 %",
+                "40 percent",
+                "3 million",
+            )
+        ),
         *((text, "number") for text in ("$ 5", "299 792 458", "900", "2500")),
-        *((text, "other") for text in ("Paris", "seven", "Apollo 11", "May Day", "2 Fast", "U2", "", "1st")),
+        *(
+            (text, "other")
+            for text in (
+                "Paris",
+                "seven",
+                "Apollo 11",
+                "May Day",
+                "2 Fast",
+                "U2",
+                "",
+                "1st",
+            )
+        ),
         (None, "other"),
     ],
 )
@@ -159,13 +210,26 @@ def test_a_month_makes_a_time(month: str) -> None:
         f"{month} 5th",
     ):
         assert looks(text) == "time"
-    assert looks(f"{month}s") == looks(f"{month} Lee") == looks(f"{month}, Ann") == "other"
+    assert (
+        looks(f"{month}s") == looks(f"{month} Lee") == looks(f"{month}, Ann") == "other"
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("1000", "1999", "2099", "c1850", "c.1850", "ca 1850", "ca. 1850", "circa 1850", "44 bc", "44bce"),
+        *(
+            "1000",
+            "1999",
+            "2099",
+            "c1850",
+            "c.1850",
+            "ca 1850",
+            "ca. 1850",
+            "circa 1850",
+            "44 bc",
+            "44bce",
+        ),
         *(
             "44 AD",
             "44 ce",
@@ -196,8 +260,31 @@ def test_a_time(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("999", "2100", "900", "0", "-4", "+4", "$4", "€4", "£ 4", "3.5", "1,000", "1 000", "4%", "4 %"),
-        *("4 percent", "4 hundred", "4 thousand", "4 million", "4 billion", "4 trillion", "12345"),
+        *(
+            "999",
+            "2100",
+            "900",
+            "0",
+            "-4",
+            "+4",
+            "$4",
+            "€4",
+            "£ 4",
+            "3.5",
+            "1,000",
+            "1 000",
+            "4%",
+            "4 %",
+        ),
+        *(
+            "4 percent",
+            "4 hundred",
+            "4 thousand",
+            "4 million",
+            "4 billion",
+            "4 trillion",
+            "12345",
+        ),
     ],
 )
 def test_a_number(text: str) -> None:
@@ -207,7 +294,19 @@ def test_a_number(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("1965s", "c 1850 a", "44 bcd", "1st", "5th cent", "2031-3-05", "¥4", "4 dozen", "x4", "4x", "--4"),
+        *(
+            "1965s",
+            "c 1850 a",
+            "44 bcd",
+            "1st",
+            "5th cent",
+            "2031-3-05",
+            "¥4",
+            "4 dozen",
+            "x4",
+            "4x",
+            "--4",
+        ),
         *("four", "", "4 percents", "1960s music", "44 b.c"),
     ],
 )
@@ -215,8 +314,12 @@ def test_something_else(text: str) -> None:
     assert looks(text) == "other"
 
 
-@pytest.mark.parametrize("name", ["true", "false", "yes", "no", "on", "off", "null", "y", "n"])
-def test_a_name_that_yaml_takes_for_something_else_stands_in_quotes(name: str, tmp_path) -> None:
+@pytest.mark.parametrize(
+    "name", ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
+)
+def test_a_name_that_yaml_takes_for_something_else_stands_in_quotes(
+    name: str, tmp_path
+) -> None:
     for written in (name, name.upper(), name.title()):
         text = relations_text([Relation(id=written, label="l", domain="d", frames=())])
         assert f'\n"{written}":\n' in text
@@ -224,12 +327,16 @@ def test_a_name_that_yaml_takes_for_something_else_stands_in_quotes(name: str, t
         path.write_text(text, "utf-8")
         assert read_relations(path)[0].id == written
     longer = f"{name}2"
-    assert f"\n{longer}:\n" in relations_text([Relation(id=longer, label="l", domain="d", frames=())])
+    assert f"\n{longer}:\n" in relations_text(
+        [Relation(id=longer, label="l", domain="d", frames=())]
+    )
 
 
 @pytest.mark.parametrize("name", ["1", "1e5", "2026.01"])
 def test_a_name_that_begins_with_a_digit_stands_in_quotes(name: str) -> None:
-    assert f'"{name}":\n' in relations_text([Relation(id=name, label="l", domain="d", frames=())])
+    assert f'"{name}":\n' in relations_text(
+        [Relation(id=name, label="l", domain="d", frames=())]
+    )
 
 
 def test_a_popularity_of_nothing_is_written(tmp_path) -> None:
@@ -245,11 +352,15 @@ def test_a_popularity_of_nothing_is_written(tmp_path) -> None:
     )
 
 
-@pytest.mark.parametrize("value", ["-1", "-0.001", ".inf", ".nan", "yes", "many", "[1]"])
+@pytest.mark.parametrize(
+    "value", ["-1", "-0.001", ".inf", ".nan", "yes", "many", "[1]"]
+)
 def test_what_is_no_popularity_of_a_relation(value: str, tmp_path) -> None:
     path = tmp_path / "relations.yaml"
     path.write_text(f"P1: {{label: l, domain: d, popularity: {value}}}\n", "utf-8")
-    with pytest.raises(Exception, match=r"popularity must be a number from 0 to 1e\+300, found"):
+    with pytest.raises(
+        Exception, match=r"popularity must be a number from 0 to 1e\+300, found"
+    ):
         read_relations(path)
 
 
@@ -257,10 +368,16 @@ def test_what_is_no_popularity_of_a_relation(value: str, tmp_path) -> None:
 def test_the_answer_type_of_a_relation(kind: str, tmp_path) -> None:
     path = tmp_path / "relations.yaml"
     path.write_text(
-        f"P1: {{label: l, domain: d, answer_type: {kind}}}\nP2: {{label: l, domain: d}}\n", "utf-8"
+        f"P1: {{label: l, domain: d, answer_type: {kind}}}\nP2: {{label: l, domain: d}}\n",
+        "utf-8",
     )
     assert [relation.answer_type for relation in read_relations(path)] == [kind, ""]
     assert [relation.popularity for relation in read_relations(path)] == [None, None]
-    path.write_text(f"P1: {{label: l, domain: d, answer_type: {kind.title()}}}\n", "utf-8")
-    with pytest.raises(Exception, match="answer_type must be one of number, person, time, location, other"):
+    path.write_text(
+        f"P1: {{label: l, domain: d, answer_type: {kind.title()}}}\n", "utf-8"
+    )
+    with pytest.raises(
+        Exception,
+        match="answer_type must be one of number, person, time, location, other",
+    ):
         read_relations(path)

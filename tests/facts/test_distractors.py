@@ -11,7 +11,11 @@ from pytest_kbrel.records import Fact
 
 def fact(name: str, obj: str | None, *, subject: str = "", **more: object) -> Fact:
     return Fact(
-        id=name, relation=str(more.pop("relation", "P36")), subject=subject or name, object=obj, **more
+        id=name,
+        relation=str(more.pop("relation", "P36")),
+        subject=subject or name,
+        object=obj,
+        **more,
     )  # type: ignore[arg-type]
 
 
@@ -30,7 +34,11 @@ def test_they_are_distinct_and_wrong() -> None:
 
 def test_known_draw() -> None:
     # Written down, so that no change of the rule can quietly unpair every baseline.
-    assert with_negatives(POOL[:1], POOL, 3, 0)[0].negatives == ("Object 15", "Object 1", "Object 25")
+    assert with_negatives(POOL[:1], POOL, 3, 0)[0].negatives == (
+        "Object 15",
+        "Object 1",
+        "Object 25",
+    )
 
 
 def test_neither_order_nor_company_matters() -> None:
@@ -42,12 +50,16 @@ def test_neither_order_nor_company_matters() -> None:
 
 
 def test_a_larger_count_extends() -> None:
-    for small, large in zip(with_negatives(POOL, POOL, 3, 0), with_negatives(POOL, POOL, 9, 0), strict=True):
+    for small, large in zip(
+        with_negatives(POOL, POOL, 3, 0), with_negatives(POOL, POOL, 9, 0), strict=True
+    ):
         assert large.negatives[:3] == small.negatives
 
 
 def test_seeds_differ() -> None:
-    assert negatives(with_negatives(POOL, POOL, 5, 0)) != negatives(with_negatives(POOL, POOL, 5, 1))
+    assert negatives(with_negatives(POOL, POOL, 5, 0)) != negatives(
+        with_negatives(POOL, POOL, 5, 1)
+    )
 
 
 def test_every_right_answer_is_left_out() -> None:
@@ -63,7 +75,10 @@ def test_every_right_answer_is_left_out() -> None:
         fact("xx", "Other", relation="P50"),
         fact("no", None),
     )
-    assert sorted(with_negatives([swiss], pool, 9, 0)[0].negatives) == ["ENGLISH", "Italian"]
+    assert sorted(with_negatives([swiss], pool, 9, 0)[0].negatives) == [
+        "ENGLISH",
+        "Italian",
+    ]
     assert fewest_negatives([swiss], pool) == 2
 
 

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.files import KEYS, as_fact, numbered_facts, read_facts, read_shots
+from pytest_kbrel.facts.files import (
+    KEYS,
+    as_fact,
+    numbered_facts,
+    read_facts,
+    read_shots,
+)
 from pytest_kbrel.records import Fact, Shot
 from pytest_kbrel.serialization import to_wire
 
@@ -21,7 +27,9 @@ def write(folder: Path, data: bytes) -> Path:
 
 
 def line(**changes: object) -> bytes:
-    return json.dumps({"relation": "P36", "subject": "Mali", "object": "Bamako", **changes}).encode()
+    return json.dumps(
+        {"relation": "P36", "subject": "Mali", "object": "Bamako", **changes}
+    ).encode()
 
 
 def test_all_keys_and_defaults(tmp_path: Path) -> None:
@@ -61,17 +69,31 @@ def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
         (b"[1, 2]", ("not a JSON object: found a list", "one JSON object a line")),
         (b"{} {}", ("not JSON", "Extra data")),
         (b'"text"', ("not a JSON object: found 'text'",)),
-        (line(answer_type="colour"), ("'answer_type' must be one of number", "found 'colour'")),
+        (
+            line(answer_type="colour"),
+            ("'answer_type' must be one of number", "found 'colour'"),
+        ),
         (line(bucket=1), ("'bucket' must be one of head, torso, tail", "found 1")),
-        (line(valid_until="2028-7-1"), ("'valid_until' must be a date", "found '2028-7-1'")),
+        (
+            line(valid_until="2028-7-1"),
+            ("'valid_until' must be a date", "found '2028-7-1'"),
+        ),
         (b"\xff\xfe", ("not UTF-8: found byte 0xff", "one JSON object a line")),
         (b"[" * 100_000, ("nested more than 100 levels deep",)),
         (
             b'{"relation": "P36", "object": "x"}',
             ("'subject' is missing", "found: relation, object", "needed"),
         ),
-        (b"{}", ("'relation' is missing; found: nothing; needed: relation, subject, object",)),
-        (line(alias=["x"]), ("unknown key 'alias'", "allowed: id, relation", "did you mean 'aliases'?")),
+        (
+            b"{}",
+            (
+                "'relation' is missing; found: nothing; needed: relation, subject, object",
+            ),
+        ),
+        (
+            line(alias=["x"]),
+            ("unknown key 'alias'", "allowed: id, relation", "did you mean 'aliases'?"),
+        ),
         (line(object=None), ("'object' must be text of one line", "found nothing")),
         (line(object=5), ("'object' must be text", "found 5")),
         (line(object=" x"), ("without space around it", "found ' x'")),
@@ -81,20 +103,32 @@ def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
         (line(question=""), ("'question' must be text", "found ''")),
         (line(aliases="x"), ("'aliases' must be a list of texts", "found 'x'")),
         (line(aliases=["x", 1]), ("each of 'aliases' must be text", "found 1")),
-        (line(popularity="high"), ("'popularity' must be a number from 0 to 1e+300", "found 'high'")),
+        (
+            line(popularity="high"),
+            ("'popularity' must be a number from 0 to 1e+300", "found 'high'"),
+        ),
         (line(popularity=True), ("'popularity' must be a number", "found true")),
         (line(popularity=-1), ("from 0 to 1e+300", "found -1")),
         (line(popularity=float("nan")), ("found NaN", "allowed: finite numbers")),
-        (line(popularity=10**400), ("found a number of 401 digits; allowed: up to 1e308",)),
+        (
+            line(popularity=10**400),
+            ("found a number of 401 digits; allowed: up to 1e308",),
+        ),
         (line(source=3), ("'source' must be text", "found 3")),
         (line(negatives=["bamako"]), ("must be wrong answers", "found 'bamako'")),
-        (line(negatives=["x", "X"]), ("must differ from each other", "found 'x' twice")),
+        (
+            line(negatives=["x", "X"]),
+            ("must differ from each other", "found 'x' twice"),
+        ),
         (
             b'{"relation": "P36", "relation": "P37"}',
             ("key 'relation' stands twice", "allowed: each key once"),
         ),
         (line(subject="\ud800"), ("half a surrogate pair", "allowed: Unicode text")),
-        (GOOD.strip(), ("id 'P36:Peru' stands twice", "first is on line 1", "allowed: an 'id'")),
+        (
+            GOOD.strip(),
+            ("id 'P36:Peru' stands twice", "first is on line 1", "allowed: an 'id'"),
+        ),
     ],
 )
 def test_a_broken_line_says_where_what_and_what_is_allowed(
@@ -115,21 +149,37 @@ PUBLIC = "a public dataset in a format of its own needs that format's name.*'for
 @pytest.mark.parametrize(
     ("data", "result"),
     [
-        (b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n", r"not JSON: found 'id\\tsubj"),
-        (b"[\n" + GOOD + b"]\n", r"not JSON: the line ends behind '\[': one value over several lines"),
-        (b'{\n "Data": []\n}\n', r"not JSON: the line ends behind '\{': one value over several lines"),
+        (
+            b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n",
+            r"not JSON: found 'id\\tsubj",
+        ),
+        (
+            b"[\n" + GOOD + b"]\n",
+            r"not JSON: the line ends behind '\[': one value over several lines",
+        ),
+        (
+            b'{\n "Data": []\n}\n',
+            r"not JSON: the line ends behind '\{': one value over several lines",
+        ),
         (b"- relation: P36\n", "not JSON: found '- relation: P36'"),
     ],
 )
-def test_a_foreign_file_is_told_the_format(data: bytes, result: str, tmp_path: Path) -> None:
+def test_a_foreign_file_is_told_the_format(
+    data: bytes, result: str, tmp_path: Path
+) -> None:
     with pytest.raises(
-        SuiteError, match=rf':1: {result}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}'
+        SuiteError,
+        match=rf':1: {result}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}',
     ):
         read_facts(write(tmp_path, data))
 
 
-@pytest.mark.parametrize("row", [b'{"question": "Who?", "answer": ["I"]}', b'{"relations": ["Who is [X]?"]}'])
-def test_of_a_public_format_already_the_first_line_is_no_fact(row: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "row", [b'{"question": "Who?", "answer": ["I"]}', b'{"relations": ["Who is [X]?"]}']
+)
+def test_of_a_public_format_already_the_first_line_is_no_fact(
+    row: bytes, tmp_path: Path
+) -> None:
     with pytest.raises(SuiteError, match=rf":1: (unknown key|the key).*{PUBLIC}"):
         read_facts(write(tmp_path, row + b"\n"))
     # A line further down is a mistake, and so is a wrong value in what is plainly a fact.
@@ -140,7 +190,9 @@ def test_of_a_public_format_already_the_first_line_is_no_fact(row: bytes, tmp_pa
 
 
 def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match=r":1: no facts found; a facts file has one JSON object a line"):
+    with pytest.raises(
+        SuiteError, match=r":1: no facts found; a facts file has one JSON object a line"
+    ):
         read_facts(write(tmp_path, b"\n \n"))
     with pytest.raises(SuiteError, match="cannot be read: No such file"):
         read_facts(tmp_path / "none.jsonl")
@@ -155,8 +207,25 @@ def made(**changes: Any) -> Fact:
 
 def test_the_keys_of_the_format() -> None:
     assert set(KEYS) == {
-        *("id", "relation", "subject", "object", "aliases", "negatives", "popularity", "question"),
-        *("answer_type", "bucket", "source", "licence", "dataset", "duplicate_of", "valid_until"),
+        *(
+            "id",
+            "relation",
+            "subject",
+            "object",
+            "aliases",
+            "negatives",
+            "popularity",
+            "question",
+        ),
+        *(
+            "answer_type",
+            "bucket",
+            "source",
+            "licence",
+            "dataset",
+            "duplicate_of",
+            "valid_until",
+        ),
         *("language", "answer_range", "group"),
     }
 
@@ -177,31 +246,46 @@ def test_a_range_is_two_numbers_in_their_order() -> None:
         [1, float("nan")],
         {"a": 1},
     ):
-        with pytest.raises(ValueError, match="'answer_range' must be the least and the greatest number"):
+        with pytest.raises(
+            ValueError, match="'answer_range' must be the least and the greatest number"
+        ):
             made(answer_range=wrong)
     with pytest.raises(ValueError, match=r"such as \[118, 122\], found \[2, 1\]"):
         made(answer_range=[2, 1])
-    with pytest.raises(ValueError, match="'answer_range' is for questions with an answer"):
+    with pytest.raises(
+        ValueError, match="'answer_range' is for questions with an answer"
+    ):
         made(object=None, question="How many?", answer_range=[1, 2])
 
 
 @pytest.mark.parametrize("key", ["id", "relation", "subject", "object", "question"])
-@pytest.mark.parametrize("wrong", ["", " ", " x", "x ", "\tx", "a\nb", "a\u2028b", 7, True, [], {"a": 1}])
+@pytest.mark.parametrize(
+    "wrong", ["", " ", " x", "x ", "\tx", "a\nb", "a\u2028b", 7, True, [], {"a": 1}]
+)
 def test_a_text_is_one_line_without_space_around(key: str, wrong: Any) -> None:
-    with pytest.raises(ValueError, match=f"'{key}' must be text of one line without space around it, found"):
+    with pytest.raises(
+        ValueError,
+        match=f"'{key}' must be text of one line without space around it, found",
+    ):
         made(**{key: wrong})
 
 
 @pytest.mark.parametrize("key", ["id", "relation", "subject", "object"])
 def test_a_text_that_must_be_there_may_not_be_nothing(key: str) -> None:
-    with pytest.raises(ValueError, match=f"'{key}' must be text of one line without space around it, found"):
+    with pytest.raises(
+        ValueError,
+        match=f"'{key}' must be text of one line without space around it, found",
+    ):
         made(**{key: None})
 
 
 @pytest.mark.parametrize("key", ["relation", "subject", "object"])
 def test_three_keys_are_needed(key: str) -> None:
     rest = {name: text for name, text in BARE.items() if name != key}
-    with pytest.raises(ValueError, match=f"the key '{key}' is missing; .* needed: relation, subject, object"):
+    with pytest.raises(
+        ValueError,
+        match=f"the key '{key}' is missing; .* needed: relation, subject, object",
+    ):
         as_fact(rest)
 
 
@@ -210,7 +294,9 @@ def test_a_note_is_any_text(key: str) -> None:
     assert getattr(made(**{key: ""}), key) == ""
     assert getattr(made(**{key: " two\nlines "}), key) == " two\nlines "
     for wrong in (None, 3, ["x"]):
-        with pytest.raises(ValueError, match=f"'{key}' must be text without NUL, found"):
+        with pytest.raises(
+            ValueError, match=f"'{key}' must be text without NUL, found"
+        ):
             made(**{key: wrong})
 
 
@@ -222,7 +308,9 @@ def test_a_list_of_texts(key: str) -> None:
         with pytest.raises(ValueError, match=f"'{key}' must be a list of texts, found"):
             made(**{key: wrong})
     for wrong in ("", " x", "a\nb", None, 1):
-        with pytest.raises(ValueError, match=f"each of '{key}' must be text of one line without space"):
+        with pytest.raises(
+            ValueError, match=f"each of '{key}' must be text of one line without space"
+        ):
             made(**{key: ["x", wrong]})
 
 
@@ -237,31 +325,43 @@ def test_a_choice_is_one_of_its_words_or_nothing(key: str, words: list[str]) -> 
     for word in (*words, ""):
         assert getattr(made(**{key: word}), key) == word
     for wrong in (words[0].title(), f"{words[0]} ", "none", None, 0):
-        with pytest.raises(ValueError, match=f"'{key}' must be one of {', '.join(words)}, found"):
+        with pytest.raises(
+            ValueError, match=f"'{key}' must be one of {', '.join(words)}, found"
+        ):
             made(**{key: wrong})
 
 
 @pytest.mark.parametrize(
-    ("given", "read"), [(0, 0.0), (0.0, 0.0), (1, 1.0), (0.25, 0.25), (1e300, 1e300), (None, None)]
+    ("given", "read"),
+    [(0, 0.0), (0.0, 0.0), (1, 1.0), (0.25, 0.25), (1e300, 1e300), (None, None)],
 )
-def test_a_popularity_from_nothing_up_is_a_popularity(given: float | None, read: float | None) -> None:
+def test_a_popularity_from_nothing_up_is_a_popularity(
+    given: float | None, read: float | None
+) -> None:
     result = made(popularity=given).popularity
     assert (result, type(result)) == (read, type(read))
 
 
-@pytest.mark.parametrize("wrong", [-1, -1e-9, 1.1e300, float("inf"), True, False, "0", "", []])
+@pytest.mark.parametrize(
+    "wrong", [-1, -1e-9, 1.1e300, float("inf"), True, False, "0", "", []]
+)
 def test_what_is_no_popularity(wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"'popularity' must be a number from 0 to 1e\+300, found"):
+    with pytest.raises(
+        ValueError, match=r"'popularity' must be a number from 0 to 1e\+300, found"
+    ):
         made(popularity=wrong)
 
 
 @pytest.mark.parametrize(
-    "wrong", [None, 2028, "2028", "20280714", "2028-W28-5", "2028-02-30", "14.07.2028", " "]
+    "wrong",
+    [None, 2028, "2028", "20280714", "2028-W28-5", "2028-02-30", "14.07.2028", " "],
 )
 def test_a_day_is_written_in_one_way(wrong: Any) -> None:
     assert made(valid_until="").valid_until == ""
     assert made(valid_until="2028-02-29").valid_until == "2028-02-29"
-    with pytest.raises(ValueError, match="'valid_until' must be a date such as 2028-07-14, found"):
+    with pytest.raises(
+        ValueError, match="'valid_until' must be a date such as 2028-07-14, found"
+    ):
         made(valid_until=wrong)
 
 
@@ -291,15 +391,23 @@ def test_a_fact_without_an_id_is_named_by_its_relation_and_subject() -> None:
     assert made(id="own").id == "own"
 
 
-@pytest.mark.parametrize("right", ["Bamako", "BAMAKO", "Bamako-sur-Niger", "bamako-sur-niger"])
+@pytest.mark.parametrize(
+    "right", ["Bamako", "BAMAKO", "Bamako-sur-Niger", "bamako-sur-niger"]
+)
 def test_a_right_answer_is_no_wrong_one_in_any_capitals(right: str) -> None:
-    with pytest.raises(ValueError, match=f"must be wrong answers, found '{right}', which is a right one"):
+    with pytest.raises(
+        ValueError,
+        match=f"must be wrong answers, found '{right}', which is a right one",
+    ):
         made(aliases=["Bamako-sur-Niger"], negatives=["Ségou", right])
 
 
 def test_a_wrong_answer_stands_once_in_any_capitals() -> None:
     for twin in ("Ségou", "SÉGOU"):
-        with pytest.raises(ValueError, match="'negatives' must differ from each other, found 'Ségou' twice"):
+        with pytest.raises(
+            ValueError,
+            match="'negatives' must differ from each other, found 'Ségou' twice",
+        ):
             made(negatives=["Gao", "Ségou", twin])
     assert made(negatives=["Gao", "Ségou"]).negatives == ("Gao", "Ségou")
 
@@ -325,10 +433,26 @@ def test_a_file_of_examples(tmp_path: Path) -> None:
         ("", 1, ("no examples found", '{"question"')),
         ("nonsense\n", 1, ("not JSON", "'nonsense'")),
         ("[1]\n", 1, ("not a JSON object", "found a list")),
-        ('\n{"question": "Q?"}\n', 2, ("the key 'answer' is missing", "found: question")),
-        ('{"question": "Q?", "answr": "A"}\n', 1, ("unknown key 'answr'", "did you mean 'answer'?")),
-        ('{"question": "", "answer": "A"}\n', 1, ("'question' must be text of one line", "found ''")),
-        ('{"question": "Q?", "answer": 3}\n', 1, ("'answer' must be text", "or null", "found 3")),
+        (
+            '\n{"question": "Q?"}\n',
+            2,
+            ("the key 'answer' is missing", "found: question"),
+        ),
+        (
+            '{"question": "Q?", "answr": "A"}\n',
+            1,
+            ("unknown key 'answr'", "did you mean 'answer'?"),
+        ),
+        (
+            '{"question": "", "answer": "A"}\n',
+            1,
+            ("'question' must be text of one line", "found ''"),
+        ),
+        (
+            '{"question": "Q?", "answer": 3}\n',
+            1,
+            ("'answer' must be text", "or null", "found 3"),
+        ),
         (
             '{"question": "Q?", "answer": null, "valid_until": "2041"}\n',
             1,
@@ -339,7 +463,11 @@ def test_a_file_of_examples(tmp_path: Path) -> None:
             1,
             ("'valid_until' is for examples without an answer",),
         ),
-        ('{"question": "Q?", "answer": "A"}\n' * 2, 2, ("stands twice", "the first is on line 1")),
+        (
+            '{"question": "Q?", "answer": "A"}\n' * 2,
+            2,
+            ("stands twice", "the first is on line 1"),
+        ),
     ],
 )
 def test_a_wrong_line_says_where_and_what(

@@ -47,7 +47,8 @@ def test_a_number(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [True, False, None, "1", "", float("inf"), float("-inf"), float("nan"), (), {}]
+    "value",
+    [True, False, None, "1", "", float("inf"), float("-inf"), float("nan"), (), {}],
 )
 def test_what_is_no_number(value: Any) -> None:
     with pytest.raises(SuiteError, match=r"f\.yaml:3: n must be a number, found"):
@@ -60,10 +61,13 @@ def test_a_whole_number_from_the_least_to_the_most(value: int, least: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("value", "least"), [(-1, 0), (0, 1), (10, 0), (1.0, 0), (True, 0), (False, 0), ("1", 0), (None, 0)]
+    ("value", "least"),
+    [(-1, 0), (0, 1), (10, 0), (1.0, 0), (True, 0), (False, 0), ("1", 0), (None, 0)],
 )
 def test_what_is_no_whole_number_from_the_least(value: Any, least: int) -> None:
-    with pytest.raises(SuiteError, match=f"n must be a whole number from {least} to 9, found"):
+    with pytest.raises(
+        SuiteError, match=f"n must be a whole number from {least} to 9, found"
+    ):
         node(value).integer("n", Bounds(least, 9))
 
 
@@ -89,7 +93,9 @@ def test_what_is_no_text(value: Any, quotes: bool) -> None:
 def test_a_list_has_an_item() -> None:
     assert node((node(None),)).items("l") == (node(None),)
     for value in ((), "x", {}, None, 0):
-        with pytest.raises(SuiteError, match="l must be a list of names with at least one item, found"):
+        with pytest.raises(
+            SuiteError, match="l must be a list of names with at least one item, found"
+        ):
             node(value).items("l")
 
 
@@ -104,11 +110,17 @@ def test_a_mapping_has_the_keys_that_it_may_and_must_have() -> None:
     value = {key: Entry(line=4, node=node(None)) for key in ("a", "b")}
     assert list(node(value).keys("m", ("a", "b", "c"))) == ["a", "b"]
     assert list(node({}).keys("m", ("a",))) == []
-    with pytest.raises(SuiteError, match=r"f\.yaml:4: unknown key 'b' in m; allowed: a, c"):
+    with pytest.raises(
+        SuiteError, match=r"f\.yaml:4: unknown key 'b' in m; allowed: a, c"
+    ):
         node(value).keys("m", ("a", "c"))
-    with pytest.raises(SuiteError, match=r"f\.yaml:3: m lacks the key 'c'; found: a, b; needed: a, c"):
+    with pytest.raises(
+        SuiteError, match=r"f\.yaml:3: m lacks the key 'c'; found: a, b; needed: a, c"
+    ):
         node(value).keys("m", ("a", "b", "c"), required=("a", "c"))
-    with pytest.raises(SuiteError, match="m lacks the key 'a'; found: nothing; needed: a"):
+    with pytest.raises(
+        SuiteError, match="m lacks the key 'a'; found: nothing; needed: a"
+    ):
         node({}).keys("m", ("a",), required=("a",))
     for wrong in (None, "x", ()):
         with pytest.raises(SuiteError, match="m must be a mapping, found"):
@@ -123,7 +135,15 @@ def test_a_day_is_a_date_or_a_text_in_one_form(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("20261101", "2026-11-1", "2026-02-30", "01.11.2026", "", " 2026-11-01", "2026-11-01T00:00:00"),
+        *(
+            "20261101",
+            "2026-11-1",
+            "2026-02-30",
+            "01.11.2026",
+            "",
+            " 2026-11-01",
+            "2026-11-01T00:00:00",
+        ),
         *(None, 2026, True, datetime.datetime(2026, 11, 1, 12)),
     ],
 )
@@ -136,16 +156,25 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
     assert unknown("key", "aple", ["pear", "apple"]) == (
         "unknown key 'aple'; allowed: pear, apple; did you mean 'apple'?"
     )
-    assert unknown("key", "zzz", ["pear"], where="a bowl") == "unknown key 'zzz' in a bowl; allowed: pear"
+    assert (
+        unknown("key", "zzz", ["pear"], where="a bowl")
+        == "unknown key 'zzz' in a bowl; allowed: pear"
+    )
 
 
 @pytest.mark.parametrize("key", [False, True])
-@pytest.mark.parametrize("text", ["!!bool 2", "!!timestamp x", "!!int ''", "!!float ''"])
-def test_a_tag_that_does_not_suit_its_text(text: str, key: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["!!bool 2", "!!timestamp x", "!!int ''", "!!float ''"]
+)
+def test_a_tag_that_does_not_suit_its_text(
+    text: str, key: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(f"a: 1\n{text}: b\n" if key else f"a: 1\nb: {text}\n", "utf-8")
     kind = text.removeprefix("!!").split(" ")[0]
-    with pytest.raises(SuiteError, match=rf"t\.yaml:2: not a value: '.*' is no {kind}$"):
+    with pytest.raises(
+        SuiteError, match=rf"t\.yaml:2: not a value: '.*' is no {kind}$"
+    ):
         read_document(path)
 
 
@@ -167,7 +196,9 @@ def read(tmp_path: Path, text: str) -> object:
         ("1." + "0" * 5000, "it has 5,002 characters, allowed: at most 60"),
     ],
 )
-def test_a_number_that_is_not_what_it_looks_like_is_refused(tmp_path: Path, number: str, words: str) -> None:
+def test_a_number_that_is_not_what_it_looks_like_is_refused(
+    tmp_path: Path, number: str, words: str
+) -> None:
     with pytest.raises(SuiteError) as caught:
         read(tmp_path, f"a: 1\nb: {number}\n")
     message = str(caught.value)
@@ -206,10 +237,14 @@ def test_other_numbers_are_read(tmp_path: Path, number: str, value: float) -> No
         ("2026-13-01", "'2026-13-01' (month must be in 1..12)"),
     ],
 )
-def test_a_value_that_is_not_of_its_tag_is_an_error(tmp_path: Path, value: str, words: str) -> None:
+def test_a_value_that_is_not_of_its_tag_is_an_error(
+    tmp_path: Path, value: str, words: str
+) -> None:
     with pytest.raises(SuiteError) as caught:
         read(tmp_path, f"a: 1\nb: {value}\n")
-    assert str(caught.value).startswith(f"{tmp_path / 'f.yaml'}:2: not a value: {words}")
+    assert str(caught.value).startswith(
+        f"{tmp_path / 'f.yaml'}:2: not a value: {words}"
+    )
 
 
 def test_numbers_in_quotes_are_texts(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.files import as_fact, fact_line, read_facts, read_relations, relations_text
+from pytest_kbrel.facts.files import (
+    as_fact,
+    fact_line,
+    read_facts,
+    read_relations,
+    relations_text,
+)
 from pytest_kbrel.records import ANSWER_TYPES, BUCKETS, Fact, Relation
 
 TOP = "P36:\n  label: capital\n  domain: geography\n"
@@ -40,7 +46,9 @@ def test_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
     plain = Relation(id="P36", label="capital", domain="geography", frames=())
-    assert read_relations(write(tmp_path, TOP + "  frames: []\n  statements: []\n")) == (plain,)
+    assert read_relations(
+        write(tmp_path, TOP + "  frames: []\n  statements: []\n")
+    ) == (plain,)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +60,30 @@ def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
         (
             "P36:\n  label: x\n",
             2,
-            ("relation P36 lacks the key 'domain'", "found: label", "needed: label, domain"),
+            (
+                "relation P36 lacks the key 'domain'",
+                "found: label",
+                "needed: label, domain",
+            ),
         ),
-        (TOP + "  frame: [a]\n", 4, ("unknown key 'frame' in relation P36", "did you mean 'frames'?")),
-        (TOP.replace("geography", "a-b"), 3, ("domain must be ASCII letters", "found 'a-b'")),
+        (
+            TOP + "  frame: [a]\n",
+            4,
+            ("unknown key 'frame' in relation P36", "did you mean 'frames'?"),
+        ),
+        (
+            TOP.replace("geography", "a-b"),
+            3,
+            ("domain must be ASCII letters", "found 'a-b'"),
+        ),
         (TOP.replace("P36", '"Zü"'), 1, ("ASCII letters", "found 'Zü'")),
         (TOP + TOP, 4, ("key 'P36' stands twice", "line 1")),
         ("1: {label: x, domain: y}\n", 1, ("a key must be text, found 1", "quotes")),
-        (TOP + "  frames: What of [X]?\n", 4, ("must be a list", "found 'What of [X]?'")),
+        (
+            TOP + "  frames: What of [X]?\n",
+            4,
+            ("must be a list", "found 'What of [X]?'"),
+        ),
         (
             TOP + "  frames:\n    - a [X]\n    - b\n",
             6,
@@ -86,7 +110,8 @@ def test_errors(text: str, line: int, parts: tuple[str, ...], tmp_path: Path) ->
 
 
 TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
+    st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"),
+    min_size=1,
 ).map(lambda text: " ".join(text.split()) or "x")
 NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.]*", fullmatch=True) | st.sampled_from(
     ["1e5", "12", "true", "No", "null", "P37", "0x1f", "1.5", "2026.01", "y"]
@@ -105,7 +130,9 @@ FACTS = st.builds(
     bucket=st.sampled_from(["", *BUCKETS]),
     duplicate_of=st.just("") | TEXT,
 )
-TEMPLATES = st.lists(TEXT.map(lambda text: text.replace("[", "(")), unique=True, max_size=3)
+TEMPLATES = st.lists(
+    TEXT.map(lambda text: text.replace("[", "(")), unique=True, max_size=3
+)
 RELATIONS = st.builds(
     Relation,
     id=NAME,
@@ -135,15 +162,23 @@ def test_a_fact_that_is_written_is_read_again(fact: Fact, tmp_path: Path) -> Non
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )
-@given(relations=st.lists(RELATIONS, min_size=1, max_size=3, unique_by=lambda relation: relation.id))
-def test_relations_that_are_written_are_read_again(relations: list[Relation], tmp_path: Path) -> None:
+@given(
+    relations=st.lists(
+        RELATIONS, min_size=1, max_size=3, unique_by=lambda relation: relation.id
+    )
+)
+def test_relations_that_are_written_are_read_again(
+    relations: list[Relation], tmp_path: Path
+) -> None:
     path = tmp_path / "relations.yaml"
     path.write_text(relations_text(relations), "utf-8", newline="\n")
     assert read_relations(path) == tuple(relations)
 
 
 def test_a_line_says_what_there_is_to_say() -> None:
-    fact = Fact(id="a", relation="P1", subject="s", object=None, question="Who?", popularity=3.0)
+    fact = Fact(
+        id="a", relation="P1", subject="s", object=None, question="Who?", popularity=3.0
+    )
     assert json.loads(fact_line(fact)) == {
         "id": "a",
         "relation": "P1",
@@ -156,10 +191,14 @@ def test_a_line_says_what_there_is_to_say() -> None:
 
 @pytest.mark.parametrize("name", ["P37", "place_of_birth"])
 def test_plain_names_stand_without_quotes(name: str) -> None:
-    assert f"\n{name}:\n" in relations_text([Relation(id=name, label="l", domain="d", frames=())])
+    assert f"\n{name}:\n" in relations_text(
+        [Relation(id=name, label="l", domain="d", frames=())]
+    )
 
 
 def test_a_range_is_written_and_read_again() -> None:
-    fact = as_fact({"relation": "r", "subject": "s", "object": "120", "answer_range": [118, 122.5]})
+    fact = as_fact(
+        {"relation": "r", "subject": "s", "object": "120", "answer_range": [118, 122.5]}
+    )
     assert '"answer_range": [118, 122.5]}' in fact_line(fact)
     assert as_fact(json.loads(fact_line(fact))) == fact

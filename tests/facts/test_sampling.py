@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from pytest_kbrel.facts.sampling import buckets, fact_buckets, sample
 from pytest_kbrel.records import Fact
 
-FACTS = tuple(Fact(id=f"f{n}", relation="P36", subject=f"s{n}", object="o") for n in range(100))
+FACTS = tuple(
+    Fact(id=f"f{n}", relation="P36", subject=f"s{n}", object="o") for n in range(100)
+)
 
 
 def ids(facts: tuple[Fact, ...]) -> list[str]:
@@ -23,7 +25,16 @@ def test_known_draw() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "count"),
-    [(None, 100), (1, 1), (7, 7), (500, 100), (0.07, 7), (0.29, 29), (0.001, 1), (1.0, 100)],
+    [
+        (None, 100),
+        (1, 1),
+        (7, 7),
+        (500, 100),
+        (0.07, 7),
+        (0.29, 29),
+        (0.001, 1),
+        (1.0, 100),
+    ],
 )
 def test_size(limit: int | float | None, count: int) -> None:
     assert len(sample(FACTS, limit, 3)) == count
@@ -41,14 +52,19 @@ def test_nothing_of_nothing() -> None:
 
 @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 10**6))
 def test_larger_is_superset_and_order_is_kept(one: int, other: int, seed: int) -> None:
-    small, large = sample(FACTS, min(one, other), seed), sample(FACTS, max(one, other), seed)
+    small, large = (
+        sample(FACTS, min(one, other), seed),
+        sample(FACTS, max(one, other), seed),
+    )
     assert set(ids(small)) <= set(ids(large))
     assert [fact for fact in FACTS if fact in large] == list(large)
 
 
 @given(st.permutations(range(20)), st.integers(0, 1000))
 def test_order_of_the_facts_does_not_matter(order: list[int], seed: int) -> None:
-    assert set(ids(sample([FACTS[n] for n in order], 6, seed))) == set(ids(sample(FACTS[:20], 6, seed)))
+    assert set(ids(sample([FACTS[n] for n in order], 6, seed))) == set(
+        ids(sample(FACTS[:20], 6, seed))
+    )
 
 
 def test_seeds_differ() -> None:
@@ -56,22 +72,35 @@ def test_seeds_differ() -> None:
 
 
 VALUES = st.lists(
-    st.one_of(st.integers(0, 1000), st.floats(0, 1e9, allow_nan=False)).map(float), min_size=1, max_size=60
+    st.one_of(st.integers(0, 1000), st.floats(0, 1e9, allow_nan=False)).map(float),
+    min_size=1,
+    max_size=60,
 )
 LEVEL = {"tail": 0, "torso": 1, "head": 2}
 
 
 def spell(values: list[float]) -> str:
-    return "".join({"head": "H", "torso": "T", "tail": "t"}[bucket] for bucket in buckets(values))
+    return "".join(
+        {"head": "H", "torso": "T", "tail": "t"}[bucket] for bucket in buckets(values)
+    )
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         ([1, 1, 1], "ttt"),  # all equal: the lower bucket has them all
-        ([5, 3, 2, 1, 1], "TTttt"),  # sums 1 2 4 7 12 of 12: 4 reaches 1/3, and 8 falls to the 5
-        ([1, 2, 3, 4, 5, 6, 7, 8], "tttttTTH"),  # sums 1 3 6 10 15 21 28 36 of 36: 15 and 28 cross 12 and 24
-        ([3, 3, 2, 2, 1, 1], "TTtttt"),  # of 12: 1 2 4: the second 2 shares the first one's bucket
+        (
+            [5, 3, 2, 1, 1],
+            "TTttt",
+        ),  # sums 1 2 4 7 12 of 12: 4 reaches 1/3, and 8 falls to the 5
+        (
+            [1, 2, 3, 4, 5, 6, 7, 8],
+            "tttttTTH",
+        ),  # sums 1 3 6 10 15 21 28 36 of 36: 15 and 28 cross 12 and 24
+        (
+            [3, 3, 2, 2, 1, 1],
+            "TTtttt",
+        ),  # of 12: 1 2 4: the second 2 shares the first one's bucket
         ([10, 1, 1, 1], "tttt"),  # the top has 10 of 13: over 2/3, everything is tail
         ([5, 2, 2, 2], "Tttt"),  # the top has 5 of 11: over 1/3, no head
         ([7], "t"),
@@ -85,9 +114,15 @@ def test_by_hand(values: list[float], expected: str) -> None:
 
 
 def test_the_item_on_the_line_goes_to_the_lower_bucket() -> None:
-    assert spell([6, 2, 1]) == "Ttt"  # 1 + 2 is exactly a third of 9, and the 6 crosses the second line
-    assert spell([105, 104, 103, 102, 101, 100]) == "HTTttt"  # 102 crosses 205 of 615, 104 crosses 410
-    assert spell([1, 2, 3, 3.5, 4.5, 4]) == "tttTHT"  # sums 1 3 6 9.5 13.5 18: 6 is exactly a third
+    assert (
+        spell([6, 2, 1]) == "Ttt"
+    )  # 1 + 2 is exactly a third of 9, and the 6 crosses the second line
+    assert (
+        spell([105, 104, 103, 102, 101, 100]) == "HTTttt"
+    )  # 102 crosses 205 of 615, 104 crosses 410
+    assert (
+        spell([1, 2, 3, 3.5, 4.5, 4]) == "tttTHT"
+    )  # sums 1 3 6 9.5 13.5 18: 6 is exactly a third
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
@@ -106,7 +141,10 @@ def test_order_does_not_matter(values: list[float], rng: object) -> None:
 
 @given(VALUES)
 def test_more_popular_is_never_lower_and_ties_share(values: list[float]) -> None:
-    pairs = sorted((value, LEVEL[bucket]) for value, bucket in zip(values, buckets(values), strict=True))
+    pairs = sorted(
+        (value, LEVEL[bucket])
+        for value, bucket in zip(values, buckets(values), strict=True)
+    )
     levels = [level for _, level in pairs]
     assert levels == sorted(levels)
     assert len(set(pairs)) == len(set(values))
@@ -119,13 +157,21 @@ def test_on_distinct_values_it_is_the_descending_rule(values: list[float]) -> No
     expected = {}
     for value in sorted(values, reverse=True):
         upto += Fraction(value)
-        expected[value] = "head" if 3 * upto <= total else "torso" if 3 * upto <= 2 * total else "tail"
+        expected[value] = (
+            "head"
+            if 3 * upto <= total
+            else "torso"
+            if 3 * upto <= 2 * total
+            else "tail"
+        )
     assert buckets(values) == tuple(expected[value] for value in values)
 
 
 def test_a_subject_counts_once_and_keeps_its_facts_together() -> None:
     def fact(name: str, subject: str, popularity: float) -> Fact:
-        return Fact(id=name, relation="P37", subject=subject, object=name, popularity=popularity)
+        return Fact(
+            id=name, relation="P37", subject=subject, object=name, popularity=popularity
+        )
 
     facts = [fact(f"s{n}", "Switzerland", 8) for n in range(4)]
     facts += [fact(f"x{n}", f"X{n}", n) for n in range(1, 8)]
@@ -136,14 +182,20 @@ def test_a_subject_counts_once_and_keeps_its_facts_together() -> None:
 
 def test_namesakes_are_different_subjects() -> None:
     facts = [
-        Fact(id=str(n), relation="P17", subject="Springfield", object="x", popularity=n) for n in range(1, 9)
+        Fact(id=str(n), relation="P17", subject="Springfield", object="x", popularity=n)
+        for n in range(1, 9)
     ]
     assert list(fact_buckets(facts).values()) == list(buckets(range(1, 9)))
 
 
 # Ninety facts with one object, and ten with one each.
 SKEWED = tuple(
-    Fact(id=f"f{n}", relation="P30", subject=f"s{n}", object="Asia" if n < 90 else f"o{n}")
+    Fact(
+        id=f"f{n}",
+        relation="P30",
+        subject=f"s{n}",
+        object="Asia" if n < 90 else f"o{n}",
+    )
     for n in range(100)
 )
 
@@ -157,7 +209,9 @@ def test_a_draw_goes_round_robin_over_the_objects() -> None:
 
 
 @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 10**6))
-def test_a_larger_draw_by_objects_keeps_a_smaller_one(one: int, other: int, seed: int) -> None:
+def test_a_larger_draw_by_objects_keeps_a_smaller_one(
+    one: int, other: int, seed: int
+) -> None:
     low, high = sorted((one, other))
     large = sample(SKEWED, high, seed, "object")
     assert set(ids(sample(SKEWED, low, seed, "object"))) <= set(ids(large))
@@ -168,7 +222,12 @@ def test_a_larger_draw_by_objects_keeps_a_smaller_one(one: int, other: int, seed
 @pytest.mark.parametrize(
     ("by", "name"),
     [
-        *(("object", "object:lima"), ("subject", "subject:peru"), ("fact", ""), ("relation", "relation:p36")),
+        *(
+            ("object", "object:lima"),
+            ("subject", "subject:peru"),
+            ("fact", ""),
+            ("relation", "relation:p36"),
+        ),
         *(("group", "group:andes"), ("dataset", "")),
     ],
 )

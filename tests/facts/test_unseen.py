@@ -28,7 +28,12 @@ from pytest_kbrel.records import Fact
 TODAY = datetime.date(2026, 11, 20)
 EXPIRES = datetime.date(2027, 12, 31)
 FACTS = tuple(
-    Fact(id=f"P36-{number}", relation="P36", subject=f"Country {number}", object=f"Town {number}")
+    Fact(
+        id=f"P36-{number}",
+        relation="P36",
+        subject=f"Country {number}",
+        object=f"Town {number}",
+    )
     for number in range(40)
 )
 ABOUTS = ("person", "place", "work", "product")
@@ -36,7 +41,13 @@ ABOUTS = ("person", "place", "work", "product")
 
 def test_twenty_kinds_over_five_answer_types_have_slugs_of_their_own():
     assert len(KINDS) == len({kind.slug for kind in KINDS}) == 20
-    assert {kind.answer_type for kind in KINDS} == {"number", "person", "time", "location", "other"}
+    assert {kind.answer_type for kind in KINDS} == {
+        "number",
+        "person",
+        "time",
+        "location",
+        "other",
+    }
     assert all(kind.slug.startswith("unseen-") for kind in KINDS)
 
 
@@ -47,19 +58,32 @@ def test_twenty_kinds_over_five_answer_types_have_slugs_of_their_own():
     days=st.integers(0, 4000),
     facts=st.sampled_from([(), FACTS[:3], FACTS]),
 )
-def test_every_question_is_distinct_unanswerable_and_has_twenty_options(count, seed, days, facts):
+def test_every_question_is_distinct_unanswerable_and_has_twenty_options(
+    count, seed, days, facts
+):
     expires = TODAY + datetime.timedelta(days=days)
     made = make_unseen(facts, count=count, seed=seed, as_of=TODAY, expires=expires)
-    assert len(made) == len({f.id for f in made}) == len({f.question for f in made}) == count
+    assert (
+        len(made)
+        == len({f.id for f in made})
+        == len({f.question for f in made})
+        == count
+    )
     for fact in made:
         assert fact.object is None
         assert fact.accepted == ()
         assert fact.subject in (fact.question or "")
         assert "[" not in (fact.question or "")
-        assert len({option.casefold() for option in fact.negatives}) == len(fact.negatives) == 20
+        assert (
+            len({option.casefold() for option in fact.negatives})
+            == len(fact.negatives)
+            == 20
+        )
         assert fact.subject not in fact.negatives
         if fact.relation.startswith("unseen-future-"):
-            years = [int(year) for year in re.findall(r"\b2\d{3}\b", fact.question or "")]
+            years = [
+                int(year) for year in re.findall(r"\b2\d{3}\b", fact.question or "")
+            ]
             assert years
             assert min(years) > expires.year
 
@@ -72,7 +96,9 @@ def test_kinds_are_spread_evenly():
 
 def test_the_order_of_the_facts_does_not_matter_and_the_seed_does():
     made = make_unseen(FACTS, count=40, seed=1, as_of=TODAY, expires=EXPIRES)
-    assert made == make_unseen(FACTS[::-1], count=40, seed=1, as_of=TODAY, expires=EXPIRES)
+    assert made == make_unseen(
+        FACTS[::-1], count=40, seed=1, as_of=TODAY, expires=EXPIRES
+    )
     assert made != make_unseen(FACTS, count=40, seed=2, as_of=TODAY, expires=EXPIRES)
 
 
@@ -109,7 +135,12 @@ def test_options_come_from_the_facts_where_they_offer_enough():
 def test_a_name_the_facts_know_is_not_invented():
     rng = random.Random(0)
     facts = tuple(
-        Fact(id=f"x-{n}", relation="P17", subject=invent_name("place", rng), object="France")
+        Fact(
+            id=f"x-{n}",
+            relation="P17",
+            subject=invent_name("place", rng),
+            object="France",
+        )
         for n in range(300)
     )
     made = make_unseen(facts, count=100, seed=0, as_of=TODAY, expires=EXPIRES)
@@ -126,12 +157,17 @@ def test_training_and_test_names_never_meet(about):
 
 def test_olympic_games_are_asked_of_the_years_they_are_held_in():
     medals = next(kind for kind in KINDS if kind.slug == "unseen-future-medals")
-    years = {draw_question(medals, random.Random(n), countries=("Peru",), after=2028)[2] for n in range(50)}
+    years = {
+        draw_question(medals, random.Random(n), countries=("Peru",), after=2028)[2]
+        for n in range(50)
+    }
     assert min(years) == 2032
     assert all(year % 4 == 0 for year in years)
 
 
-@pytest.mark.parametrize(("count", "expires"), [(0, EXPIRES), (-1, EXPIRES), (5, datetime.date(2026, 1, 1))])
+@pytest.mark.parametrize(
+    ("count", "expires"), [(0, EXPIRES), (-1, EXPIRES), (5, datetime.date(2026, 1, 1))]
+)
 def test_impossible_orders_are_refused(count, expires):
     with pytest.raises(ValueError, match=r"^(count|expires) must"):
         make_unseen(FACTS, count=count, seed=0, as_of=TODAY, expires=expires)
@@ -167,20 +203,29 @@ def test_no_question_has_an_answer_before_it_expires_and_all_know_their_type():
     assert min(days - {""}) > EXPIRES.isoformat()
     kinds = {kind.slug: kind.answer_type for kind in KINDS}
     assert all(fact.answer_type == kinds[fact.relation] for fact in made)
-    assert {fact.answer_type for fact in made} == {"number", "person", "time", "location", "other"}
+    assert {fact.answer_type for fact in made} == {
+        "number",
+        "person",
+        "time",
+        "location",
+        "other",
+    }
 
 
 def test_examples_are_of_all_kinds_and_of_other_names():
     questions = make_unseen(FACTS, count=200, seed=4, as_of=TODAY, expires=EXPIRES)
     avoid = [fact.question for fact in questions]
     made = unseen_examples(FACTS, count=40, seed=4, after=EXPIRES.year, avoid=avoid)
-    assert made == unseen_examples(FACTS[::-1], count=40, seed=4, after=EXPIRES.year, avoid=avoid)
+    assert made == unseen_examples(
+        FACTS[::-1], count=40, seed=4, after=EXPIRES.year, avoid=avoid
+    )
     assert len({fact.question for fact in made}) == 40
     assert {fact.relation for fact in made} == {kind.slug for kind in KINDS}
     assert not {fact.question for fact in made} & set(avoid)
     invented = {f.subject for f in made if "future" not in f.relation}
     assert not invented & {
-        f.subject for f in make_unseen((), count=4000, seed=4, as_of=TODAY, expires=EXPIRES)
+        f.subject
+        for f in make_unseen((), count=4000, seed=4, as_of=TODAY, expires=EXPIRES)
     }
 
 
@@ -220,12 +265,21 @@ def named(relation: str, role: str, count: int) -> list[Fact]:
     for number in range(count):
         name, same = f"Name {number:02}", "Same"
         subject, answer = (name, same) if role == "subject" else (same, name)
-        facts.append(Fact(id=f"{relation}{number}", relation=relation, subject=subject, object=answer))
+        facts.append(
+            Fact(
+                id=f"{relation}{number}",
+                relation=relation,
+                subject=subject,
+                object=answer,
+            )
+        )
     return facts
 
 
 @pytest.mark.parametrize(("sort", "one", "count"), KNOWN)
-def test_without_facts_the_options_are_names_that_everybody_knows(sort: str, one: str, count: int) -> None:
+def test_without_facts_the_options_are_names_that_everybody_knows(
+    sort: str, one: str, count: int
+) -> None:
     pool = option_pools((), DAY)[sort]
     assert one in pool
     assert len(set(pool)) == len(pool) == count
@@ -235,12 +289,22 @@ def test_without_facts_the_options_are_names_that_everybody_knows(sort: str, one
 
 
 def test_there_are_these_sorts_and_no_others() -> None:
-    sorts = {"small numbers", "years", "cities", "countries", "persons", "languages", "companies"}
+    sorts = {
+        "small numbers",
+        "years",
+        "cities",
+        "countries",
+        "persons",
+        "languages",
+        "companies",
+    }
     assert set(option_pools((), DAY)) == {*sorts, "instruments"}
 
 
 @pytest.mark.parametrize(("sort", "relation", "role"), PLACES)
-def test_more_than_twenty_names_of_the_facts_are_enough(sort: str, relation: str, role: str) -> None:
+def test_more_than_twenty_names_of_the_facts_are_enough(
+    sort: str, relation: str, role: str
+) -> None:
     names = [f"Name {number:02}" for number in range(21)]
     fallback = set(option_pools((), DAY)[sort])
     enough = option_pools(named(relation, role, 21), DAY)
@@ -253,7 +317,10 @@ def test_more_than_twenty_names_of_the_facts_are_enough(sort: str, relation: str
 
 
 def test_names_that_differ_in_capitals_are_one_and_the_facts_spelling_counts() -> None:
-    facts = [Fact(id=name, relation="P37", subject="s", object=name) for name in ("HINDI", "Xhosa", "xhosa")]
+    facts = [
+        Fact(id=name, relation="P37", subject="s", object=name)
+        for name in ("HINDI", "Xhosa", "xhosa")
+    ]
     pool = option_pools(facts, DAY)["languages"]
     assert "HINDI" in pool
     assert "Hindi" not in pool
@@ -261,7 +328,9 @@ def test_names_that_differ_in_capitals_are_one_and_the_facts_spelling_counts() -
 
 
 def test_a_fact_without_an_answer_gives_its_subject_only() -> None:
-    facts = [Fact(id="f", relation="P17", subject="Nowhere", object=None, question="Where?")]
+    facts = [
+        Fact(id="f", relation="P17", subject="Nowhere", object=None, question="Where?")
+    ]
     pools = option_pools(facts, DAY)
     assert "Nowhere" in pools["cities"]
     assert pools["countries"] == option_pools((), DAY)["countries"]
@@ -302,7 +371,9 @@ UNSEEN = Fact(id="u", relation="R", subject="s", object=None, question="Who?")
 def test_a_question_that_was_read_gets_twenty_options_of_its_type(
     answer_type: str, expected: str | set[str]
 ) -> None:
-    allowed = expected if isinstance(expected, set) else set(option_pools((), DAY)[expected])
+    allowed = (
+        expected if isinstance(expected, set) else set(option_pools((), DAY)[expected])
+    )
     question = dataclasses.replace(UNSEEN, answer_type=answer_type)
     (result,) = with_options([question], (), 0)
     assert len(set(result.negatives)) == 20
@@ -311,8 +382,15 @@ def test_a_question_that_was_read_gets_twenty_options_of_its_type(
 
 
 def test_the_years_of_a_question_that_was_read_reach_ahead() -> None:
-    questions = [dataclasses.replace(UNSEEN, id=f"u{number}", answer_type="time") for number in range(200)]
-    years = {int(year) for result in with_options(questions, (), 0) for year in result.negatives}
+    questions = [
+        dataclasses.replace(UNSEEN, id=f"u{number}", answer_type="time")
+        for number in range(200)
+    ]
+    years = {
+        int(year)
+        for result in with_options(questions, (), 0)
+        for year in result.negatives
+    }
     assert years == set(range(1880, 2040))
 
 

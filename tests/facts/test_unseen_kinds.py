@@ -50,7 +50,9 @@ def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> 
     for kind, (*_, words) in zip(KINDS, EXPECTED, strict=True):
         assert all(words in wording for wording in kind.wordings)
         counts = {"[X]": 1, "[T]": int(kind.about == "country")}
-        assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [counts]
+        assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [
+            counts
+        ]
 
 
 def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> None:
@@ -58,7 +60,11 @@ def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> Non
     made = make_unseen((), count=20, seed=0, as_of=AS_OF, expires=EXPIRES)
     for fact, (slug, answer_type, _, sort, _) in zip(made, EXPECTED, strict=True):
         assert (fact.relation, fact.answer_type) == (f"unseen-{slug}", answer_type)
-        assert (fact.source, fact.licence, fact.aliases) == ("pytest-kbrel", "Apache-2.0", ())
+        assert (fact.source, fact.licence, fact.aliases) == (
+            "pytest-kbrel",
+            "Apache-2.0",
+            (),
+        )
         if sort == "dates":
             year = (fact.question or "").partition("of ")[2][:4]
             assert all(option.endswith(f" {year}") for option in fact.negatives)
@@ -83,21 +89,30 @@ def test_an_event_is_asked_of_the_next_eight_years_in_which_it_is_held(
     slug: str, after: int, years: range
 ) -> None:
     kind = next(kind for kind in KINDS if kind.slug == f"unseen-{slug}")
-    result = {draw_question(kind, random.Random(n), countries=("Peru",), after=after)[2] for n in range(200)}
+    result = {
+        draw_question(kind, random.Random(n), countries=("Peru",), after=after)[2]
+        for n in range(200)
+    }
     assert result == set(years)
 
 
 def test_an_invented_name_belongs_to_no_year() -> None:
     kind = next(kind for kind in KINDS if kind.slug == "unseen-work-author")
-    subject, question, year = draw_question(kind, random.Random(0), countries=(), after=2027)
+    subject, question, year = draw_question(
+        kind, random.Random(0), countries=(), after=2027
+    )
     assert (question, year) == (f"Who wrote the novel {subject}?", 0)
 
 
-def test_one_question_that_expires_on_the_day_it_is_made_is_no_impossible_order() -> None:
+def test_one_question_that_expires_on_the_day_it_is_made_is_no_impossible_order() -> (
+    None
+):
     (fact,) = make_unseen((), count=1, seed=0, as_of=AS_OF, expires=AS_OF)
     assert fact.relation == "unseen-person-siblings"
     with pytest.raises(ValueError, match="expires must not lie before as_of"):
-        make_unseen((), count=1, seed=0, as_of=AS_OF, expires=AS_OF - datetime.timedelta(days=1))
+        make_unseen(
+            (), count=1, seed=0, as_of=AS_OF, expires=AS_OF - datetime.timedelta(days=1)
+        )
 
 
 @pytest.mark.parametrize("role", ["subject", "object", "alias"])
@@ -128,16 +143,25 @@ def test_known_draws() -> None:
         "The Orchards before Tarvestad",
         "Astrel 338",
     ]
-    assert made[15].question == "How many gold medals did Iran win at the 2040 Summer Olympics?"
+    assert (
+        made[15].question
+        == "How many gold medals did Iran win at the 2040 Summer Olympics?"
+    )
     assert made[0].negatives[:3] == ("35", "14", "21")
     examples = unseen_examples((), count=2, seed=0, after=2027)
-    assert [fact.subject for fact in examples] == ["Aevyvind Amberlock", "Elvuvane Duskmantle"]
+    assert [fact.subject for fact in examples] == [
+        "Aevyvind Amberlock",
+        "Elvuvane Duskmantle",
+    ]
 
 
 def test_test_and_training_products_have_even_and_odd_numbers() -> None:
     rng = random.Random(0)
     for training in (False, True):
-        numbers = {int(invent_name("product", rng, training=training).split()[1]) for _ in range(3000)}
+        numbers = {
+            int(invent_name("product", rng, training=training).split()[1])
+            for _ in range(3000)
+        }
         assert {number % 2 for number in numbers} == {int(training)}
         assert (min(numbers), max(numbers)) == (2 + training, 998 + training)
 

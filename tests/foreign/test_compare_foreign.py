@@ -23,7 +23,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def scores(lost: int, gained: int = 0, rows: int = ROWS) -> list[int]:
     """Return the scores of a candidate whose baseline has its last fifth wrong."""
     right = rows * 4 // 5
-    return [0] * lost + [1] * (right - lost) + [1] * gained + [0] * (rows - right - gained)
+    return (
+        [0] * lost + [1] * (right - lost) + [1] * gained + [0] * (rows - right - gained)
+    )
 
 
 def write_csv(name: str, values: Iterable[object], header: str = "id,score") -> str:
@@ -39,25 +41,49 @@ def write_lines(name: str, rows: Iterable[dict[str, Any]]) -> str:
 
 
 def lm_eval(
-    folder: str, values: Sequence[object], *, prompt: str = "p", task: str = "gsm8k", **more: Any
+    folder: str,
+    values: Sequence[object],
+    *,
+    prompt: str = "p",
+    task: str = "gsm8k",
+    **more: Any,
 ) -> str:
     """Write the samples of a task after two filters; only the first filter has ``values``."""
     rows = [
         {
-            **{"doc_id": at, "doc": {"question": f"q{at}?", "subject": "ab"[at % 2], "loss": float("nan")}},
-            **{"target": "4", "resps": [["4"]], "filtered_resps": ["4"], "filter": filtered},
+            **{
+                "doc_id": at,
+                "doc": {
+                    "question": f"q{at}?",
+                    "subject": "ab"[at % 2],
+                    "loss": float("nan"),
+                },
+            },
+            **{
+                "target": "4",
+                "resps": [["4"]],
+                "filtered_resps": ["4"],
+                "filter": filtered,
+            },
             **{
                 "metrics": ["exact_match", "parts"],
                 "doc_hash": "d",
                 "prompt_hash": prompt,
                 "target_hash": "t",
             },
-            **{"exact_match": value if filtered == "strict-match" else 1.0, "parts": [1, 2], **more},
+            **{
+                "exact_match": value if filtered == "strict-match" else 1.0,
+                "parts": [1, 2],
+                **more,
+            },
         }
         for filtered in ("strict-match", "flexible-extract")
         for at, value in enumerate(values)
     ]
-    return write_lines(f"{folder}/samples_{task}_2026-11-01T10-00-00.123456.jsonl", rows) and folder
+    return (
+        write_lines(f"{folder}/samples_{task}_2026-11-01T10-00-00.123456.jsonl", rows)
+        and folder
+    )
 
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: str, exit: int = 0) -> Any:
@@ -71,7 +97,8 @@ def compare(capsys: pytest.CaptureFixture[str], *arguments: str, exit: int = 0) 
 
 
 @pytest.mark.parametrize(
-    ("lost", "verdict", "exit"), [(1, "pass", 0), (40, "fail", 1), (8, "inconclusive", 0)]
+    ("lost", "verdict", "exit"),
+    [(1, "pass", 0), (40, "fail", 1), (8, "inconclusive", 0)],
 )
 def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     lost: int, verdict: str, exit: int, capsys: pytest.CaptureFixture[str]
@@ -82,7 +109,9 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     assert (case["verdict"], paired["fails"]) == (verdict, bool(exit))
     assert case["figures"]["score"]["baseline"] == pytest.approx(0.8)
     assert case["figures"]["score"]["delta"] == pytest.approx(-lost / ROWS)
-    assert [change["fact_id"] for change in case["lost"]] == sorted(f"q{at}" for at in range(lost))
+    assert [change["fact_id"] for change in case["lost"]] == sorted(
+        f"q{at}" for at in range(lost)
+    )
 
 
 def test_rows_are_called_rows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,54 +142,90 @@ def test_a_row_without_an_answer_says_so(
         write_lines(
             f"{name}.jsonl",
             [
-                {"id": at, "score": score, "question": "Who?", "answer": answer, **expected}
+                {
+                    "id": at,
+                    "score": score,
+                    "question": "Who?",
+                    "answer": answer,
+                    **expected,
+                }
                 for at in range(10)
             ],
         )
         for name, score, answer in (("a", 1, "unsure"), ("b", 0, "Havana"))
     ]
-    assert f"  lost: {shown}unsure -> Havana\n" in compare(capsys, *runs, "--max-drop=0.05", exit=1)
+    assert f"  lost: {shown}unsure -> Havana\n" in compare(
+        capsys, *runs, "--max-drop=0.05", exit=1
+    )
     # It is lost and gained by its score, whatever the other run says of it.
     write_lines("c.jsonl", [{"id": at, "score": 1} for at in range(10)])
-    assert "0 rows lost, 10 gained" in compare(capsys, "b.jsonl", "c.jsonl", "--max-drop=0.05")
+    assert "0 rows lost, 10 gained" in compare(
+        capsys, "b.jsonl", "c.jsonl", "--max-drop=0.05"
+    )
     (paired,) = compare(capsys, *runs, "--max-drop=0.05", "--json", exit=1)["paired"]
     assert paired["cases"][0]["lost"][0]["expected"] == (
         "?" if not expected else expected.get("expected") or ""
     )
 
 
-def test_what_is_inconclusive_fails_only_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_inconclusive_fails_only_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", scores(8))
     compare(capsys, a, b, "--max-drop=0.05")
-    document = compare(capsys, a, b, "--max-drop=0.05", "--inconclusive=fail", "--json", exit=1)
+    document = compare(
+        capsys, a, b, "--max-drop=0.05", "--inconclusive=fail", "--json", exit=1
+    )
     assert document["paired"][0]["fails"] is True
 
 
-def test_a_recovery_is_a_share_of_the_value_of_the_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recovery_is_a_share_of_the_value_of_the_baseline(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", scores(40))
-    assert "score recovery 0.95: fail: " in compare(capsys, a, b, "--recovery=0.95", exit=1)
-    assert "score recovery 0.5: pass" in compare(capsys, a, b, "--recovery=within:.5,beyond:.8")
+    assert "score recovery 0.95: fail: " in compare(
+        capsys, a, b, "--recovery=0.95", exit=1
+    )
+    assert "score recovery 0.5: pass" in compare(
+        capsys, a, b, "--recovery=within:.5,beyond:.8"
+    )
 
 
-def test_scores_beyond_0_and_1_are_means_and_less_can_be_better(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_beyond_0_and_1_are_means_and_less_can_be_better(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a = write_csv("a.csv", [at % 10 - 3 for at in range(ROWS)], "id,ppl")
     b = write_csv("b.csv", [at % 10 - 2 + at % 3 for at in range(ROWS)], "id,ppl")
     compare(capsys, a, b, "--metric=ppl", "--max-drop=0.5")
-    text = compare(capsys, a, b, "--metric=ppl", "--max-drop=0.5", "--lower-is-better=ppl", exit=1)
+    text = compare(
+        capsys, a, b, "--metric=ppl", "--max-drop=0.5", "--lower-is-better=ppl", exit=1
+    )
     assert "ppl rose by 1.9" in text
 
 
-def test_a_row_without_partner_is_counted_and_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_without_partner_is_counted_and_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a = write_csv("a.csv", scores(0))
-    b = write_lines("b.jsonl", ({"id": f"q{at}", "score": 1} for at in range(3, ROWS + 1)))
+    b = write_lines(
+        "b.jsonl", ({"id": f"q{at}", "score": 1} for at in range(3, ROWS + 1))
+    )
     text = " ".join(compare(capsys, a, b, "--max-drop=0.05").split())
-    assert "1 rows are only in the candidate: q200; 3 rows are only in the baseline: q0, q1, q2" in text
+    assert (
+        "1 rows are only in the candidate: q200; 3 rows are only in the baseline: q0, q1, q2"
+        in text
+    )
     b = write_csv("b.csv", scores(0, rows=90))
     text = " ".join(compare(capsys, a, b, "--max-drop=0.05", exit=1).split())
-    assert "not comparable: 90 of 200 rows of score are in both runs and asked alike" in text
+    assert (
+        "not comparable: 90 of 200 rows of score are in both runs and asked alike"
+        in text
+    )
 
 
-def test_a_row_asked_otherwise_is_listed_and_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_asked_otherwise_is_listed_and_not_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def run(name: str, asked_otherwise: int, value: int) -> str:
         rows = range(ROWS)
         return write_lines(
@@ -180,11 +245,18 @@ def test_a_row_asked_otherwise_is_listed_and_not_compared(capsys: pytest.Capture
     (case,) = document["paired"][0]["cases"]
     assert case["obstacle"].startswith("3 rows are asked otherwise")
     assert case["figures"]["score"]["paired"] == 197
-    assert "not comparable" in compare(capsys, a, run("b.jsonl", 101, 0), "--max-drop=0.05", exit=1)
+    assert "not comparable" in compare(
+        capsys, a, run("b.jsonl", 101, 0), "--max-drop=0.05", exit=1
+    )
 
 
-def test_a_row_without_score_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", ["", "nan", *scores(0)[2:]])
+def test_a_row_without_score_is_left_out_and_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    a, b = (
+        write_csv("a.csv", scores(0)),
+        write_csv("b.csv", ["", "nan", *scores(0)[2:]]),
+    )
     text = " ".join(compare(capsys, a, b, "--max-drop=0.05").split())
     assert "b.csv: 2 rows have no score and are left out: q0, q1" in text
 
@@ -192,15 +264,21 @@ def test_a_row_without_score_is_left_out_and_named(capsys: pytest.CaptureFixture
 def test_rows_of_one_cluster_count_as_fewer(capsys: pytest.CaptureFixture[str]) -> None:
     for name, lost in (("a", 0), ("b", 12)):
         rows = (
-            {"id": at, "score": value, "doc": {"page": at // 20}} for at, value in enumerate(scores(lost))
+            {"id": at, "score": value, "doc": {"page": at // 20}}
+            for at, value in enumerate(scores(lost))
         )
         write_lines(f"{name}.jsonl", rows)
     arguments = ("a.jsonl", "b.jsonl", "--max-drop=0.2", "--json")
     alone = compare(capsys, *arguments)["paired"][0]["cases"][0]["figures"]["score"]
-    grouped = compare(capsys, *arguments, "--cluster=doc.page")["paired"][0]["cases"][0]["figures"]["score"]
+    grouped = compare(capsys, *arguments, "--cluster=doc.page")["paired"][0]["cases"][
+        0
+    ]["figures"]["score"]
     assert grouped["delta_low"] < alone["delta_low"]
-    assert "a.jsonl:1: --cluster pag: the row has no such value; allowed: one of id, score, doc" in compare(
-        capsys, "a.jsonl", "b.jsonl", "--max-drop=1", "--cluster=pag", exit=2
+    assert (
+        "a.jsonl:1: --cluster pag: the row has no such value; allowed: one of id, score, doc"
+        in compare(
+            capsys, "a.jsonl", "b.jsonl", "--max-drop=1", "--cluster=pag", exit=2
+        )
     )
 
 
@@ -211,40 +289,74 @@ def test_a_case_that_one_side_lacks_fails(capsys: pytest.CaptureFixture[str]) ->
     lm_eval("b", [1.0] * 20, task="boolq")
     document = compare(capsys, a, b, "--max-drop=0.2", "--json", exit=1)
     cases = {case["id"]: case["verdict"] for case in document["paired"][0]["cases"]}
-    assert cases == {"lm_eval::arc": "not run", "lm_eval::gsm8k": "pass", "lm_eval::boolq": "no baseline"}
+    assert cases == {
+        "lm_eval::arc": "not run",
+        "lm_eval::gsm8k": "pass",
+        "lm_eval::boolq": "no baseline",
+    }
 
 
-def test_lm_eval_samples_are_cases_by_task_with_metrics_by_filter(capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = lm_eval("a/model", list(map(float, scores(0)))), lm_eval("b/model", list(map(float, scores(40))))
-    Path("b/model/results_2026-11-01T10-00-00.123456.json").write_text('{"model_name": "m-w4a16"}')
+def test_lm_eval_samples_are_cases_by_task_with_metrics_by_filter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    a, b = (
+        lm_eval("a/model", list(map(float, scores(0)))),
+        lm_eval("b/model", list(map(float, scores(40)))),
+    )
+    Path("b/model/results_2026-11-01T10-00-00.123456.json").write_text(
+        '{"model_name": "m-w4a16"}'
+    )
     # lm_eval writes below a folder named after the model: the folder above it is read as well.
     document = compare(capsys, "a", "b", "--max-drop=0.05", "--json", exit=1)
     assert "m-w4a16" in document["models"][1]["about"]
     (case,) = document["paired"][0]["cases"]
     verdicts = {gate["metric"]: gate["verdict"] for gate in case["gates"]}
-    assert verdicts == {"exact_match,strict-match": "fail", "exact_match,flexible-extract": "pass"}
-    grouped = compare(capsys, a, b, "--max-drop=0.05", "--group-by=subject", "--json", exit=1)
+    assert verdicts == {
+        "exact_match,strict-match": "fail",
+        "exact_match,flexible-extract": "pass",
+    }
+    grouped = compare(
+        capsys, a, b, "--max-drop=0.05", "--group-by=subject", "--json", exit=1
+    )
     assert [case["id"] for case in grouped["paired"][0]["cases"]] == [
         "lm_eval::gsm8k[a]",
         "lm_eval::gsm8k[b]",
     ]
-    one = compare(capsys, a, b, "--max-drop=0.05", "--metric=exact_match,flexible-extract", "--json")
-    assert list(one["paired"][0]["cases"][0]["figures"]) == ["exact_match,flexible-extract"]
+    one = compare(
+        capsys,
+        a,
+        b,
+        "--max-drop=0.05",
+        "--metric=exact_match,flexible-extract",
+        "--json",
+    )
+    assert list(one["paired"][0]["cases"][0]["figures"]) == [
+        "exact_match,flexible-extract"
+    ]
 
 
-def test_lm_eval_says_which_metrics_are_better_when_lower(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lm_eval_says_which_metrics_are_better_when_lower(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a, b = lm_eval("a", [0.0] * 50), lm_eval("b", [1.0] * 50)
     assert "fell" not in compare(capsys, a, b, "--max-drop=0.05")
     Path("a/results_2026-11-01T10-00-00.123456.json").write_text(
         '{"higher_is_better": {"gsm8k": {"exact_match": false}}}'
     )
-    assert "exact_match,strict-match max_drop 0.05: fail" in compare(capsys, a, b, "--max-drop=0.05", exit=1)
+    assert "exact_match,strict-match max_drop 0.05: fail" in compare(
+        capsys, a, b, "--max-drop=0.05", exit=1
+    )
 
 
-def test_another_prompt_hash_of_lm_eval_is_not_comparable(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_prompt_hash_of_lm_eval_is_not_comparable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a, b = lm_eval("a", [1.0] * 50), lm_eval("b", [1.0] * 50, prompt="another")
     text = compare(capsys, a, b, "--max-drop=0.05", exit=1)
-    assert "50 rows are asked otherwise (another prompt, document or target)" in " ".join(text.split())
+    assert (
+        "50 rows are asked otherwise (another prompt, document or target)"
+        in " ".join(text.split())
+    )
 
 
 def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
@@ -271,7 +383,10 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
         ),
         (("a.csv", "--max-drop=1"), "found 1 run to compare, a.csv"),
         (("a.csv", "a.csv", "--max-drop=much"), "--max-drop: found 'much'"),
-        (("a.csv", "a.csv", "--recovery=1.1"), "--recovery: found '1.1'; allowed: a number from 0 to 1"),
+        (
+            ("a.csv", "a.csv", "--recovery=1.1"),
+            "--recovery: found '1.1'; allowed: a number from 0 to 1",
+        ),
         (
             ("a.csv", "a.csv", "--max-drop=1", "--metric=acc"),
             "a.csv: found no score named acc; allowed here: none",
@@ -285,15 +400,27 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
             ("a.csv", "text.csv", "--max-drop=1"),
             "text.csv:2: score is 'maybe'; allowed: a number, true or false",
         ),
-        (("a.csv", "short.csv", "--max-drop=1"), "short.csv:3: found 1 cells; allowed: 2, as in the header"),
+        (
+            ("a.csv", "short.csv", "--max-drop=1"),
+            "short.csv:3: found 1 cells; allowed: 2, as in the header",
+        ),
         (("a.csv", "empty.jsonl", "--max-drop=1"), "empty.jsonl: found no scored row"),
-        (("a.csv", "list.jsonl", "--max-drop=1"), "list.jsonl:1: found list; allowed: an object a line"),
+        (
+            ("a.csv", "list.jsonl", "--max-drop=1"),
+            "list.jsonl:1: found list; allowed: an object a line",
+        ),
         (
             ("a.csv", "published/monitor/vicuna-7b", "--max-drop=1"),
             "found a.csv of another tool beside published/",
         ),
-        (("--json", "a.csv", "a.csv", "a.csv", "--max-drop=1"), "--json a.csv: is a run"),
-        (("published/monitor", "--max-drop=1"), "--max-drop is for runs of other tools"),
+        (
+            ("--json", "a.csv", "a.csv", "a.csv", "--max-drop=1"),
+            "--json a.csv: is a run",
+        ),
+        (
+            ("published/monitor", "--max-drop=1"),
+            "--max-drop is for runs of other tools",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_said_with_what_is_allowed(

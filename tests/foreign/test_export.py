@@ -20,7 +20,12 @@ FIGURE = {"better": "higher", "value": 0.5, "low": 0.1, "high": 0.9, "n": 4}
 REPORT: dict[str, Any] = {
     "kbrel_version": "0.1.0",
     "created": "2026-11-01T10:00:00+00:00",
-    "model": {"backend": "hf", "backend_version": "transformers 5", "spec": "hf/m", "weights_digest": "w"},
+    "model": {
+        "backend": "hf",
+        "backend_version": "transformers 5",
+        "spec": "hf/m",
+        "weights_digest": "w",
+    },
     "cases": [
         {
             "id": "w.kb.yaml::head_to_tail[a]",
@@ -50,7 +55,12 @@ def case(right: int, unseen: bool = False) -> CaseResult:
         for at in range(4)
     )
     return CaseResult(
-        **{"id": "head_to_tail[a]", "suite": "w.kb.yaml", "probe": "head_to_tail", "slice": "a"},
+        **{
+            "id": "head_to_tail[a]",
+            "suite": "w.kb.yaml",
+            "probe": "head_to_tail",
+            "slice": "a",
+        },
         **{"verdict": "pass", "n": 4, "duration": 0.0, "metrics": (), "gates": ()},
         table=Table(columns=("correct",), rows=rows),
     )
@@ -72,7 +82,9 @@ def test_csv_is_read_again_with_clusters_and_digests(tmp_path: Path) -> None:
 
 def test_records_of_every_eval_ever_are_read_again(tmp_path: Path) -> None:
     paths = write_eee(REPORT, [case(3)], "org/m", tmp_path, force=False)
-    assert [path.relative_to(tmp_path).parent.as_posix() for path in paths] == ["data/kbrel/org/m"] * 2
+    assert [path.relative_to(tmp_path).parent.as_posix() for path in paths] == [
+        "data/kbrel/org/m"
+    ] * 2
     for path in paths:
         run = read_run(path, Wanted())
         assert run.model == "org/m"
@@ -81,7 +93,9 @@ def test_records_of_every_eval_ever_are_read_again(tmp_path: Path) -> None:
         assert table.rows[2].expected == "é2"
 
 
-def test_the_records_belong_together_and_have_no_figure_that_is_undefined(tmp_path: Path) -> None:
+def test_the_records_belong_together_and_have_no_figure_that_is_undefined(
+    tmp_path: Path,
+) -> None:
     aggregate, samples = write_eee(REPORT, [case(3)], "org/m", tmp_path, force=False)
     record = json.loads(aggregate.read_text(encoding="utf-8"))
     detailed = record["detailed_evaluation_results"]
@@ -94,10 +108,15 @@ def test_the_records_belong_together_and_have_no_figure_that_is_undefined(tmp_pa
     }
     assert scores == {"accuracy": 0.5, "monitor": 0.5, "own": 0.5, "as_expected": 0.75}
     # The same run is the same record.
-    assert write_eee(REPORT, [case(3)], "org/m", tmp_path, force=True) == (aggregate, samples)
+    assert write_eee(REPORT, [case(3)], "org/m", tmp_path, force=True) == (
+        aggregate,
+        samples,
+    )
 
 
-def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(
+    tmp_path: Path,
+) -> None:
     # A model in Python may return one.
     odd = case(3)
     rows = tuple(dataclasses.replace(row, answer="\ud800 a") for row in odd.table.rows)
@@ -109,22 +128,38 @@ def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(tmp_path: Path
 
 
 def test_not_answering_is_right_where_no_answer_exists(tmp_path: Path) -> None:
-    _, samples = write_eee(REPORT, [case(1, unseen=True)], "org/m", tmp_path, force=False)
-    rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
-    assert [row["evaluation"]["is_correct"] for row in rows] == [True, False, False, False]
+    _, samples = write_eee(
+        REPORT, [case(1, unseen=True)], "org/m", tmp_path, force=False
+    )
+    rows = [
+        json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()
+    ]
+    assert [row["evaluation"]["is_correct"] for row in rows] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert rows[0]["input"]["reference"] == []
     assert rows[0]["metadata"]["label"] == "uninformative"
 
 
 @pytest.mark.parametrize("unseen", [False, True])
 def test_the_validator_of_every_eval_ever_finds_nothing(
-    unseen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    unseen: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    validate = pytest.importorskip("every_eval_ever.validator.validate", exc_type=ImportError)
+    validate = pytest.importorskip(
+        "every_eval_ever.validator.validate", exc_type=ImportError
+    )
     paths = write_eee(REPORT, [case(3, unseen)], "org/m", tmp_path, force=False)
     monkeypatch.chdir(tmp_path)
     # It returns 2 for warnings alone.
-    assert validate.main([path.relative_to(tmp_path).as_posix() for path in paths]) == 0, capsys.readouterr()
+    assert (
+        validate.main([path.relative_to(tmp_path).as_posix() for path in paths]) == 0
+    ), capsys.readouterr()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +169,10 @@ def test_the_validator_of_every_eval_ever_finds_nothing(
             ("nowhere", "--format=csv", "--output=a.csv"),
             "nowhere: found no report.json; allowed: the report folder",
         ),
-        (("published/monitor/vicuna-7b", "--format=csv", "--output=a.csv"), "found no report.json"),
+        (
+            ("published/monitor/vicuna-7b", "--format=csv", "--output=a.csv"),
+            "found no report.json",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_said(

@@ -19,29 +19,42 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
         rows = [
-            {"task": task, "id": at, "acc": int(at >= (lost if name == "b" else 0)), "f1": 0.5}
+            {
+                "task": task,
+                "id": at,
+                "acc": int(at >= (lost if name == "b" else 0)),
+                "f1": 0.5,
+            }
             for task, lost in LOST.items()
             for at in range(ROWS)
         ]
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        Path(f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
 
 
 def compare(gates: str, *more: str) -> int:
     Path("gates.yaml").write_text(gates)
-    return main(["compare", "a.jsonl", "b.jsonl", "--gates=gates.yaml", "--exit-code", *more])
+    return main(
+        ["compare", "a.jsonl", "b.jsonl", "--gates=gates.yaml", "--exit-code", *more]
+    )
 
 
 def judged(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """Return the verdicts of all gates by case, metric and rule."""
     (paired,) = json.loads(capsys.readouterr().out)["paired"]
     return {
-        f"{case['id'].partition('::')[2]} {gate['metric']} {gate['rule']} {gate['bound']:g}": gate["verdict"]
+        f"{case['id'].partition('::')[2]} {gate['metric']} {gate['rule']} {gate['bound']:g}": gate[
+            "verdict"
+        ]
         for case in paired["cases"]
         for gate in case["gates"]
     }
 
 
-def test_each_case_has_the_gates_that_the_file_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_case_has_the_gates_that_the_file_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     gates = """
         all: {acc: {recovery_threshold: 0.95, min: 0.5}}
         gsm8k: {acc: {recovery: 0.7}, f1: {max_drop: 0.1}}
@@ -58,10 +71,19 @@ def test_each_case_has_the_gates_that_the_file_names(capsys: pytest.CaptureFixtu
     assert judged(capsys) == {"gsm8k acc recovery 0.95": "fail"}
 
 
-def test_the_gates_of_the_file_come_before_those_of_flags(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_gates_of_the_file_come_before_those_of_flags(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert compare("gsm8k: {acc: {within: 0.3}}", "--max-drop=0.05") == 2
     assert "gates.yaml:1: unknown rule 'within' in acc" in capsys.readouterr().err
-    assert compare("gsm8k: {acc: {max_drop: {within: 0.3, never: 0.4}}}", "--max-drop=0.05", "--json") == 0
+    assert (
+        compare(
+            "gsm8k: {acc: {max_drop: {within: 0.3, never: 0.4}}}",
+            "--max-drop=0.05",
+            "--json",
+        )
+        == 0
+    )
     assert judged(capsys) == {
         "arc acc max_drop 0.05": "pass",
         "arc f1 max_drop 0.05": "pass",
@@ -70,12 +92,25 @@ def test_the_gates_of_the_file_come_before_those_of_flags(capsys: pytest.Capture
     }
 
 
-def test_a_name_means_the_metric_after_each_filter(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_means_the_metric_after_each_filter(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     made = Path(__file__).with_name("made") / "lm_eval"
     Path("gates.yaml").write_text(
         'made_sums: {exact_match: {max_drop: 0.4}, "exact_match,strict-match": {max_drop: 0.6}}'
     )
-    assert main(["compare", str(made / "a"), str(made / "b"), "--gates=gates.yaml", "--json"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                str(made / "a"),
+                str(made / "b"),
+                "--gates=gates.yaml",
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert list(judged(capsys)) == [
         "made_sums exact_match,strict-match max_drop 0.6",
         "made_sums exact_match,flexible-extract max_drop 0.4",
@@ -93,8 +128,14 @@ def test_a_name_means_the_metric_after_each_filter(capsys: pytest.CaptureFixture
             "arc:\n  exact: {recovery: 0.9}",
             "gates.yaml:2: unknown metric 'exact' in case arc; allowed: acc, f1",
         ),
-        ("all: {exact: {recovery: 0.9}}", "unknown metric 'exact' in case all; allowed: acc, f1"),
-        ("arc: {acc: {recovery: 95}}", "must be above 0 and at most 1, found 95; did you mean 0.95?"),
+        (
+            "all: {exact: {recovery: 0.9}}",
+            "unknown metric 'exact' in case all; allowed: acc, f1",
+        ),
+        (
+            "arc: {acc: {recovery: 95}}",
+            "must be above 0 and at most 1, found 95; did you mean 0.95?",
+        ),
         ("arc: {acc: {}}", "must have a rule, found none"),
         ("arc: {}", "gates.yaml:1: the case arc has no gate"),
         ("arc: 0.95", "gates of the case arc must be a mapping, found 0.95"),
@@ -113,7 +154,9 @@ def test_a_file_that_makes_no_sense_is_refused_with_its_line(
     assert says in err
 
 
-def test_a_missing_file_and_a_recorded_run_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_and_a_recorded_run_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     arguments: list[Any] = ["compare", "a.jsonl", "b.jsonl", "--gates=none.yaml"]
     assert main(arguments) == 2
     assert "none.yaml: cannot be read" in capsys.readouterr().err

@@ -18,18 +18,24 @@ def test_the_package_that_reads_logs_is_named_with_its_command(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "inspect_ai.log", None)
     (tmp_path / "a.eval").write_bytes(b"PK\x03\x04")
-    with pytest.raises(KbrelError, match=r'needs inspect-ai: pip install "pytest-kbrel\[inspect\]"'):
+    with pytest.raises(
+        KbrelError, match=r'needs inspect-ai: pip install "pytest-kbrel\[inspect\]"'
+    ):
         read_run(tmp_path / "a.eval", Wanted())
 
 
 @pytest.mark.filterwarnings("default")
 def test_two_models_in_one_folder_are_not_taken_for_one_run(tmp_path: Path) -> None:
     logs = pytest.importorskip("inspect_ai.log", exc_type=ImportError)
-    for at, file in enumerate(sorted(Path(__file__).with_name("made").glob("inspect/a/*.eval"))):
+    for at, file in enumerate(
+        sorted(Path(__file__).with_name("made").glob("inspect/a/*.eval"))
+    ):
         log = logs.read_eval_log(str(file))
         log.eval.model = f"mockllm/{at}"
         logs.write_eval_log(log, str(tmp_path / file.name))
-    with pytest.raises(KbrelError, match="found 2 models: mockllm/0, mockllm/1; allowed: one"):
+    with pytest.raises(
+        KbrelError, match="found 2 models: mockllm/0, mockllm/1; allowed: one"
+    ):
         read_run(tmp_path, Wanted())
 
 
@@ -88,14 +94,29 @@ def test_logs_are_read_with_epochs_and_grades(
     rows = {row.fact_id: row for row in run.cases["capitals"].tables["match"].rows}
     assert len(rows) == 20
     assert rows["3"].cluster == "0"
-    assert (rows["0"].question, rows["0"].expected, rows["0"].answer) == ("0?", "yes", "yes")
+    assert (rows["0"].question, rows["0"].expected, rows["0"].answer) == (
+        "0?",
+        "yes",
+        "yes",
+    )
     capsys.readouterr()
     code = main(["compare", str(a), str(b), "--max-drop=0.1", "--exit-code", "--json"])
     (case,) = json.loads(capsys.readouterr().out)["paired"][0]["cases"]
     assert (code, case["id"], case["verdict"]) == (1, "inspect_ai::capitals", "fail")
     assert "20 ids have several rows" in case["obstacle"]
     # Samples without ids are numbered in the order in which they ran: another one may be the first then.
-    assert main(["compare", str(a), str(log("c", ["yes"] * 20, first=1)), "--max-drop=0.1", "--json"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                str(a),
+                str(log("c", ["yes"] * 20, first=1)),
+                "--max-drop=0.1",
+                "--json",
+            ]
+        )
+        == 0
+    )
     (case,) = json.loads(capsys.readouterr().out)["paired"][0]["cases"]
     assert case["verdict"] == "not comparable"
     assert "20 rows are asked otherwise" in case["obstacle"]

@@ -16,7 +16,9 @@ MADE = Path(__file__).with_name("made")
 SUBJECTS = ("biology", "history", "physics")
 
 
-def compared(capsys: pytest.CaptureFixture[str], a: Path, b: Path, *arguments: str) -> dict[str, Any]:
+def compared(
+    capsys: pytest.CaptureFixture[str], a: Path, b: Path, *arguments: str
+) -> dict[str, Any]:
     """Return the cases of a comparison, by id."""
     main(["compare", str(a), str(b), "--max-drop=0.1", *arguments, "--json"])
     (paired,) = json.loads(capsys.readouterr().out)["paired"]
@@ -47,19 +49,33 @@ def test_lm_eval_has_a_case_for_each_task_with_the_values_that_it_prints(
             for metric in ("acc", "acc_norm")
         }
     # The rows of a perplexity have its parts, which are no scores.
-    assert (cases["made_text"]["verdict"], cases["made_text"]["gates"]) == ("not comparable", [])
+    assert (cases["made_text"]["verdict"], cases["made_text"]["gates"]) == (
+        "not comparable",
+        [],
+    )
     assert "no metric that is a number in each row" in cases["made_text"]["obstacle"]
     assert values(cases["made_sums"]) == {
-        f"exact_match,{filtered}": (0.75, round(printed["made_sums"][f"exact_match,{filtered}"], 4), 24)
+        f"exact_match,{filtered}": (
+            0.75,
+            round(printed["made_sums"][f"exact_match,{filtered}"], 4),
+            24,
+        )
         for filtered in ("strict-match", "flexible-extract")
     }
 
 
-def test_rows_of_multiple_choice_show_the_words_of_the_choices(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_multiple_choice_show_the_words_of_the_choices(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     cases = compared(capsys, MADE / "lm_eval" / "a", MADE / "lm_eval" / "b")
     lost = cases["made_biology"]["lost"]
-    assert [change["fact_id"] for change in lost] == [f"made_biology/{at}" for at in (1, 2, 3, 5, 6)]
-    assert (lost[0]["question"], lost[0]["expected"]) == ("Which word is number 1 of biology?", "word1")
+    assert [change["fact_id"] for change in lost] == [
+        f"made_biology/{at}" for at in (1, 2, 3, 5, 6)
+    ]
+    assert (lost[0]["question"], lost[0]["expected"]) == (
+        "Which word is number 1 of biology?",
+        "word1",
+    )
     assert (lost[0]["old_answer"], lost[0]["new_answer"]) == ("word1", "no1")
     # The first row of another task is another row.
     assert main(["compare", *(str(MADE / "lm_eval" / run) for run in "ab")]) == 0
@@ -71,7 +87,9 @@ def test_a_group_of_lm_eval_is_one_case_with_the_value_that_it_prints(
 ) -> None:
     runs = MADE / "lm_eval" / "a", MADE / "lm_eval" / "b"
     cases = compared(capsys, *runs, "--metric=acc", "--pool=made_all", "--cluster=task")
-    assert {name: values(case) for name, case in cases.items()} == {"made_all": {"acc": (0.75, 0.5417, 72)}}
+    assert {name: values(case) for name, case in cases.items()} == {
+        "made_all": {"acc": (0.75, 0.5417, 72)}
+    }
     assert cases["made_all"]["lost"][0]["fact_id"] == "made_all/made_biology/1"
     cases = compared(capsys, *runs, "--metric=acc", "--pool=made_science")
     assert {name: case["figures"]["acc"]["paired"] for name, case in cases.items()} == {
@@ -90,19 +108,28 @@ def test_a_group_of_lm_eval_is_one_case_with_the_value_that_it_prints(
         (("made_all", "made_science"), "the task made_biology is in made_all as well"),
     ],
 )
-def test_a_group_that_cannot_be_pooled_is_refused(pool: tuple[str, ...], says: str) -> None:
+def test_a_group_that_cannot_be_pooled_is_refused(
+    pool: tuple[str, ...], says: str
+) -> None:
     with pytest.raises(KbrelError, match=says):
         read_run(MADE / "lm_eval" / "a", Wanted(pool=pool))
 
 
 def test_only_runs_of_lm_eval_have_groups() -> None:
     (file,) = (MADE / "eee" / "a").glob("*.json")
-    with pytest.raises(KbrelError, match="--pool g: has no groups; allowed: a run of lm_eval"):
+    with pytest.raises(
+        KbrelError, match="--pool g: has no groups; allowed: a run of lm_eval"
+    ):
         read_run(file, Wanted(pool=("g",)))
 
 
-def test_every_eval_ever_is_read_as_its_converter_writes_it(capsys: pytest.CaptureFixture[str]) -> None:
-    (a,), (b,) = (MADE / "eee" / "a").glob("*.json"), (MADE / "eee" / "b").glob("*.jsonl")
+def test_every_eval_ever_is_read_as_its_converter_writes_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (a,), (b,) = (
+        (MADE / "eee" / "a").glob("*.json"),
+        (MADE / "eee" / "b").glob("*.jsonl"),
+    )
     cases = compared(capsys, a, b)
     assert {name: values(case) for name, case in cases.items()} == {
         f"made_sums/{filtered}": {"exact-match": (0.75, 0.5417, 24)}
@@ -113,13 +140,23 @@ def test_every_eval_ever_is_read_as_its_converter_writes_it(capsys: pytest.Captu
 
 def test_a_row_of_no_metric_of_the_aggregate_has_no_score(tmp_path: Path) -> None:
     # The converter writes a score of 0 and no id for the rows of a perplexity.
-    (aggregate,), (samples,) = (MADE / "eee" / "a").glob("*.json"), (MADE / "eee" / "a").glob("*.jsonl")
-    rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    (aggregate,), (samples,) = (
+        (MADE / "eee" / "a").glob("*.json"),
+        (MADE / "eee" / "a").glob("*.jsonl"),
+    )
+    rows = [
+        json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()
+    ]
     (tmp_path / aggregate.name).write_bytes(aggregate.read_bytes())
     (tmp_path / samples.name).write_text(
-        "".join(json.dumps({**row, "evaluation_result_id": None}) + "\n" for row in rows)
+        "".join(
+            json.dumps({**row, "evaluation_result_id": None}) + "\n" for row in rows
+        )
     )
-    assert [case.tables for case in read_run(tmp_path / aggregate.name, Wanted()).cases.values()] == [{}, {}]
+    assert [
+        case.tables
+        for case in read_run(tmp_path / aggregate.name, Wanted()).cases.values()
+    ] == [{}, {}]
 
 
 @pytest.mark.filterwarnings("default")
@@ -128,10 +165,19 @@ def test_inspect_has_tasks_epochs_scorers_and_a_sample_that_failed(
 ) -> None:
     assert format_of(MADE / "inspect" / "a") == "inspect_ai"
     pytest.importorskip("inspect_ai", exc_type=ImportError)
-    cases = compared(capsys, MADE / "inspect" / "a", MADE / "inspect" / "b", "--cluster=unit")
+    cases = compared(
+        capsys, MADE / "inspect" / "a", MADE / "inspect" / "b", "--cluster=unit"
+    )
     assert list(cases) == ["biology", "physics"]
     # In the second epoch both runs have all right.
     assert values(cases["biology"])["match"] == (0.8571, 0.5, 7)
-    assert set(values(cases["biology"])) == {"match", "lengths/letters", "lengths/capital"}
+    assert set(values(cases["biology"])) == {
+        "match",
+        "lengths/letters",
+        "lengths/capital",
+    }
     assert "8 ids have several rows" in cases["biology"]["obstacle"]
-    assert "1 rows have no match, lengths/letters, lengths/capital" in cases["biology"]["obstacle"]
+    assert (
+        "1 rows have no match, lengths/letters, lengths/capital"
+        in cases["biology"]["obstacle"]
+    )

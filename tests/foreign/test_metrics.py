@@ -27,17 +27,29 @@ def write(name: str, rows: Iterable[dict[str, Any]]) -> str:
     return name
 
 
-def samples(folder: str, task: str, score: float, date: str = DATES[0], metric: str = "score") -> None:
+def samples(
+    folder: str, task: str, score: float, date: str = DATES[0], metric: str = "score"
+) -> None:
     """Write the samples of a task of lm_eval, all with the same score."""
     rows = (
-        {"doc_id": at, "filtered_resps": ["x"], "filter": "none", "metrics": [metric], metric: score}
+        {
+            "doc_id": at,
+            "filtered_resps": ["x"],
+            "filter": "none",
+            "metrics": [metric],
+            metric: score,
+        }
         for at in range(ROWS)
     )
     write(f"{folder}/samples_{task}_{date}.jsonl", rows)
 
 
-def results(folder: str, higher: dict[str, dict[str, bool]], date: str = DATES[0]) -> None:
-    Path(folder, f"results_{date}.json").write_text(json.dumps({"higher_is_better": higher}))
+def results(
+    folder: str, higher: dict[str, dict[str, bool]], date: str = DATES[0]
+) -> None:
+    Path(folder, f"results_{date}.json").write_text(
+        json.dumps({"higher_is_better": higher})
+    )
 
 
 def verdicts(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
@@ -58,7 +70,9 @@ def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_less_may_be_better_in_one_task_and_worse_in_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_less_may_be_better_in_one_task_and_worse_in_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for folder, score in (("a", 0.2), ("b", 0.8)):
         for task in ("toxicity", "summary"):
             samples(folder, task, score)
@@ -77,7 +91,9 @@ def test_a_perplexity_is_compared_by_the_logarithms_that_its_rows_have(
     for folder, likelihood in (("a", -4.0), ("b", -6.0)):
         samples(folder, "lambada", likelihood, metric="perplexity")
         samples(folder, "own", 4.0, metric="perplexity")
-        results(folder, {"lambada": {"perplexity": False}, "own": {"perplexity": False}})
+        results(
+            folder, {"lambada": {"perplexity": False}, "own": {"perplexity": False}}
+        )
     arguments = ("--recovery=0.9",)
     assert verdicts(capsys, "a", "b", *arguments)["lambada log_perplexity"] == "fail"
     assert verdicts(capsys, "b", "a", *arguments) == {
@@ -92,7 +108,10 @@ def test_tasks_that_were_run_one_after_another_have_results_files_of_their_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for folder, score in (("a", 0.2), ("b", 0.8)):
-        for task, date, higher in (("summary", DATES[0], True), ("toxicity", DATES[1], False)):
+        for task, date, higher in (
+            ("summary", DATES[0], True),
+            ("toxicity", DATES[1], False),
+        ):
             samples(folder, task, score, date)
             results(folder, {task: {"score": higher}}, date)
     assert verdicts(capsys, "a", "b", "--max-drop=0.1")["toxicity score"] == "fail"
@@ -101,7 +120,10 @@ def test_tasks_that_were_run_one_after_another_have_results_files_of_their_own(
 def test_two_models_in_one_folder_are_not_taken_for_one_run() -> None:
     samples("runs/base", "arc", 1)
     samples("runs/w4a16", "gsm8k", 1)
-    with pytest.raises(Exception, match="found several runs: runs/base, runs/w4a16; allowed: the folder of"):
+    with pytest.raises(
+        Exception,
+        match="found several runs: runs/base, runs/w4a16; allowed: the folder of",
+    ):
         read_run(Path("runs"), Wanted())
 
 
@@ -113,8 +135,16 @@ def test_every_eval_ever_says_for_each_evaluation_which_way_is_better(
             f"{run}_samples.jsonl",
             (
                 {
-                    **{"evaluation_id": "e", "sample_id": str(at), "evaluation": {"score": score}},
-                    **{"evaluation_name": name, "evaluation_result_id": f"{name}:score", "model_id": "o/m"},
+                    **{
+                        "evaluation_id": "e",
+                        "sample_id": str(at),
+                        "evaluation": {"score": score},
+                    },
+                    **{
+                        "evaluation_name": name,
+                        "evaluation_result_id": f"{name}:score",
+                        "model_id": "o/m",
+                    },
                 }
                 for name in ("toxicity", "summary")
                 for at in range(ROWS)
@@ -141,8 +171,16 @@ def test_a_perplexity_that_every_eval_ever_converted_has_logarithms_too(
     for run, likelihood in (("a", -4.0), ("b", -6.0)):
         rows = (
             {
-                **{"evaluation_id": "e", "sample_id": str(at), "evaluation": {"score": likelihood}},
-                **{"evaluation_name": "lambada", "evaluation_result_id": "perplexity", "model_id": "o/m"},
+                **{
+                    "evaluation_id": "e",
+                    "sample_id": str(at),
+                    "evaluation": {"score": likelihood},
+                },
+                **{
+                    "evaluation_name": "lambada",
+                    "evaluation_result_id": "perplexity",
+                    "model_id": "o/m",
+                },
             }
             for at in range(ROWS)
         )
@@ -154,14 +192,25 @@ def test_a_perplexity_that_every_eval_ever_converted_has_logarithms_too(
     assert found == {"run": "fails", "lambada log_perplexity": "fail"}
 
 
-def test_a_gate_on_a_metric_that_one_run_lacks_fails(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gate_on_a_metric_that_one_run_lacks_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     both = write("both.jsonl", ({"id": at, "acc": 1, "f1": 0.5} for at in range(ROWS)))
     acc = write("acc.jsonl", ({"id": at, "acc": 1} for at in range(ROWS)))
     Path("f1.yaml").write_text("all: {f1: {min: 0.4}}")
     Path("acc.yaml").write_text("all: {acc: {min: 0.4}}")
-    assert verdicts(capsys, both, acc, "--gates=f1.yaml") == {"run": "fails", "all f1": "not run"}
-    assert verdicts(capsys, acc, both, "--gates=f1.yaml") == {"run": "fails", "all f1": "no baseline"}
-    assert verdicts(capsys, both, acc, "--gates=acc.yaml") == {"run": "passes", "all acc": "pass"}
+    assert verdicts(capsys, both, acc, "--gates=f1.yaml") == {
+        "run": "fails",
+        "all f1": "not run",
+    }
+    assert verdicts(capsys, acc, both, "--gates=f1.yaml") == {
+        "run": "fails",
+        "all f1": "no baseline",
+    }
+    assert verdicts(capsys, both, acc, "--gates=acc.yaml") == {
+        "run": "passes",
+        "all acc": "pass",
+    }
     assert verdicts(capsys, both, acc, "--max-drop=0.1") == {
         "run": "fails",
         "all acc": "pass",
@@ -173,11 +222,18 @@ def test_a_gate_on_a_metric_that_one_run_lacks_fails(capsys: pytest.CaptureFixtu
     )
 
 
-def test_a_metric_that_is_not_judged_keeps_no_other_from_being(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_that_is_not_judged_keeps_no_other_from_being(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     a = write("a.jsonl", ({"id": at, "acc": 1, "f1": 0.5} for at in range(ROWS)))
-    b = write("b.jsonl", ({"id": at, "acc": 1, "f1": float("nan")} for at in range(ROWS)))
+    b = write(
+        "b.jsonl", ({"id": at, "acc": 1, "f1": float("nan")} for at in range(ROWS))
+    )
     Path("acc.yaml").write_text("all: {acc: {max_drop: 0.1}}")
-    assert verdicts(capsys, a, b, "--gates=acc.yaml") == {"run": "passes", "all acc": "pass"}
+    assert verdicts(capsys, a, b, "--gates=acc.yaml") == {
+        "run": "passes",
+        "all acc": "pass",
+    }
     assert verdicts(capsys, a, b, "--max-drop=0.1") == {
         "run": "fails",
         "all acc": "not comparable",
@@ -187,20 +243,26 @@ def test_a_metric_that_is_not_judged_keeps_no_other_from_being(capsys: pytest.Ca
 
 # Scores within 0 and 1 may be shares, of which a row that was not asked could change by 1.
 @pytest.mark.parametrize(
-    ("scale", "verdict"), [(1.0, "fail"), (1e-4, "inconclusive"), (1e-8, "inconclusive")]
+    ("scale", "verdict"),
+    [(1.0, "fail"), (1e-4, "inconclusive"), (1e-8, "inconclusive")],
 )
 def test_a_change_of_small_scores_is_not_taken_for_rounding(
     scale: float, verdict: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = (
-        write(f"{name}.jsonl", ({"id": at, "mse": scale * (at % 5 + more)} for at in range(ROWS)))
+        write(
+            f"{name}.jsonl",
+            ({"id": at, "mse": scale * (at % 5 + more)} for at in range(ROWS)),
+        )
         for name, more in (("a", 1), ("b", 3))
     )
     arguments = ("--metric=mse", "--lower-is-better=mse", "--recovery=0.9")
     assert verdicts(capsys, a, b, *arguments)["all mse"] == verdict
 
 
-def test_each_task_of_a_file_has_the_scores_that_its_rows_have(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_task_of_a_file_has_the_scores_that_its_rows_have(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = [
         {"task": task, "id": at, metric: 1}
         for task, metric in (("arc", "acc"), ("squad", "f1"))
@@ -212,8 +274,13 @@ def test_each_task_of_a_file_has_the_scores_that_its_rows_have(capsys: pytest.Ca
         "arc acc": "pass",
         "squad f1": "pass",
     }
-    assert verdicts(capsys, a, a, "--max-drop=0.1", "--metric=f1") == {"run": "passes", "squad f1": "pass"}
+    assert verdicts(capsys, a, a, "--max-drop=0.1", "--metric=f1") == {
+        "run": "passes",
+        "squad f1": "pass",
+    }
     # A row without the score of its task is left out and named.
     b = write("b.jsonl", [*rows, {"task": "arc", "id": "x"}])
     main(["compare", a, b, "--max-drop=0.1"])
-    assert "b.jsonl: 1 rows have no acc and are left out: x" in " ".join(capsys.readouterr().out.split())
+    assert "b.jsonl: 1 rows have no acc and are left out: x" in " ".join(
+        capsys.readouterr().out.split()
+    )

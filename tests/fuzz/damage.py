@@ -26,17 +26,45 @@ class Verbatim(str):
 
 
 # Texts, JSON's and YAML's words, and bytes (one a letter) that a reader may stumble over.
-_ODD: dict[str, list[str]] = json.loads(Path(__file__).with_name("odd.json").read_text("utf-8"))
+_ODD: dict[str, list[str]] = json.loads(
+    Path(__file__).with_name("odd.json").read_text("utf-8")
+)
 _TEXTS = (*_ODD["texts"], "a" * 100_000, "[[" * 300, "1" * 5000)
 _WORDS = (*_ODD["json"], "9" * 5000, "[" * 100_000, '{"a":' * 2000)
 _TOKENS = (
     *(word.encode("latin-1") for word in (*_ODD["bytes"], *_ODD["yaml"])),
     *(b"a" * 70_000, b"\n" * 5000, b'"' + b"x" * 200_000),
 )
-_NUMBERS = (0, 1, -1, 2, 0.5, -0.0, 1.5, 5e-324, 1e308, -1e308, 2**31, 2**53 + 1, 2**63, 10**30)
-_LISTS = ([], Pairs(), [[]], [None], ["a", "a"], [0] * 3000, Pairs([["", 1]]), Pairs([["a", 1], ["a", 2]]))
+_NUMBERS = (
+    0,
+    1,
+    -1,
+    2,
+    0.5,
+    -0.0,
+    1.5,
+    5e-324,
+    1e308,
+    -1e308,
+    2**31,
+    2**53 + 1,
+    2**63,
+    10**30,
+)
+_LISTS = (
+    [],
+    Pairs(),
+    [[]],
+    [None],
+    ["a", "a"],
+    [0] * 3000,
+    Pairs([["", 1]]),
+    Pairs([["a", 1], ["a", 2]]),
+)
 # Zero is drawn most often: most edits would be made to the first value of a file, which is all of it.
-_PLACE = st.integers(0, (1 << 16) - 1).map(lambda drawn: (drawn * 40_503 + 40_503) % (1 << 16))
+_PLACE = st.integers(0, (1 << 16) - 1).map(
+    lambda drawn: (drawn * 40_503 + 40_503) % (1 << 16)
+)
 _TREE_OPERATIONS = (
     "drop",
     "double",
@@ -50,7 +78,13 @@ _TREE_OPERATIONS = (
     "repeat",
     "tail",
 )
-_numbers = st.sampled_from(_NUMBERS) | st.integers(-5, 50) | st.integers() | st.floats(0, 1) | st.floats()
+_numbers = (
+    st.sampled_from(_NUMBERS)
+    | st.integers(-5, 50)
+    | st.integers()
+    | st.floats(0, 1)
+    | st.floats()
+)
 _texts = st.sampled_from(_TEXTS) | st.text(max_size=6)
 _values = st.one_of(
     *(_numbers, _texts, st.sampled_from((None, True, False, 0.5, 1, 2, "a", "P36"))),
@@ -66,9 +100,22 @@ tree_edits = st.one_of(
     st.tuples(st.just("text"), _PLACE, _PLACE, _texts),
 )
 
-_RAW_OPERATIONS = ("flip", "cut", "end", "insert", "again", "move", "token", "encode", "newlines")
+_RAW_OPERATIONS = (
+    "flip",
+    "cut",
+    "end",
+    "insert",
+    "again",
+    "move",
+    "token",
+    "encode",
+    "newlines",
+)
 raw_edits = st.tuples(
-    st.sampled_from(_RAW_OPERATIONS), _PLACE, _PLACE, st.sampled_from(_TOKENS) | st.binary(max_size=6)
+    st.sampled_from(_RAW_OPERATIONS),
+    _PLACE,
+    _PLACE,
+    st.sampled_from(_TOKENS) | st.binary(max_size=6),
 )
 _ENCODINGS = ("utf-16", "utf-8-sig", "latin-1", "utf-32", "utf-7")
 
@@ -86,7 +133,9 @@ def structured(
 
 def some(edits: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
     """Return lists of edits, half of them of one: what is damaged much is refused at its first fault."""
-    return st.lists(edits, min_size=1, max_size=1) | st.lists(edits, min_size=1, max_size=4)
+    return st.lists(edits, min_size=1, max_size=1) | st.lists(
+        edits, min_size=1, max_size=4
+    )
 
 
 def raw(data: bytes) -> st.SearchStrategy[bytes]:
@@ -124,14 +173,19 @@ def write_json(tree: Any) -> bytes:
 
 def write_lines(tree: Any) -> bytes:
     """Write a list of trees as JSON Lines."""
-    return b"".join(write_json(line) + b"\n" for line in (tree if isinstance(tree, list) else [tree]))
+    return b"".join(
+        write_json(line) + b"\n"
+        for line in (tree if isinstance(tree, list) else [tree])
+    )
 
 
 def write_yaml(tree: Any) -> bytes:
     """Write a tree as YAML: the first level a key a line, what is below it in flow style."""
     if not isinstance(tree, Pairs):
         return write_json(tree)
-    return b"".join(write_json(key) + b": " + write_json(value) + b"\n" for key, value in tree)
+    return b"".join(
+        write_json(key) + b": " + write_json(value) + b"\n" for key, value in tree
+    )
 
 
 def _pieces(tree: Any) -> Iterator[str]:
@@ -159,7 +213,9 @@ def edited(tree: Any, edits: Sequence[tuple[str, int, int, Any]]) -> Any:
     """Return a tree after some structured edits."""
     root = [tree]
     for operation, offset, other, value in edits:
-        slots = [slot for slot in _slots(root) if _is(operation, _value(slot))] or list(_slots(root))
+        slots = [slot for slot in _slots(root) if _is(operation, _value(slot))] or list(
+            _slots(root)
+        )
         holder, at = slots[offset % len(slots)]
         entry = isinstance(holder, Pairs)
         here = _value((holder, at))
@@ -172,13 +228,27 @@ def edited(tree: Any, edits: Sequence[tuple[str, int, int, Any]]) -> Any:
         elif operation == "rename" and entry:
             holder[at][0] = value
         elif operation == "swap" and entry and isinstance(source, Pairs):
-            holder[at][0], source[place_there][0] = source[place_there][0], holder[at][0]
-        elif operation == "repeat" and isinstance(here, list) and here and not isinstance(here, Pairs):
+            holder[at][0], source[place_there][0] = (
+                source[place_there][0],
+                holder[at][0],
+            )
+        elif (
+            operation == "repeat"
+            and isinstance(here, list)
+            and here
+            and not isinstance(here, Pairs)
+        ):
             here.extend(here * min(50, 2000 // len(here)))
         elif operation == "tail" and isinstance(here, list):
             del here[other % (len(here) + 1) :]
         else:
-            new = _copied(there) if operation == "copy" else [here] if operation == "wrap" else value
+            new = (
+                _copied(there)
+                if operation == "copy"
+                else [here]
+                if operation == "wrap"
+                else value
+            )
             if entry:
                 holder[at][1] = new
             else:
@@ -208,7 +278,9 @@ def _value(slot: tuple[list[Any], int]) -> Any:
 def _is(kind: str, value: Any) -> bool:
     if kind not in ("number", "text"):
         return True
-    number = isinstance(value, (int, float)) or (isinstance(value, Verbatim) and value[:1].isdigit())
+    number = isinstance(value, (int, float)) or (
+        isinstance(value, Verbatim) and value[:1].isdigit()
+    )
     return number if kind == "number" else isinstance(value, str) and not number
 
 
@@ -225,7 +297,11 @@ def changed(data: bytes, edits: Sequence[tuple[str, int, int, bytes]]) -> bytes:
         length = 1 + other % 200
         block = data[at : at + length]
         if operation == "flip":
-            data = data[:at] + bytes(byte ^ (1 << other % 8) for byte in block[:1]) + data[at + 1 :]
+            data = (
+                data[:at]
+                + bytes(byte ^ (1 << other % 8) for byte in block[:1])
+                + data[at + 1 :]
+            )
         elif operation == "cut":
             data = data[:at] + data[at + length :]
         elif operation == "end":
@@ -239,11 +315,19 @@ def changed(data: bytes, edits: Sequence[tuple[str, int, int, bytes]]) -> bytes:
             # In place of what stands behind the next colon, or else of a few bytes.
             colon = data.find(b":", at)
             end = data.find(b"\n", colon)
-            data = data[: colon + 1] + b" " + value + data[end:] if 0 <= colon < end else data[:at] + value
+            data = (
+                data[: colon + 1] + b" " + value + data[end:]
+                if 0 <= colon < end
+                else data[:at] + value
+            )
         elif operation == "encode":
-            data = data.decode("utf-8", "replace").encode(_ENCODINGS[other % len(_ENCODINGS)], "replace")
+            data = data.decode("utf-8", "replace").encode(
+                _ENCODINGS[other % len(_ENCODINGS)], "replace"
+            )
         elif operation == "newlines":
-            data = data.replace(b"\n", (b"\r\n", b"\r", b"\n\n", "\u2028".encode())[other % 4])
+            data = data.replace(
+                b"\n", (b"\r\n", b"\r", b"\n\n", "\u2028".encode())[other % 4]
+            )
         else:
             data = data[:at] + value + data[at:]
     return data

@@ -39,7 +39,12 @@ _RAW = (
 )
 _LAST = r"(E  |INTERNALERROR>) +\S*(Error|Exit)\b"
 _ENVIRONMENT = {
-    **{"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "NO_PROXY": "*"},
+    **{
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "OMP_NUM_THREADS": "1",
+        "NO_PROXY": "*",
+    },
     # An arena a thread would count as memory.
     **{"MALLOC_ARENA_MAX": "2", "PYTHONHASHSEED": "0"},
 }
@@ -59,7 +64,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(
+        self, *_: type[BaseException] | BaseException | TracebackType | None
+    ) -> None:
         self.stop()
         self._log.close()
         self._folder.cleanup()
@@ -100,7 +107,11 @@ class Worker:
             self._jobs = 0
             self._log.seek(0)
             self._log.truncate()
-            environment = {key: value for key, value in os.environ.items() if not key.startswith(_NOT_KEPT)}
+            environment = {
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith(_NOT_KEPT)
+            }
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from tests.fuzz.worker import main; main()"],
                 stdin=subprocess.PIPE,
@@ -122,7 +133,9 @@ def problem_of(example: Example, ended: Done | str) -> str:
     """Return in a line what is wrong with how a session ended; empty where nothing is."""
     if isinstance(ended, str):
         places = re.findall(r'File "\S*?(pytest_kbrel/\S+)", line \d+ in (\w+)', ended)
-        return ended.partition("\n")[0] + (f" in {places[0][0]}, {places[0][1]}" if places else "")
+        return ended.partition("\n")[0] + (
+            f" in {places[0][0]}, {places[0][1]}" if places else ""
+        )
     if ended.code is None:
         return f"an exception left pytest: {ended.text.strip().splitlines()[-1]:.200}"
     if raw := re.search(_RAW, ended.text, re.MULTILINE):
@@ -148,7 +161,8 @@ def _wrongly_green(example: Example, done: Done) -> str:
     # Gates that compare fail nothing where no baseline was named.
     named = any(arg.startswith("--kb-baseline=") for arg in example.job.args)
     if (
-        report["summary"]["verdict"] not in (*_GREEN, *(() if named else ("no baseline",)))
+        report["summary"]["verdict"]
+        not in (*_GREEN, *(() if named else ("no baseline",)))
         or not report["cases"]
     ):
         return f"a pass whose report says {report['summary']['verdict']} of {len(report['cases'])} cases"
@@ -178,7 +192,9 @@ class Tally:
 
     def line(self) -> str:
         """Return the tally in one line."""
-        codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
+        codes = ", ".join(
+            f"{code}: {count}" for code, count in sorted(self.codes.items())
+        )
         return (
             f"{self.target}: {self.minutes:.1f} minutes, {self.codes.total()} examples (exit codes {codes}; "
             f"{self.deciding} decided cases), "
@@ -186,7 +202,9 @@ class Tally:
         )
 
 
-def fuzz(target: Target, seconds: float, folder: Path, seed: int | None = None) -> Tally:
+def fuzz(
+    target: Target, seconds: float, folder: Path, seed: int | None = None
+) -> Tally:
     """Run examples of a target until the time is over; each finding is saved in a folder below ``folder``."""
     tally = Tally(target.name, random.randrange(1 << 32) if seed is None else seed)
     begin = time.monotonic()
@@ -218,7 +236,10 @@ def fuzz(target: Target, seconds: float, folder: Path, seed: int | None = None) 
                 if search.smallest is None:
                     raise
                 if not isinstance(error, _FaultError):
-                    print(f"{target.name}: while it was made small: {type(error).__name__}", flush=True)
+                    print(
+                        f"{target.name}: while it was made small: {type(error).__name__}",
+                        flush=True,
+                    )
             if search.smallest is not None:
                 known.add(search.signature)
                 saved = save(search.smallest, search.problem, folder, target.name)
@@ -239,7 +260,9 @@ class _FaultError(Exception):
 class _Search:
     """One search of hypothesis: the first new fault is followed until its example is small."""
 
-    def __init__(self, worker: Worker, tally: Tally, known: set[str], end: float) -> None:
+    def __init__(
+        self, worker: Worker, tally: Tally, known: set[str], end: float
+    ) -> None:
         self.worker, self.tally, self.known, self.end = worker, tally, known, end
         self.smallest: Example | None = None
         self.signature = self.problem = ""
@@ -249,7 +272,9 @@ class _Search:
     def check(self, example: Example) -> None:
         """Run one example; raise where it shows the fault that is looked for."""
         now = time.monotonic()
-        over = now > self.end if self.smallest is None else now > self._begun + _SHRINKING
+        over = (
+            now > self.end if self.smallest is None else now > self._begun + _SHRINKING
+        )
         key = hashlib.sha256(pickle.dumps(example)).digest()
         if over and key not in self._problems:
             return
@@ -257,7 +282,11 @@ class _Search:
             self._problems[key] = self._problem(example)
         problem = self._problems[key]
         sort = signature(problem)
-        if not problem or sort in self.known or (self.smallest and sort != self.signature):
+        if (
+            not problem
+            or sort in self.known
+            or (self.smallest and sort != self.signature)
+        ):
             return
         if self.smallest is None:
             self._begun = now
@@ -274,7 +303,8 @@ class _Search:
             first, problem = problem, problem_of(example, self.worker.run(example.job))
             if not problem:
                 print(
-                    f"{self.tally.target}: seen once, and not again in a fresh process: {first}", flush=True
+                    f"{self.tally.target}: seen once, and not again in a fresh process: {first}",
+                    flush=True,
                 )
         return problem
 
@@ -286,11 +316,15 @@ def _whole(ended: Done | str) -> Done:
 
 def save(example: Example, problem: str, folder: Path, name: str) -> Path:
     """Write an example into a folder of its own: its files as they are, and the whole of it to repeat it."""
-    target = folder / f"{name}-{hashlib.sha256(signature(problem).encode()).hexdigest()[:8]}"
+    target = (
+        folder / f"{name}-{hashlib.sha256(signature(problem).encode()).hexdigest()[:8]}"
+    )
     for path, data in example.job.files.items():
         (target / "files" / path).parent.mkdir(parents=True, exist_ok=True)
         (target / "files" / path).write_bytes(data)
-    (target / "problem.txt").write_text(f"{problem}\npytest {' '.join(example.job.args)}\n", encoding="utf-8")
+    (target / "problem.txt").write_text(
+        f"{problem}\npytest {' '.join(example.job.args)}\n", encoding="utf-8"
+    )
     (target / "example.pickle").write_bytes(pickle.dumps(example))
     return target
 

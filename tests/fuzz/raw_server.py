@@ -37,15 +37,25 @@ class Reply:
     def wire(self) -> bytes:
         """Return the bytes of the whole reply."""
         body = gzip.compress(self.body) if self.gzip else self.body
-        headers = list(self.headers) + ([("content-encoding", "gzip")] if self.gzip else [])
+        headers = list(self.headers) + (
+            [("content-encoding", "gzip")] if self.gzip else []
+        )
         length = len(body) + self.padding * 1_000_000
-        stated = {"length": length, "short": len(body) // 2, "long": 2 * len(body) + 10}.get(self.framing)
+        stated = {
+            "length": length,
+            "short": len(body) // 2,
+            "long": 2 * len(body) + 10,
+        }.get(self.framing)
         if stated is not None:
             headers.append(("content-length", str(stated)))
         elif self.framing == "chunked":
             headers.append(("transfer-encoding", "chunked"))
             body = (
-                b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:7], body[7:]) if part)
+                b"".join(
+                    b"%x\r\n%s\r\n" % (len(part), part)
+                    for part in (body[:7], body[7:])
+                    if part
+                )
                 + b"0\r\n\r\n"
             )
         lines = [
@@ -78,12 +88,18 @@ class RawServer:
                 with contextlib.suppress(OSError, ValueError):
                     asked = self.rfile.readline().decode("latin-1")
                     length = 0
-                    while line := self.rfile.readline().decode("latin-1").strip().lower():
+                    while (
+                        line := self.rfile.readline().decode("latin-1").strip().lower()
+                    ):
                         if line.startswith("content-length:"):
                             length = int(line.partition(":")[2])
                     self.rfile.read(length)
                     listed = " /v1/models" in asked
-                    self._write(said.models if listed else said.replies[next(numbers) % len(said.replies)])
+                    self._write(
+                        said.models
+                        if listed
+                        else said.replies[next(numbers) % len(said.replies)]
+                    )
 
             def _write(self, reply: Reply) -> None:
                 data = reply.wire()
@@ -99,13 +115,17 @@ class RawServer:
                     self.wfile.write(bytes([byte]))
                     time.sleep(0.1)
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler, bind_and_activate=True)
+        self._server = socketserver.ThreadingTCPServer(
+            ("127.0.0.1", 0), Handler, bind_and_activate=True
+        )
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> RawServer:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,13 +143,25 @@ def completion(content: Any, **more: Any) -> dict[str, Any]:
     }
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
     usage["completion_tokens_details"] = {"reasoning_tokens": 0}  # type: ignore[assignment]
-    about = {"id": "r", "object": "chat.completion", "created": 0, "model": "m", "system_fingerprint": "fp"}
+    about = {
+        "id": "r",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "system_fingerprint": "fp",
+    }
     return {**about, "choices": [choice], "usage": usage, **more}
 
 
 def model_list(name: str) -> dict[str, Any]:
     """Return a list of models with one name in it."""
-    one = {"id": name, "object": "model", "created": 1, "owned_by": "x", "max_model_len": 4096}
+    one = {
+        "id": name,
+        "object": "model",
+        "created": 1,
+        "owned_by": "x",
+        "max_model_len": 4096,
+    }
     return {"object": "list", "data": [one]}
 
 

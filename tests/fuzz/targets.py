@@ -21,7 +21,10 @@ from tests.plugin.conftest import CAPITALS, INVENTS, RELATIONS, SCRIPTS, SUITE, 
 from tests.suites import conftest as world
 from tests.suites.examples import GOOD
 
-KNOWS, WRONG = ("suites", "--kb-model=scripted/knows.jsonl"), ("suites", "--kb-model=scripted/wrong.jsonl")
+KNOWS, WRONG = (
+    ("suites", "--kb-model=scripted/knows.jsonl"),
+    ("suites", "--kb-model=scripted/wrong.jsonl"),
+)
 ROOT = Path(__file__).parents[2]
 Run = Callable[[Job], Done]
 Damage = Callable[[bytes], st.SearchStrategy[bytes]]
@@ -52,8 +55,15 @@ class Target:
 
 
 def _folder(files: dict[str, str | bytes]) -> dict[str, bytes]:
-    both = {"knows.jsonl": SCRIPTS["knows"], "wrong.jsonl": script((), INVENTS), **files}
-    return {name: text.encode() if isinstance(text, str) else text for name, text in both.items()}
+    both = {
+        "knows.jsonl": SCRIPTS["knows"],
+        "wrong.jsonl": script((), INVENTS),
+        **files,
+    }
+    return {
+        name: text.encode() if isinstance(text, str) else text
+        for name, text in both.items()
+    }
 
 
 def _lines(rows: Iterable[Any]) -> str:
@@ -68,23 +78,37 @@ _OWN = _lines(
 
 def _mini(suite: str = SUITE) -> dict[str, bytes]:
     return _folder(
-        {"suites/mini.kb.yaml": suite, "suites/facts.jsonl": _OWN, "suites/relations.yaml": RELATIONS}
+        {
+            "suites/mini.kb.yaml": suite,
+            "suites/facts.jsonl": _OWN,
+            "suites/relations.yaml": RELATIONS,
+        }
     )
 
 
 def _with(job: Job, name: str, ways: Iterable[Damage]) -> st.SearchStrategy[Job]:
     """Return the job with one file damaged in one of some ways."""
     made = [way(job.files[name]) for way in ways]
-    return st.one_of(made).map(lambda data: replace(job, files={**job.files, name: data}))
+    return st.one_of(made).map(
+        lambda data: replace(job, files={**job.files, name: data})
+    )
 
 
 # Suite files, and the YAML files that they name.
 
 
 def _suites() -> list[Job]:
-    waivers = "waivers: [{fact: 'P36:China', owner: A, reason: b, expires: 2090-01-01}]\n"
+    waivers = (
+        "waivers: [{fact: 'P36:China', owner: A, reason: b, expires: 2090-01-01}]\n"
+    )
     more = SUITE + waivers + "uninformative: rules.yaml\n"
-    jobs = [Job(_mini(more) | {"suites/rules.yaml": b"none: ['(?i)no idea', 'who knows']\n"}, KNOWS)]
+    jobs = [
+        Job(
+            _mini(more)
+            | {"suites/rules.yaml": b"none: ['(?i)no idea', 'who knows']\n"},
+            KNOWS,
+        )
+    ]
     beside = {
         "suites/facts.jsonl": _lines(world.world_facts()),
         "suites/relations.yaml": world.RELATIONS,
@@ -94,13 +118,24 @@ def _suites() -> list[Job]:
             jobs.append(Job(_folder({"suites/t.kb.yaml": text, **beside}), WRONG))
     suite = (ROOT / "suites" / "world.kb.yaml").read_text("utf-8")
     seen: dict[str, list[str]] = {}
-    for line in (ROOT / "suites" / "world" / "facts.jsonl").read_text("utf-8").splitlines(keepends=True):
+    for line in (
+        (ROOT / "suites" / "world" / "facts.jsonl")
+        .read_text("utf-8")
+        .splitlines(keepends=True)
+    ):
         seen.setdefault(json.loads(line)["relation"], []).append(line)
     few = "".join(line for lines in seen.values() for line in lines[:30])
     relations = (ROOT / "suites" / "world" / "relations.yaml").read_bytes()
-    small = re.sub("limit: [0-9]+", "limit: 2", suite.replace(": 200", ": 4").replace(": 20 ", ": 4 "))
+    small = re.sub(
+        "limit: [0-9]+",
+        "limit: 2",
+        suite.replace(": 200", ": 4").replace(": 20 ", ": 4 "),
+    )
     files = {"suites/world.kb.yaml": small, "suites/world/facts.jsonl": few}
-    return [*jobs, Job(_folder({**files, "suites/world/relations.yaml": relations}), WRONG)]
+    return [
+        *jobs,
+        Job(_folder({**files, "suites/world/relations.yaml": relations}), WRONG),
+    ]
 
 
 def _suite_examples(_: Run) -> Examples:
@@ -124,7 +159,9 @@ def wrong_suite(data: bytes) -> str:
 
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            keys = [
+                key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)
+            ]
             if len(set(keys)) < len(keys):
                 raise yaml.YAMLError("a key stands twice")
             return super().construct_mapping(node, deep)
@@ -151,7 +188,11 @@ def _facts_examples(_: Run) -> Examples:
         facts, args = chosen
         why = "the model knows no fact" if args == WRONG else ""
         document = damage.lines_file if facts.lines else damage.json_file
-        ways = {".jsonl": damage.lines_file, ".yaml": damage.yaml_file, ".json": document}
+        ways = {
+            ".jsonl": damage.lines_file,
+            ".yaml": damage.yaml_file,
+            ".json": document,
+        }
 
         def one(name: str) -> Examples:
             special = ways.get(Path(name).suffix)
@@ -162,7 +203,9 @@ def _facts_examples(_: Run) -> Examples:
 
         return st.sampled_from(sorted(facts.files)).flatmap(one)
 
-    return st.tuples(st.sampled_from(facts_files()), st.sampled_from([KNOWS, WRONG])).flatmap(damaged)
+    return st.tuples(
+        st.sampled_from(facts_files()), st.sampled_from([KNOWS, WRONG])
+    ).flatmap(damaged)
 
 
 # Recorded runs.
@@ -176,7 +219,9 @@ def _recorded(run: Run) -> list[Job]:
     problems = []
     for args in (KNOWS, WRONG):
         done = run(Job(_mini(), (*args, "--kb-output-path=run"), keep=True))
-        files = {name: data for name, data in done.files.items() if name.startswith("run/")}
+        files = {
+            name: data for name, data in done.files.items() if name.startswith("run/")
+        }
         problems.append(Job({**_mini(), **files}, _AGAIN))
     return problems
 
@@ -188,14 +233,28 @@ def _recorded_examples(run: Run) -> Examples:
         job, name, renewed = chosen
         ways = (damage.raw, damage.json_file if name == _REPORT else damage.lines_file)
         why = "the recorded model is wrong" if job is wrong else ""
-        return _tied(_with(job, name, ways), _REPORT, _RESPONSES, ("files", "responses.jsonl"), renewed, why)
+        return _tied(
+            _with(job, name, ways),
+            _REPORT,
+            _RESPONSES,
+            ("files", "responses.jsonl"),
+            renewed,
+            why,
+        )
 
     names = st.sampled_from([_REPORT, _RESPONSES])
-    return st.tuples(st.sampled_from([knows, wrong]), names, st.booleans()).flatmap(damaged)
+    return st.tuples(st.sampled_from([knows, wrong]), names, st.booleans()).flatmap(
+        damaged
+    )
 
 
 def _tied(
-    jobs: st.SearchStrategy[Job], meta: str, data: str, keys: tuple[str, str], renewed: bool, why: str
+    jobs: st.SearchStrategy[Job],
+    meta: str,
+    data: str,
+    keys: tuple[str, str],
+    renewed: bool,
+    why: str,
 ) -> Examples:
     """Return examples of two files, of which ``meta`` has the other's digest under two keys.
 
@@ -205,16 +264,28 @@ def _tied(
     def finished(job: Job) -> Example:
         files = dict(job.files)
         try:
-            whole = lzma.decompress(files[data]) if data.endswith(".xz") else files[data]
+            whole = (
+                lzma.decompress(files[data]) if data.endswith(".xz") else files[data]
+            )
             digest = hashlib.sha256(whole).hexdigest()
             if renewed:
                 meta_data = json.loads(files[meta])
                 meta_data[keys[0]][keys[1]] = digest
                 files[meta] = as_json(meta_data)
             other = digest.encode() not in files[meta]
-        except (lzma.LZMAError, EOFError, ValueError, LookupError, TypeError, RecursionError):
+        except (
+            lzma.LZMAError,
+            EOFError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+        ):
             other = True  # one of them is no longer what it was
-        return Example(replace(job, files=files), why or ("a file has another digest" if other else ""))
+        return Example(
+            replace(job, files=files),
+            why or ("a file has another digest" if other else ""),
+        )
 
     return jobs.map(finished)
 
@@ -234,13 +305,28 @@ overall: {gates: {as_expected: {max_drop: 0.1}}}
 
 def _baselines(run: Run) -> list[Job]:
     """Bless a run of the model that knows; the candidates are itself and the model that is wrong."""
-    done = run(Job(_mini(_DROPS), (*KNOWS, "--kb-baseline-update=old", "--kb-noise-floor"), keep=True))
-    files = {name: data for name, data in done.files.items() if name.startswith("baselines/")}
-    blessed = [Job({**_mini(_DROPS), **files}, (*args, "--kb-baseline=old")) for args in (KNOWS, WRONG)]
-    committed = {
-        f"baselines/old/{path.name}": path.read_bytes() for path in (ROOT / "baselines/reference").iterdir()
+    done = run(
+        Job(
+            _mini(_DROPS),
+            (*KNOWS, "--kb-baseline-update=old", "--kb-noise-floor"),
+            keep=True,
+        )
+    )
+    files = {
+        name: data for name, data in done.files.items() if name.startswith("baselines/")
     }
-    return [*blessed, Job({**_mini(_DROPS), **committed}, (*KNOWS, "--kb-baseline=old"))]
+    blessed = [
+        Job({**_mini(_DROPS), **files}, (*args, "--kb-baseline=old"))
+        for args in (KNOWS, WRONG)
+    ]
+    committed = {
+        f"baselines/old/{path.name}": path.read_bytes()
+        for path in (ROOT / "baselines/reference").iterdir()
+    }
+    return [
+        *blessed,
+        Job({**_mini(_DROPS), **committed}, (*KNOWS, "--kb-baseline=old")),
+    ]
 
 
 def _baseline_examples(run: Run) -> Examples:
@@ -250,15 +336,25 @@ def _baseline_examples(run: Run) -> Examples:
         job, outcomes, renewed = chosen
         packed = next(name for name in job.files if name.endswith(".xz"))
         meta = "baselines/old/baseline.json"
-        name, special = (packed, damage.packed_file) if outcomes else (meta, damage.json_file)
+        name, special = (
+            (packed, damage.packed_file) if outcomes else (meta, damage.json_file)
+        )
         # What a changed baseline says is compared with; that of another suite has nothing to compare.
-        why = "" if job is knows or (outcomes and renewed) else "the candidate is worse, or has no baseline"
+        why = (
+            ""
+            if job is knows or (outcomes and renewed)
+            else "the candidate is worse, or has no baseline"
+        )
 
         jobs = _with(job, name, (damage.raw, special))
-        return _tied(jobs, meta, packed, ("outcomes", "sha256"), outcomes and renewed, why)
+        return _tied(
+            jobs, meta, packed, ("outcomes", "sha256"), outcomes and renewed, why
+        )
 
     jobs = [knows, knows, *others, others[0]]
-    return st.tuples(st.sampled_from(jobs), st.booleans(), st.booleans()).flatmap(damaged)
+    return st.tuples(st.sampled_from(jobs), st.booleans(), st.booleans()).flatmap(
+        damaged
+    )
 
 
 # Replies of servers.
@@ -268,8 +364,16 @@ suite: mini
 facts: facts.jsonl
 head_to_tail: {prompt: zero-shot, bucket_by: domain, gates: {accuracy: {min: 0.5}}}
 """
-_ASKED = ("suites", "--kb-model=openai/m", "--kb-model-args=base_url={url},timeout=1,max_retries=0")
-_JUDGED = (*WRONG, "--kb-judge=openai/m", "--kb-judge-args=base_url={url},timeout=1,max_retries=0")
+_ASKED = (
+    "suites",
+    "--kb-model=openai/m",
+    "--kb-model-args=base_url={url},timeout=1,max_retries=0",
+)
+_JUDGED = (
+    *WRONG,
+    "--kb-judge=openai/m",
+    "--kb-judge-args=base_url={url},timeout=1,max_retries=0",
+)
 _FRAMINGS = ("length",) * 6 + ("chunked", "close", "short", "long")
 _HEADERS = (
     *(
@@ -283,14 +387,37 @@ _HEADERS = (
         ("content-encoding", "br"),
         ("content-length", "-1"),
     ),
-    *(("set-cookie", "a" * 70_000), ("x-request-id", "\x1b[31m"), ("content-encoding", "deflate, gzip")),
+    *(
+        ("set-cookie", "a" * 70_000),
+        ("x-request-id", "\x1b[31m"),
+        ("content-encoding", "deflate, gzip"),
+    ),
 )
-_STATUSES = (200,) * 8 + (100, 204, 206, 301, 307, 400, 401, 404, 408, 429, 500, 503, 999)
+_STATUSES = (200,) * 8 + (
+    100,
+    204,
+    206,
+    301,
+    307,
+    400,
+    401,
+    404,
+    408,
+    429,
+    500,
+    503,
+    999,
+)
 
 
 def _served(args: tuple[str, ...], said: Said) -> Job:
     rows = [
-        {"relation": "P30", "subject": f"Land {at}", "object": "Africa", "popularity": at + 1}
+        {
+            "relation": "P30",
+            "subject": f"Land {at}",
+            "object": "Africa",
+            "popularity": at + 1,
+        }
         for at in range(4)
     ]
     relations = "P30: {label: continent, domain: places, frames: ['Which continent is [X] on?']}\n"
@@ -309,8 +436,12 @@ def _replies(content: str) -> st.SearchStrategy[Reply]:
     return st.builds(
         Reply,
         status=st.sampled_from(_STATUSES),
-        headers=st.lists(st.sampled_from(_HEADERS), max_size=2).map(lambda more: (json_type, *more)),
-        body=st.one_of(st.just(sound), *[damage.json_file(sound)] * 2, damage.raw(sound)),
+        headers=st.lists(st.sampled_from(_HEADERS), max_size=2).map(
+            lambda more: (json_type, *more)
+        ),
+        body=st.one_of(
+            st.just(sound), *[damage.json_file(sound)] * 2, damage.raw(sound)
+        ),
         framing=st.sampled_from(_FRAMINGS),
         drip=_rarely(40, True, False),
         gzip=_rarely(6, True, False),
@@ -328,12 +459,16 @@ def _server_examples(_: Run) -> Examples:
         args, right = chosen
         content = _RIGHT[args] if right else "Atlantis"
         listed = (
-            st.just(_SOUND_LIST) | st.builds(Reply, body=damage.json_file(_SOUND_LIST.body)) | _replies("x")
+            st.just(_SOUND_LIST)
+            | st.builds(Reply, body=damage.json_file(_SOUND_LIST.body))
+            | _replies("x")
         )
         replies = st.lists(_replies(content), min_size=1, max_size=4).map(tuple)
         said = st.builds(Said, models=listed, replies=replies)
         return said.map(
-            lambda all_of_it: Example(_served(args, all_of_it), "" if right else "no reply is right")
+            lambda all_of_it: Example(
+                _served(args, all_of_it), "" if right else "no reply is right"
+            )
         )
 
     return st.tuples(st.sampled_from([_ASKED, _JUDGED]), st.booleans()).flatmap(served)
@@ -341,13 +476,20 @@ def _server_examples(_: Run) -> Examples:
 
 def warming() -> Job:
     """Return a sound job that loads what sessions need."""
-    return _served(_ASKED, Said(_SOUND_LIST, (Reply(body=as_json(completion("Africa"))),)))
+    return _served(
+        _ASKED, Said(_SOUND_LIST, (Reply(body=as_json(completion("Africa"))),))
+    )
 
 
 def _server_sound(_: Run) -> Iterable[tuple[Job, int]]:
     for args, right in _RIGHT.items():
         for content, code in ((right, 0), ("Atlantis", 1)):
-            yield _served(args, Said(_SOUND_LIST, (Reply(body=as_json(completion(content))),))), code
+            yield (
+                _served(
+                    args, Said(_SOUND_LIST, (Reply(body=as_json(completion(content))),))
+                ),
+                code,
+            )
 
 
 TARGETS = {
@@ -363,8 +505,16 @@ TARGETS = {
             ],
             _facts_examples,
         ),
-        Target("recorded", lambda run: zip(_recorded(run), (0, 1), strict=True), _recorded_examples),
-        Target("baselines", lambda run: zip(_baselines(run), (0, 1, 1), strict=True), _baseline_examples),
+        Target(
+            "recorded",
+            lambda run: zip(_recorded(run), (0, 1), strict=True),
+            _recorded_examples,
+        ),
+        Target(
+            "baselines",
+            lambda run: zip(_baselines(run), (0, 1, 1), strict=True),
+            _baseline_examples,
+        ),
         Target("server", _server_sound, _server_examples),
     )
 }

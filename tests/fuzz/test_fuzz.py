@@ -41,14 +41,18 @@ def drawn(examples: targets.Examples, count: int) -> list[Example]:
 
 @pytest.fixture
 def _as_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("KB_", "OPENAI_", "PYTEST_"))]:
+    for name in [
+        name for name in os.environ if name.startswith(("KB_", "OPENAI_", "PYTEST_"))
+    ]:
         monkeypatch.delenv(name)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_as_a_worker")
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_draws_damaged_input_and_nothing_is_wrong_with_a_little_of_it(name: str) -> None:
+def test_a_target_draws_damaged_input_and_nothing_is_wrong_with_a_little_of_it(
+    name: str,
+) -> None:
     examples = drawn(TARGETS[name].examples(run), 24)
     assert len({pickle.dumps(example) for example in examples}) > 12
     for example in examples[:: len(examples) // 2]:
@@ -57,7 +61,9 @@ def test_a_target_draws_damaged_input_and_nothing_is_wrong_with_a_little_of_it(n
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_sound_input_ends_as_it_should_and_damaged_input_without_a_fault(name: str) -> None:
+def test_sound_input_ends_as_it_should_and_damaged_input_without_a_fault(
+    name: str,
+) -> None:
     with engine.Worker() as worker:
 
         def done(job: Job) -> Done:
@@ -83,10 +89,22 @@ def test_sound_input_ends_as_it_should_and_damaged_input_without_a_fault(name: s
             "Traceback (most recent call last):\nKeyError: 'x'",
             "an exception left pytest: KeyError: 'x'",
         ),
-        (1, "INTERNALERROR> KeyError: 'x'", "a raw Python error: INTERNALERROR> KeyError: 'x'"),
-        (1, "pytest_kbrel/suites/x.py:3: TypeError", "a raw Python error: pytest_kbrel/suites/x.py:3:"),
+        (
+            1,
+            "INTERNALERROR> KeyError: 'x'",
+            "a raw Python error: INTERNALERROR> KeyError: 'x'",
+        ),
+        (
+            1,
+            "pytest_kbrel/suites/x.py:3: TypeError",
+            "a raw Python error: pytest_kbrel/suites/x.py:3:",
+        ),
         (1, "E   TypeError: y", "a raw Python error: E   TypeError: y"),
-        (1, "  <unknown>:1: SyntaxWarning: z", "a raw Python error: <unknown>:1: SyntaxWarning"),
+        (
+            1,
+            "  <unknown>:1: SyntaxWarning: z",
+            "a raw Python error: <unknown>:1: SyntaxWarning",
+        ),
         (1, "error: MemoryError", "a raw Python error: MemoryError"),
     ],
 )
@@ -112,7 +130,10 @@ def test_a_pass_without_a_baseline_is_one_where_none_was_named() -> None:
     done = Done(0, "", GREEN.replace("pass", "no baseline"))
     assert engine.problem_of(NOTHING, done) == ""
     named = Example(Job({}, ("--kb-baseline=old",)))
-    assert engine.problem_of(named, done) == "a pass whose report says no baseline of 1 cases"
+    assert (
+        engine.problem_of(named, done)
+        == "a pass whose report says no baseline of 1 cases"
+    )
 
 
 def test_a_pass_may_be_ruled_out() -> None:
@@ -126,24 +147,38 @@ def test_a_pass_may_be_ruled_out() -> None:
         ("a: 1\na: 2\n", "no YAML"),
     ):
         example = Example(Job({"t": text.encode()}, (), suite="t"), schema=True)
-        assert expected in engine.problem_of(example, Done(1, "", json.dumps(json.loads(GREEN), indent=1)))
+        assert expected in engine.problem_of(
+            example, Done(1, "", json.dumps(json.loads(GREEN), indent=1))
+        )
         assert engine.problem_of(example, Done(1, "", "")) == ""
 
 
 def test_faults_are_told_apart_by_their_words() -> None:
-    same = {engine.signature(f"a raw Python error: KeyError: 'x{n}' at {n}") for n in range(3)}
+    same = {
+        engine.signature(f"a raw Python error: KeyError: 'x{n}' at {n}")
+        for n in range(3)
+    }
     assert len(same) == 1
-    assert engine.signature("exit code 3") != engine.signature("a hang: nothing after 10 seconds")
+    assert engine.signature("exit code 3") != engine.signature(
+        "a hang: nothing after 10 seconds"
+    )
 
 
 def test_a_finding_is_saved_as_files_and_read_again(tmp_path: Path) -> None:
     reply = Reply(body=b"\xff\0", head=b"x", headers=(("a", "b"),))
-    job = Job({"suites/t.kb.yaml": b"\xff\0suite"}, ("suites", "-q"), Said(reply, (reply, Reply())))
+    job = Job(
+        {"suites/t.kb.yaml": b"\xff\0suite"},
+        ("suites", "-q"),
+        Said(reply, (reply, Reply())),
+    )
     for example in (
         Example(job, "why"),
         Example(dataclasses.replace(job, said=None), schema=True),
     ):
-        assert engine.load(engine.save(example, "exit code 3", tmp_path, "suites")) == example
+        assert (
+            engine.load(engine.save(example, "exit code 3", tmp_path, "suites"))
+            == example
+        )
 
 
 class Made(engine.Worker):
@@ -163,9 +198,14 @@ def test_planted_faults_are_found_made_small_and_not_found_twice(
     examples = hypothesis.strategies.integers(0, 1000).map(
         lambda n: Example(Job({"n": b"x" * n}, ("-q",)), "planted" if n > 7 else "")
     )
-    tally = engine.fuzz(targets.Target("t", lambda _: (), lambda _: examples), 1.0, tmp_path, seed=1)
+    tally = engine.fuzz(
+        targets.Target("t", lambda _: (), lambda _: examples), 1.0, tmp_path, seed=1
+    )
     assert sorted(tally.problems) == ["a pass: planted", "exit code 3"]
-    sizes = {folder.name: (folder / "files" / "n").stat().st_size for folder in tmp_path.iterdir()}
+    sizes = {
+        folder.name: (folder / "files" / "n").stat().st_size
+        for folder in tmp_path.iterdir()
+    }
     assert sorted(sizes.values()) == [8, 501]
     assert "2 found, seed 1" in tally.line()
 
@@ -179,9 +219,13 @@ def test_planted_faults_are_found_made_small_and_not_found_twice(
         ("x = bytearray(3 << 30)", "a raw Python error: E       MemoryError"),
     ],
 )
-def test_a_worker_is_watched(body: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_watched(
+    body: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
-    example = Example(Job({"test_it.py": f"def test_it():\n    {body}\n".encode()}, ("-q",)))
+    example = Example(
+        Job({"test_it.py": f"def test_it():\n    {body}\n".encode()}, ("-q",))
+    )
     with engine.Worker() as worker:
         assert engine.problem_of(example, worker.run(example.job)) == problem
         assert engine.problem_of(NOTHING, worker.run(NOTHING.job)) == ""
@@ -194,7 +238,10 @@ def test_edits_change_a_tree() -> None:
     text = b'{"a": 1, "b": [2, 3]}'
     assert edited(text) == text
     assert edited(text, ("drop", 1, 0, None)) == b'{"b": [2, 3]}'
-    assert edited(text, ("double", 1, 0, damage.Verbatim("NaN"))) == b'{"a": NaN, "a": 1, "b": [2, 3]}'
+    assert (
+        edited(text, ("double", 1, 0, damage.Verbatim("NaN")))
+        == b'{"a": NaN, "a": 1, "b": [2, 3]}'
+    )
     assert edited(text, ("rename", 1, 0, "é")) == b'{"\\u00e9": 1, "b": [2, 3]}'
     assert edited(text, ("copy", 1, 2, None)) == b'{"a": [2, 3], "b": [2, 3]}'
     assert edited(text, ("swap", 1, 2, None)) == b'{"b": 1, "a": [2, 3]}'
@@ -225,8 +272,14 @@ def test_edits_change_bytes(edit: tuple[str, int, int, bytes], expected: bytes) 
 def test_a_reply_can_lie_about_its_length() -> None:
     import urllib.request
 
-    said = Said(Reply(body=b"list"), (Reply(body=b"first"), Reply(body=b"second", framing="chunked")))
+    said = Said(
+        Reply(body=b"list"),
+        (Reply(body=b"first"), Reply(body=b"second", framing="chunked")),
+    )
     with RawServer(said) as server:
-        texts = [urllib.request.urlopen(f"{server.url}/{path}").read() for path in ("x", "models", "x", "x")]
+        texts = [
+            urllib.request.urlopen(f"{server.url}/{path}").read()
+            for path in ("x", "models", "x", "x")
+        ]
     assert texts == [b"first", b"list", b"second", b"first"]
     assert b"content-length: 2\r\n" in Reply(body=b"abcd", framing="short").wire()

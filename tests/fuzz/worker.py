@@ -142,7 +142,11 @@ def _refused(suite: Path) -> str:
     try:
         load_suite(suite)
     except SuiteError as error:
-        return "" if zlib.crc32(str(error).encode("utf-8", "replace")) % 8 == 0 else str(error)
+        return (
+            ""
+            if zlib.crc32(str(error).encode("utf-8", "replace")) % 8 == 0
+            else str(error)
+        )
     except Exception:
         return ""  # a session shows what becomes of it
     return ""
@@ -153,9 +157,15 @@ def _session(args: tuple[str, ...]) -> tuple[int | None, str]:
 
     import pytest
 
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+    out = io.TextIOWrapper(
+        io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True
+    )
     code: int | None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), warnings.catch_warnings():
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+        warnings.catch_warnings(),
+    ):
         try:
             code = int(pytest.main([*_ARGS, *args]))
         except BaseException:

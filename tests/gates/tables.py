@@ -20,7 +20,13 @@ from pytest_kbrel.records import (
 )
 
 HEAD_TO_TAIL = ("correct", "missing", "f1", "rouge_l")
-RELIABILITY = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong")
+RELIABILITY = (
+    "correct",
+    "wrong",
+    "uninformative",
+    "consistency_correct",
+    "consistency_wrong",
+)
 MONITOR = ("kept", "pfd", "ird", "term", "anchor", "cell:none:0", "cell:positive:0")
 
 
@@ -45,7 +51,9 @@ def answers(marks: str, prefix: str = "Q", **more: Any) -> Table:
     }
     return Table(
         columns=HEAD_TO_TAIL,
-        rows=tuple(outcome(f"{prefix}{i:03}", *rows[m], **more) for i, m in enumerate(marks)),  # type: ignore[arg-type]
+        rows=tuple(
+            outcome(f"{prefix}{i:03}", *rows[m], **more) for i, m in enumerate(marks)
+        ),  # type: ignore[arg-type]
     )
 
 
@@ -53,11 +61,16 @@ def scores(values: Sequence[float], prefix: str = "Q") -> Table:
     """A head-to-tail table of soft scores without missing answers."""
     return Table(
         columns=HEAD_TO_TAIL,
-        rows=tuple(outcome(f"{prefix}{i:03}", (0, 0, v, v), "wrong") for i, v in enumerate(values)),
+        rows=tuple(
+            outcome(f"{prefix}{i:03}", (0, 0, v, v), "wrong")
+            for i, v in enumerate(values)
+        ),
     )
 
 
-def consistency(rows: Sequence[tuple[str, float]], prefix: str = "Q", expected: bool = True) -> Table:
+def consistency(
+    rows: Sequence[tuple[str, float]], prefix: str = "Q", expected: bool = True
+) -> Table:
     """A reliability table of (mark, consistency score)."""
     made = []
     for i, (mark, score) in enumerate(rows):
@@ -74,13 +87,22 @@ def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:
     return Gate(metric=metric, rule=rule, bound=bound, line=7, **more)
 
 
-def case(*gates: Gate, probe: ProbeName = "head_to_tail", slice: str = "world-head", **more: Any) -> Case:
+def case(
+    *gates: Gate,
+    probe: ProbeName = "head_to_tail",
+    slice: str = "world-head",
+    **more: Any,
+) -> Case:
     """A case of the suite ``suites/world.kb.yaml``; its facts are in the tables alone."""
     given: dict[str, Any] = {
         "id": f"{probe}[{slice}]",
         "suite": "suites/world.kb.yaml",
         "facts": (),
-        "relations": (Relation(id="P36", label="capital", domain="place", frames=("Capital of [X]?",)),),
+        "relations": (
+            Relation(
+                id="P36", label="capital", domain="place", frames=("Capital of [X]?",)
+            ),
+        ),
         "settings": HeadToTailSettings(),
     }
     return Case(probe=probe, slice=slice, gates=gates, **{**given, **more})
@@ -93,10 +115,14 @@ def blessed(table: Table) -> BaselineCase:
                 question="", expected="", top=row.top)
         for row in table.rows
     )  # fmt: skip
-    return BaselineCase(key="key", table=Table(columns=table.columns, rows=rows), metrics=())
+    return BaselineCase(
+        key="key", table=Table(columns=table.columns, rows=rows), metrics=()
+    )
 
 
-def decided(of: Case, table: Table, before: Table | None = None, **more: Any) -> CaseResult:
+def decided(
+    of: Case, table: Table, before: Table | None = None, **more: Any
+) -> CaseResult:
     """Decide a case against ``before``, if given."""
     given: dict[str, Any] = {
         "baseline": None if before is None else blessed(before),

@@ -22,7 +22,16 @@ from pytest_kbrel.records import (
     ProbeName,
     Table,
 )
-from tests.gates.tables import MONITOR, answers, blessed, case, consistency, decided, gate, outcome
+from tests.gates.tables import (
+    MONITOR,
+    answers,
+    blessed,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+)
 
 MODEL = Fingerprint(
     spec="m",
@@ -57,7 +66,9 @@ def over(
     )
     baseline = None
     if before is not None:
-        cases: dict[str, BaselineCase] = {case_key(m.suite, m.id): blessed(m.table) for m in before}
+        cases: dict[str, BaselineCase] = {
+            case_key(m.suite, m.id): blessed(m.table) for m in before
+        }
         baseline = Baseline(
             path=Path("b"),
             kbrel_version="0",
@@ -81,12 +92,17 @@ def value(result: CaseResult, name: str) -> MetricValue:
 
 
 def relation(prefix: str, rows: Sequence[Sequence[float]]) -> Table:
-    made = (outcome(f"{prefix}{i}", row, "correct" if row[5] else "wrong") for i, row in enumerate(rows))
+    made = (
+        outcome(f"{prefix}{i}", row, "correct" if row[5] else "wrong")
+        for i, row in enumerate(rows)
+    )
     return Table(columns=MONITOR, rows=tuple(made))
 
 
 P36 = relation("a", [(1, 0.2, 0.4, 0.3, 0.9, 1, 1), (1, 0.0, 0.2, 0.1, 0.3, 0, 1)])
-P37 = relation("b", [(1, 0.4, 0.4, 0.4, 0.5, 0, 0), (1, 0.1, 0.1, 0.1, 0.5, 1, 1), (0,) * 7])
+P37 = relation(
+    "b", [(1, 0.4, 0.4, 0.4, 0.5, 0, 0), (1, 0.1, 0.1, 0.1, 0.5, 1, 1), (0,) * 7]
+)
 
 
 def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
@@ -105,7 +121,11 @@ def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
         }
     )
     # One fact of five was asked and not kept.
-    assert (actual.n, value(actual, "monitor").n, value(actual, "accuracy").n) == (5, 4, 4)
+    assert (actual.n, value(actual, "monitor").n, value(actual, "accuracy").n) == (
+        5,
+        4,
+        4,
+    )
     assert actual.aggregate
     assert actual.table.rows == ()
 
@@ -114,13 +134,16 @@ def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
     def ablated(name: str, *terms: float) -> CaseResult:
         columns = (*MONITOR[:5], "ablated:0", "cell:none:0", "cell:none:1")
         rows = (
-            outcome(f"{name}{at}", (1, 0, 0, 0, 0.5, term, 1, 1), "correct") for at, term in enumerate(terms)
+            outcome(f"{name}{at}", (1, 0, 0, 0, 0.5, term, 1, 1), "correct")
+            for at, term in enumerate(terms)
         )
         return member("monitor", name, Table(columns=columns, rows=tuple(rows)))
 
     actual = over([ablated("P1", 0.1, 0.4), ablated("P2", 0.2, 0.2)])
     assert values(actual)["monitor_ablated"] == pytest.approx((0.5 / 1 + 0.4 / 1) / 2)
-    assert "monitor_ablated" not in values(over([ablated("P1", 0.1, 0.4), member("monitor", "P36", P36)]))
+    assert "monitor_ablated" not in values(
+        over([ablated("P1", 0.1, 0.4), member("monitor", "P36", P36)])
+    )
 
 
 def test_a_relation_without_a_value_leaves_none_overall() -> None:
@@ -135,18 +158,31 @@ def test_a_relation_without_a_value_leaves_none_overall() -> None:
 def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> None:
     random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 2)
     actual = over(
-        [member("monitor", "P36", P36), member("monitor", "P17", random)], gate("monitor", "max", 1)
+        [member("monitor", "P36", P36), member("monitor", "P17", random)],
+        gate("monitor", "max", 1),
     )
     assert (actual.verdict, actual.metrics) == ("invalid", ())
     assert "monitor[P17] is invalid" in actual.errors[0]
 
 
-BUCKETS = {"a-head": "+++-", "b-head": "++-?", "a-torso": "+--?", "a-tail": "----", "b-tail": "+--?--"}
+BUCKETS = {
+    "a-head": "+++-",
+    "b-head": "++-?",
+    "a-torso": "+--?",
+    "a-tail": "----",
+    "b-tail": "+--?--",
+}
 
 
 def buckets(**changed: str) -> list[CaseResult]:
-    marks = {**BUCKETS, **{name.replace("_", "-"): text for name, text in changed.items()}}
-    return [member("head_to_tail", name, answers(text, prefix=name)) for name, text in marks.items()]
+    marks = {
+        **BUCKETS,
+        **{name.replace("_", "-"): text for name, text in changed.items()},
+    }
+    return [
+        member("head_to_tail", name, answers(text, prefix=name))
+        for name, text in marks.items()
+    ]
 
 
 def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
@@ -199,12 +235,18 @@ def test_the_top_tenth_counts_once() -> None:
     assert values(over(top)) == {"accuracy_top10": 3 / 4}
 
 
-SEEN = consistency([("+", 0.9)] * 6 + [("+", 0.4)] * 2 + [("-", 0.5), ("-", 0.1), ("?", 0)], prefix="s")
-UNSEEN = consistency([("-", 0.4), ("-", 0.2)] + [("?", 0)] * 6, prefix="u", expected=False)
+SEEN = consistency(
+    [("+", 0.9)] * 6 + [("+", 0.4)] * 2 + [("-", 0.5), ("-", 0.1), ("?", 0)], prefix="s"
+)
+UNSEEN = consistency(
+    [("-", 0.4), ("-", 0.2)] + [("?", 0)] * 6, prefix="u", expected=False
+)
 
 
 def test_reliability_figures_need_seen_and_unseen() -> None:
-    actual = over([member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)])
+    actual = over(
+        [member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)]
+    )
     nccr = (6 * 0.9 + 2 * 0.4 - 0.6) / 11
     iur = 1 - 0.6 / 8
     assert values(actual) == pytest.approx(
@@ -222,7 +264,9 @@ def test_reliability_figures_need_seen_and_unseen() -> None:
 
 def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
     silent = consistency([("?", 0)] * 4, prefix="u", expected=False)
-    actual = over([member("reliability", "seen", SEEN), member("reliability", "unseen", silent)])
+    actual = over(
+        [member("reliability", "seen", SEEN), member("reliability", "unseen", silent)]
+    )
     assert values(actual)["c_wrong"] == pytest.approx(0.3)
     assert values(actual)["iur"] == 1.0
 
@@ -230,18 +274,35 @@ def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
 def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> None:
     rng = np.random.default_rng(5)
     marks = rng.choice(list("++-?"), 150)
-    seen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)], prefix="s")
+    seen = consistency(
+        [(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)],
+        prefix="s",
+    )
     marks = rng.choice(list("-??"), 100)
-    unseen = consistency([(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)], prefix="u")
+    unseen = consistency(
+        [(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)],
+        prefix="u",
+    )
     actual = value(
-        over([member("reliability", "seen", seen), member("reliability", "unseen", unseen)]), "avg"
+        over(
+            [
+                member("reliability", "seen", seen),
+                member("reliability", "unseen", unseen),
+            ]
+        ),
+        "avg",
     )
     s, u = (np.array([row.values for row in table.rows]) for table in (seen, unseen))
     drawn = []
     for _ in range(2000):
-        a, b = s[rng.integers(0, 150, 150)].mean(axis=0), u[rng.integers(0, 100, 100)].mean(axis=0)
+        a, b = (
+            s[rng.integers(0, 150, 150)].mean(axis=0),
+            u[rng.integers(0, 100, 100)].mean(axis=0),
+        )
         drawn.append((a[3] - a[4] + 2 * (1 - b[4]) - 1) / 2)
-    assert (actual.low, actual.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.01)
+    assert (actual.low, actual.high) == pytest.approx(
+        np.quantile(drawn, [0.025, 0.975]), abs=0.01
+    )
 
 
 def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
@@ -257,14 +318,18 @@ def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
 def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
     after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
-    only_two = [[m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)]
+    only_two = [
+        [m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)
+    ]
     actual = value(over(only_two[0], before=only_two[1]), "gap")
     squares = []
     for new, old in zip(*only_two, strict=True):
         differences = np.array(
             [
                 a.values[0] - b.values[0]
-                for a, b in zip(sorted_rows(new.table), sorted_rows(old.table), strict=True)
+                for a, b in zip(
+                    sorted_rows(new.table), sorted_rows(old.table), strict=True
+                )
             ]
         )
         squares.append(differences.var(ddof=1) / len(differences))
@@ -276,11 +341,19 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     step = (1 / 40**2 + 1 / 30**2) / 2
     spread = sum(squares) * 69 / 70 + 2 * step + 2 * shrunk * (actual.delta / 70) ** 2
     half = (actual.delta_high - actual.delta_low) / 2
-    assert half == pytest.approx(scipy.stats.t.ppf(0.975, 69) * shrunk * math.sqrt(spread), rel=1e-6)
+    assert half == pytest.approx(
+        scipy.stats.t.ppf(0.975, 69) * shrunk * math.sqrt(spread), rel=1e-6
+    )
 
 
-def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> None:
-    run = [m for m in buckets(a_head="+-" * 20, a_tail="+-" * 15) if m.slice in ("a-head", "a-tail")]
+def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> (
+    None
+):
+    run = [
+        m
+        for m in buckets(a_head="+-" * 20, a_tail="+-" * 15)
+        if m.slice in ("a-head", "a-tail")
+    ]
     actual = value(over(run, before=run), "gap")
     assert (actual.delta, actual.p) == (0.0, 0.5)
     # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
@@ -324,7 +397,9 @@ def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
     assert "1 fact not in the baseline left out" in one.gates[0].reason
 
 
-def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> None:
+def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> (
+    None
+):
     before = buckets(a_head="+++-+-", a_torso="+--?-")
     actual = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
     assert actual.verdict == "pass"
@@ -333,5 +408,7 @@ def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_
 
 def test_without_a_wrong_seen_answer_the_unseen_consistency_counts() -> None:
     right = consistency([("+", 0.8)] * 4, prefix="s")
-    actual = over([member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)])
+    actual = over(
+        [member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)]
+    )
     assert values(actual)["c_wrong"] == pytest.approx(0.3)

@@ -13,7 +13,15 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import Gate, GateResult, Table
-from tests.gates.tables import answers, case, consistency, decided, gate, outcome, scores
+from tests.gates.tables import (
+    answers,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
 
 N = 20
 # Sums of floats do not end on the printed digit; what is farther off than this is another number.
@@ -22,7 +30,8 @@ WITHIN, BEYOND = 0.9e-9, 1.1e-9
 
 def table(values: list[float]) -> Table:
     return Table(
-        columns=("c",), rows=tuple(outcome(f"Q{i:03}", (v,), "correct") for i, v in enumerate(values))
+        columns=("c",),
+        rows=tuple(outcome(f"Q{i:03}", (v,), "correct") for i, v in enumerate(values)),
     )
 
 
@@ -41,11 +50,17 @@ def judged(
     new, old = table([after] * n), None if before is None else table([before] * n)
     metric = mean("c", "c", better=better, bounds=(-1.0, 1.0))
     measured = measure_figures(
-        figures_of([metric]), (new,), () if old is None else (pair(new, old),), alpha=0.05
+        figures_of([metric]),
+        (new,),
+        () if old is None else (pair(new, old),),
+        alpha=0.05,
     )
     (one,) = measured.figures
     known = dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
-    (result,) = decide([gate("c", rule, bound, **more)], dataclasses.replace(measured, figures=(known,)))
+    (result,) = decide(
+        [gate("c", rule, bound, **more)],
+        dataclasses.replace(measured, figures=(known,)),
+    )
     return result
 
 
@@ -106,7 +121,9 @@ def test_a_drop_must_be_larger_than_the_noise_floor(
 ) -> None:
     result = judged(rule, bound, 0.5, 0.625, noise=noise)
     assert result.verdict == verdict
-    assert ("; no alarm inside the noise floor: asked twice, " in result.reason) == (verdict != "fail")
+    assert ("; no alarm inside the noise floor: asked twice, " in result.reason) == (
+        verdict != "fail"
+    )
 
 
 def test_the_noise_floor_is_no_excuse_where_no_alarm_would_be_raised() -> None:
@@ -127,12 +144,48 @@ def test_the_noise_floor_is_no_excuse_where_no_alarm_would_be_raised() -> None:
         (0.5, 0.0, "lower", "fail", "c recovered 0.000 of the baseline: "),
         (0.0, 0.0, "lower", "pass", "c recovered 1.000 of the baseline: "),
         (0.5, 0.5, "higher", "pass", "c recovered 1.000 ["),
-        (0.5, 0.0, "higher", "inconclusive", "c has no ratio to a baseline of 0.000; allowed: within 0.900"),
-        (0.0, 0.0, "higher", "inconclusive", "c has no ratio to a baseline of 0.000; allowed: within 0.900"),
-        (-0.5, 0.5, "higher", "inconclusive", "c has no ratio to a baseline of 0.500; allowed: within 0.900"),
-        (0.5, -0.5, "higher", "inconclusive", "c has no ratio to a baseline of -0.500; allowed: within 0.9"),
-        (-0.5, 0.5, "lower", "inconclusive", "c has no ratio to a baseline of 0.500; allowed: within 0.900"),
-        (0.5, -0.5, "lower", "inconclusive", "c has no ratio to a baseline of -0.500; allowed: within 0.9"),
+        (
+            0.5,
+            0.0,
+            "higher",
+            "inconclusive",
+            "c has no ratio to a baseline of 0.000; allowed: within 0.900",
+        ),
+        (
+            0.0,
+            0.0,
+            "higher",
+            "inconclusive",
+            "c has no ratio to a baseline of 0.000; allowed: within 0.900",
+        ),
+        (
+            -0.5,
+            0.5,
+            "higher",
+            "inconclusive",
+            "c has no ratio to a baseline of 0.500; allowed: within 0.900",
+        ),
+        (
+            0.5,
+            -0.5,
+            "higher",
+            "inconclusive",
+            "c has no ratio to a baseline of -0.500; allowed: within 0.9",
+        ),
+        (
+            -0.5,
+            0.5,
+            "lower",
+            "inconclusive",
+            "c has no ratio to a baseline of 0.500; allowed: within 0.900",
+        ),
+        (
+            0.5,
+            -0.5,
+            "lower",
+            "inconclusive",
+            "c has no ratio to a baseline of -0.500; allowed: within 0.9",
+        ),
     ],
 )
 def test_which_figures_have_a_ratio(
@@ -147,55 +200,95 @@ def test_which_figures_have_a_ratio(
         assert result.observed == pytest.approx(float(said.split()[2]))
     assert (result.p is None) == ("no ratio" in said)
     if result.p is not None:
-        assert (result.p < 0.05) is (after != before and (after < before) == (better == "higher"))
+        assert (result.p < 0.05) is (
+            after != before and (after < before) == (better == "higher")
+        )
 
 
 @pytest.mark.parametrize(
-    ("n", "verdict"), [(9, "inconclusive"), (10, "pass")], ids=["nine facts", "ten facts"]
+    ("n", "verdict"),
+    [(9, "inconclusive"), (10, "pass")],
+    ids=["nine facts", "ten facts"],
 )
 def test_ten_facts_in_which_nothing_changed_are_enough(n: int, verdict: str) -> None:
-    demand = case(*(gate("accuracy", rule, bound) for rule, bound in (("max_drop", 0.0), ("recovery", 1.0))))
+    demand = case(
+        *(
+            gate("accuracy", rule, bound)
+            for rule, bound in (("max_drop", 0.0), ("recovery", 1.0))
+        )
+    )
     for result in decided(demand, answers("+" * n), answers("+" * n)).gates:
         assert result.verdict == verdict
         assert ("no outcome changed" in result.reason) == (verdict == "pass")
 
 
 @pytest.mark.parametrize(("n", "verdict"), [(8, "inconclusive"), (9, "pass")])
-def test_where_no_fact_was_lost_a_gate_passes_whatever_else_changed(n: int, verdict: str) -> None:
+def test_where_no_fact_was_lost_a_gate_passes_whatever_else_changed(
+    n: int, verdict: str
+) -> None:
     """A rule and no proof; of ten facts one has another wrong answer."""
     before, after = answers("+" * n + "-"), answers("+" * n + "?")
     demand = case(gate("accuracy", "recovery", 1.0), gate("accuracy", "max_drop", 0.0))
-    assert [result.verdict for result in decided(demand, after, before).gates] == [verdict] * 2
+    assert [result.verdict for result in decided(demand, after, before).gates] == [
+        verdict
+    ] * 2
 
 
 def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
-    before, after = answers("+" * 80 + "-" * 40), answers("-" * 12 + "+" * 68 + "-" * 40)
+    before, after = (
+        answers("+" * 80 + "-" * 40),
+        answers("-" * 12 + "+" * 68 + "-" * 40),
+    )
 
     def recovery(bound: float) -> GateResult:
-        return decided(case(gate("accuracy", "recovery", bound)), after, before).gates[0]
+        return decided(case(gate("accuracy", "recovery", bound)), after, before).gates[
+            0
+        ]
 
     low = recovery(0.5).low
     assert low is not None
-    assert [recovery(low + by).verdict for by in (-1e-7, 0.0, 1e-7)] == ["pass", "pass", "inconclusive"]
+    assert [recovery(low + by).verdict for by in (-1e-7, 0.0, 1e-7)] == [
+        "pass",
+        "pass",
+        "inconclusive",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("shift", "same"), [(0.99e-4, True), (1.01e-4, True), (-0.99e-4, True), (-1.01e-4, False), (2e-5, True)]
+    ("shift", "same"),
+    [
+        (0.99e-4, True),
+        (1.01e-4, True),
+        (-0.99e-4, True),
+        (-1.01e-4, False),
+        (2e-5, True),
+    ],
 )
 def test_an_outcome_is_no_worse_to_four_digits(shift: float, same: bool) -> None:
     demand = case(gate("accuracy_f1", "max_drop", 0.0))
-    result = decided(demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)).gates[0]
+    result = decided(
+        demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)
+    ).gates[0]
     assert (result.verdict == "pass") is same
 
 
 @pytest.mark.parametrize(
     ("shift", "left"),
-    [(0.99e-5, 0.0), (-0.99e-5, 0.0), (1.01e-5, 1.01e-5), (-1.01e-5, -1.01e-5), (math.nan, math.nan)],
+    [
+        (0.99e-5, 0.0),
+        (-0.99e-5, 0.0),
+        (1.01e-5, 1.01e-5),
+        (-1.01e-5, -1.01e-5),
+        (math.nan, math.nan),
+    ],
 )
 def test_less_than_five_digits_are_rounding(shift: float, left: float) -> None:
     old, new = table([0.5] * 3), table([0.5, 0.5 + shift, 0.75])
     pairing = pair(new, old)
-    moved = [a.values[0] - b.values[0] for a, b in zip(pairing.candidate.rows, old.rows, strict=True)]
+    moved = [
+        a.values[0] - b.values[0]
+        for a, b in zip(pairing.candidate.rows, old.rows, strict=True)
+    ]
     assert moved == pytest.approx([0.0, left, 0.25], abs=1e-12, nan_ok=True)
 
 
@@ -203,12 +296,16 @@ def test_less_than_five_digits_are_rounding(shift: float, left: float) -> None:
 def test_beside_small_anchors_less_is_rounding(anchor: float, least: float) -> None:
     def of(value: float, place: int) -> Table:
         values, columns = (value, anchor), ("c", "anchor")
-        rows = (outcome(f"Q{i}", values[:: -1 if place else 1], "correct") for i in range(4))
+        rows = (
+            outcome(f"Q{i}", values[:: -1 if place else 1], "correct") for i in range(4)
+        )
         return Table(columns=columns[:: -1 if place else 1], rows=tuple(rows))
 
     for place in (0, 1):
         for share, changed in ((0.9, 0.0), (1.1, 1.1)):
-            (row, *_) = pair(of(0.5 + share * least, place), of(0.5, place)).candidate.rows
+            (row, *_) = pair(
+                of(0.5 + share * least, place), of(0.5, place)
+            ).candidate.rows
             assert row.values[place] - 0.5 == pytest.approx(changed * least, abs=1e-12)
 
 
@@ -220,10 +317,18 @@ def test_facts_of_two_tables_go_by_their_ids() -> None:
         return Table(columns=("c",), rows=tuple(rows))
 
     apart = pair(of(ids[5::-1], "a"), of(ids[:2:-1], "a"))
-    assert (apart.added, apart.unasked, apart.differing) == (tuple(ids[:3]), tuple(ids[6:]), ())
+    assert (apart.added, apart.unasked, apart.differing) == (
+        tuple(ids[:3]),
+        tuple(ids[6:]),
+        (),
+    )
     assert [row.fact_id for row in apart.candidate.rows] == ids[3:6]
     other = pair(of(ids[::-1], "a"), of(ids[::-1], "b"))
-    assert (other.differing, other.candidate.rows, other.baseline.rows) == (tuple(ids), (), ())
+    assert (other.differing, other.candidate.rows, other.baseline.rows) == (
+        tuple(ids),
+        (),
+        (),
+    )
     assert other.asked == tuple((fact, "a", "b") for fact in ids)
 
 
@@ -232,7 +337,9 @@ def test_an_interval_stays_within_what_the_figure_can_be() -> None:
     marks = [("-", 0.9), ("-", 0.2), ("+", 0.1)]
     result = {
         value.name: value
-        for value in decided(case(probe="reliability", slice="seen-x"), consistency(marks)).metrics
+        for value in decided(
+            case(probe="reliability", slice="seen-x"), consistency(marks)
+        ).metrics
     }
     assert result["nccr"].value == pytest.approx(-1 / 3)
     assert result["nccr"].low is not None
@@ -287,7 +394,9 @@ RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.
 def test_what_is_missing_for_a_judgement_is_told(
     demand: Gate, after: Table, before: Table, said: str
 ) -> None:
-    more: dict[str, Any] = {"probe": "reliability", "slice": "seen-x"} if "c_" in demand.metric else {}
+    more: dict[str, Any] = (
+        {"probe": "reliability", "slice": "seen-x"} if "c_" in demand.metric else {}
+    )
     result = decided(case(demand, **more), after, before).gates[0]
     assert (result.verdict, result.reason) == ("inconclusive", said)
 
@@ -297,7 +406,10 @@ def test_what_is_missing_for_a_judgement_is_told(
     [
         ([0.5], "accuracy_f1 is 0.500 over 1 fact (n < 2); allowed: at least 0.500"),
         # Where there is an interval, why it is as it is is no matter.
-        ([0.5] * 5, "accuracy_f1 is 0.500 [0.111, 0.889] over 5 facts; allowed: at least 0.500"),
+        (
+            [0.5] * 5,
+            "accuracy_f1 is 0.500 [0.111, 0.889] over 5 facts; allowed: at least 0.500",
+        ),
     ],
 )
 def test_why_a_value_has_no_interval_is_told(values: list[float], said: str) -> None:

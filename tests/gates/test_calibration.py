@@ -25,7 +25,11 @@ def rated(marks: str, shift: float = 0.0) -> Table:
         probability = (0.9 if mark == "+" else 0.7) - (number % 7) * 0.06 - shift
         right, answered = float(mark == "+"), float(mark != "?")
         error = answered * (probability - right) ** 2
-        rows.append(dataclasses.replace(row, values=(*row.values, answered, probability, probability, error)))
+        rows.append(
+            dataclasses.replace(
+                row, values=(*row.values, answered, probability, probability, error)
+            )
+        )
     columns = (*table.columns, "answered", "answer_prob", "first_prob", "squared_error")
     return Table(columns=columns, rows=tuple(rows))
 
@@ -49,23 +53,35 @@ def test_figures_are_over_the_answers_given_and_have_the_interval_that_suits_the
 def test_a_baseline_without_probabilities_is_compared_in_all_but_the_new_figures():
     before = answers(MARKS)
     values = measured(rated(MARKS), before)
-    assert (values["accuracy"].delta, values["accuracy"].note) == (0, "no outcome changed")
+    assert (values["accuracy"].delta, values["accuracy"].note) == (
+        0,
+        "no outcome changed",
+    )
     for name in ("auroc", "ece", "brier", "accuracy_at_80", "selective_risk"):
         assert (values[name].baseline, values[name].delta) == (None, None)
 
 
 def test_a_difference_in_ranks_has_no_test_and_one_in_the_brier_score_has():
     values = measured(rated(MARKS, shift=0.03), rated(MARKS))
-    assert (values["auroc"].delta, values["auroc"].paired, values["auroc"].p) == (0, 40, None)
+    assert (values["auroc"].delta, values["auroc"].paired, values["auroc"].p) == (
+        0,
+        40,
+        None,
+    )
     assert values["ece"].delta > 0
     assert values["ece"].delta_low is None
     assert values["brier"].p is not None
-    assert values["brier"].delta_low < values["brier"].delta < values["brier"].delta_high
+    assert (
+        values["brier"].delta_low < values["brier"].delta < values["brier"].delta_high
+    )
 
 
 def test_moved_probabilities_are_no_changed_outcomes():
     values = measured(rated(MARKS, shift=0.03), rated(MARKS))
-    assert (values["accuracy"].delta, values["accuracy"].note) == (0, "no outcome changed")
+    assert (values["accuracy"].delta, values["accuracy"].note) == (
+        0,
+        "no outcome changed",
+    )
     assert values["brier"].note == ""
 
 
@@ -79,7 +95,9 @@ def test_figures_without_a_test_have_no_noise_floor():
     assert "brier" not in noise_floors(figures, [table], [answers(MARKS)])
 
 
-@pytest.mark.parametrize("rule", ["max_drop", "recovery", "max_regression", "min_absolute_change"])
+@pytest.mark.parametrize(
+    "rule", ["max_drop", "recovery", "max_regression", "min_absolute_change"]
+)
 @pytest.mark.parametrize("metric", ["auroc", "accuracy_at_80"])
 def test_a_gate_compares_no_ranks_with_a_baseline(metric, rule):
     from pytest_kbrel.catalogue.metrics import METRICS
@@ -87,7 +105,8 @@ def test_a_gate_compares_no_ranks_with_a_baseline(metric, rule):
 
     bound = -0.1 if rule == "min_absolute_change" else 0.1
     with pytest.raises(
-        ValueError, match=rf"'{rule}' of {metric}: .* no test .* allowed: min, or .* of brier"
+        ValueError,
+        match=rf"'{rule}' of {metric}: .* no test .* allowed: min, or .* of brier",
     ):
         as_gate(rule, bound, METRICS[metric])
     assert as_gate("min", 0.7, METRICS[metric]) == ("min", 0.7)
@@ -104,5 +123,7 @@ def test_a_suite_with_such_a_gate_is_refused_with_its_line(tmp_path):
         "suite: s\nfacts: facts.jsonl\nhead_to_tail:\n  gates:\n    ece: {max_drop: {within: 0.1}}\n",
         encoding="utf-8",
     )
-    with pytest.raises(SuiteError, match=r"s\.kb\.yaml:5.*'max_drop' of ece.*allowed: max"):
+    with pytest.raises(
+        SuiteError, match=r"s\.kb\.yaml:5.*'max_drop' of ece.*allowed: max"
+    ):
         read_suite_file(suite)

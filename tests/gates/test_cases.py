@@ -40,15 +40,19 @@ DROP = gate("accuracy", "max_drop", 0.02)
 
 
 @pytest.mark.parametrize(
-    ("marks", "errors", "verdict"), [("++-", (), "pass"), ("++-", ("Q9: gone",), "invalid")]
+    ("marks", "errors", "verdict"),
+    [("++-", (), "pass"), ("++-", ("Q9: gone",), "invalid")],
 )
 def test_what_is_known_of_a_case_stays_with_its_result(
     marks: str, errors: tuple[str, ...], verdict: str
 ) -> None:
     table = Table(
-        columns=HEAD_TO_TAIL, rows=(*answers(marks).rows, *answers("+", prefix="T", truncated=True).rows)
+        columns=HEAD_TO_TAIL,
+        rows=(*answers(marks).rows, *answers("+", prefix="T", truncated=True).rows),
     )
-    waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="head_to_tail[x-tail]")
+    waiver = Waiver(
+        owner="Ann", reason="known", expires="2026-12-31", case="head_to_tail[x-tail]"
+    )
     of = case(
         gate("accuracy", "min", 0.1),
         slice="x-tail",
@@ -57,7 +61,9 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         notes=("1 of 4 facts: otherwise",),
     )
     result = decided(of, table, errors=errors, duration=2.5, requests=11)
-    assert dataclasses.replace(result, metrics=(), gates=(), integrity=()) == CaseResult(
+    assert dataclasses.replace(
+        result, metrics=(), gates=(), integrity=()
+    ) == CaseResult(
         id="head_to_tail[x-tail]",
         suite="suites/world.kb.yaml",
         probe="head_to_tail",
@@ -73,32 +79,56 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         settings=(("max_new_tokens", "7"), ("prompt", "few-shot")),
         notes=("1 of 4 facts: otherwise",),
         waiver=waiver,
-        errors=("1 fact without usable responses: Q9: gone; allowed: none",) if errors else (),
+        errors=("1 fact without usable responses: Q9: gone; allowed: none",)
+        if errors
+        else (),
     )
     asked = 4 + len(errors)
-    assert result.integrity[0] == Share(name="answered", value=4, total=asked, limit=0.5)
+    assert result.integrity[0] == Share(
+        name="answered", value=4, total=asked, limit=0.5
+    )
     (judged,) = result.gates
-    assert (judged.metric, judged.rule, judged.bound, judged.line) == ("accuracy", "min", 0.1, 7)
+    assert (judged.metric, judged.rule, judged.bound, judged.line) == (
+        "accuracy",
+        "min",
+        0.1,
+        7,
+    )
     if errors:
         assert judged == unjudged([gate("accuracy", "min", 0.1)], result.errors[0])[0]
         assert judged.reason == f"not judged: {result.errors[0]}"
 
 
 def test_a_case_that_was_measured_in_a_moment_was_so() -> None:
-    for result in (decided(case(), answers("+"), duration=0.0, requests=0), decided(case(), answers("+"))):
+    for result in (
+        decided(case(), answers("+"), duration=0.0, requests=0),
+        decided(case(), answers("+")),
+    ):
         assert (result.duration, result.requests, result.truncated) == (0.0, 0, 0)
 
 
-def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_said_otherwise() -> None:
+def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_said_otherwise() -> (
+    None
+):
     of = decided(case(), answers("++", prompt_digest=digest()))
 
     def reason(before: Table, **more: Any) -> str:
-        given = {"baseline": blessed(before), "baseline_asked": True, "comparisons": 1, **more}
+        given = {
+            "baseline": blessed(before),
+            "baseline_asked": True,
+            "comparisons": 1,
+            **more,
+        }
         return compare_case(of, [DROP], **given).gates[0].reason
 
     other = answers("++", prompt_digest=digest(prompts="f" * 8))
-    assert "the token ids of the prompts on 2 of 2 facts (first: Q000); allowed: " in reason(other)
-    assert "(first: Q000): another tokenizer; allowed: " in reason(other, another_tokenizer=True)
+    assert (
+        "the token ids of the prompts on 2 of 2 facts (first: Q000); allowed: "
+        in reason(other)
+    )
+    assert "(first: Q000): another tokenizer; allowed: " in reason(
+        other, another_tokenizer=True
+    )
     assert reason(of.table, baseline=None) == f"{LACKS[:-1]}{of.id}{AGAIN}"
 
 
@@ -120,12 +150,16 @@ def test_each_verdict_is_worse_than_the_next(at: int) -> None:
 
 
 def measured(table: Table, before: Table | None) -> Measurement:
-    return measure_figures((), (table,), () if before is None else (pair(table, before),), alpha=0.05)
+    return measure_figures(
+        (), (table,), () if before is None else (pair(table, before),), alpha=0.05
+    )
 
 
 SAME = measured(answers("++++"), answers("++++"))
 OTHERS = measured(answers("++++"), answers("++++", prefix="A"))
-NONE_GIVEN = "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
+NONE_GIVEN = (
+    "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
+)
 FOREIGN = (
     "candidate and baseline differ in dtype; decoding; "
     "allowed: a baseline that shares these with the candidate"
@@ -138,11 +172,22 @@ TOKENS = "c: candidate and baseline differ in the token ids of the prompts on 4 
 
 
 def digest(**parts: str) -> str:
-    given = {"prompts": "a" * 8, "settings": "b" * 8, "accepted": "c" * 8, "draws": "d" * 8, **parts}
+    given = {
+        "prompts": "a" * 8,
+        "settings": "b" * 8,
+        "accepted": "c" * 8,
+        "draws": "d" * 8,
+        **parts,
+    }
     return str(Digest(bos=0, count=1, **given))
 
 
-ELSE = measured(*(answers("++++", prompt_digest=digest(prompts=prompts)) for prompts in ("a" * 8, "f" * 8)))
+ELSE = measured(
+    *(
+        answers("++++", prompt_digest=digest(prompts=prompts))
+        for prompts in ("a" * 8, "f" * 8)
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +195,18 @@ ELSE = measured(*(answers("++++", prompt_digest=digest(prompts=prompts)) for pro
     [
         (SAME, {}, None, None),
         (SAME, {"other_suites": ["a.kb.yaml"]}, None, None),
-        (OTHERS, {"asked": False, "incomparable": ["dtype"], "missing": ["c"]}, "no baseline", NONE_GIVEN),
-        (OTHERS, {"missing": ["c"], "incomparable": ["dtype"]}, "no baseline", LACKS + AGAIN),
+        (
+            OTHERS,
+            {"asked": False, "incomparable": ["dtype"], "missing": ["c"]},
+            "no baseline",
+            NONE_GIVEN,
+        ),
+        (
+            OTHERS,
+            {"missing": ["c"], "incomparable": ["dtype"]},
+            "no baseline",
+            LACKS + AGAIN,
+        ),
         (SAME, {"missing": ["c", "d"]}, "no baseline", f"{LACKS}, d{AGAIN}"),
         (
             SAME,
@@ -159,17 +214,35 @@ ELSE = measured(*(answers("++++", prompt_digest=digest(prompts=prompts)) for pro
             "no baseline",
             f"{LACKS} (it has the suite files a.kb.yaml, b.kb.yaml){AGAIN}",
         ),
-        (SAME, {"missing": ["c", "d"], "paper": "Some"}, "no baseline", "Some has no figures of c, d"),
+        (
+            SAME,
+            {"missing": ["c", "d"], "paper": "Some"},
+            "no baseline",
+            "Some has no figures of c, d",
+        ),
         (OTHERS, {"paper": "Some"}, None, None),
         (OTHERS, {"incomparable": ["dtype", "decoding"]}, "not comparable", FOREIGN),
-        (SAME, {"incomparable": ["dtype", "decoding"], "paper": "Some"}, "not comparable", FOREIGN),
+        (
+            SAME,
+            {"incomparable": ["dtype", "decoding"], "paper": "Some"},
+            "not comparable",
+            FOREIGN,
+        ),
         (OTHERS, {}, "not comparable", ADDED),
         (ELSE, {}, "not comparable", f"{TOKENS}; {ALLOWED}"),
-        (ELSE, {"another_tokenizer": True}, "not comparable", f"{TOKENS}: another tokenizer; {ALLOWED}"),
+        (
+            ELSE,
+            {"another_tokenizer": True},
+            "not comparable",
+            f"{TOKENS}: another tokenizer; {ALLOWED}",
+        ),
     ],
 )
 def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
-    measurement: Measurement, more: dict[str, Any], verdict: str | None, reason: str | None
+    measurement: Measurement,
+    more: dict[str, Any],
+    verdict: str | None,
+    reason: str | None,
 ) -> None:
     given = {"missing": (), "asked": True, "incomparable": (), **more}
     result = obstacle_of(["c"], measurement, given.pop("missing"), **given)
@@ -184,24 +257,38 @@ def test_what_changed_is_told_with_the_relation_and_the_bucket_of_the_fact() -> 
 
 
 def test_why_token_ids_and_suites_differ_is_told_with_the_case() -> None:
-    tables = [answers("++", prompt_digest=digest(prompts=prompts)) for prompts in ("a" * 8, "f" * 8)]
+    tables = [
+        answers("++", prompt_digest=digest(prompts=prompts))
+        for prompts in ("a" * 8, "f" * 8)
+    ]
     result = decided(case(DROP), *tables, another_tokenizer=True)
-    assert "the token ids of the prompts on 2 of 2 facts (first: Q000): another tokenizer" in (
-        result.gates[0].reason
+    assert (
+        "the token ids of the prompts on 2 of 2 facts (first: Q000): another tokenizer"
+        in (result.gates[0].reason)
     )
     assert "another tokenizer" not in decided(case(DROP), *tables).gates[0].reason
-    gone = decided(case(DROP), tables[0], baseline_asked=True, other_suites=["a.kb.yaml"])
+    gone = decided(
+        case(DROP), tables[0], baseline_asked=True, other_suites=["a.kb.yaml"]
+    )
     assert "(it has the suite files a.kb.yaml)" in gone.gates[0].reason
 
 
 def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:
     of = case(DROP, settings=HeadToTailSettings(max_new_tokens=7))
     before = decided(case(), answers("++", prompt_digest=digest()))
-    known = BaselineCase(key="key", table=before.table, metrics=(), settings=before.settings)
-    result = decided(
-        of, answers("++", prompt_digest=digest(settings="f" * 8)), baseline=known, baseline_asked=True
+    known = BaselineCase(
+        key="key", table=before.table, metrics=(), settings=before.settings
     )
-    assert "candidate and baseline differ in settings max_new_tokens (7 and 32); " in result.gates[0].reason
+    result = decided(
+        of,
+        answers("++", prompt_digest=digest(settings="f" * 8)),
+        baseline=known,
+        baseline_asked=True,
+    )
+    assert (
+        "candidate and baseline differ in settings max_new_tokens (7 and 32); "
+        in result.gates[0].reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,11 +301,20 @@ def test_facts_that_were_asked_otherwise_count_among_those_that_need_a_partner(
     n = same + differing
     before = answers("+" * n)
     changed = (*before.rows[:same], *answers("+" * n, prompt_digest="x").rows[same:])
-    rows = (*changed, *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)))
+    rows = (
+        *changed,
+        *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)),
+    )
     result = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
     assert result.verdict == "not comparable"
     lacking = f"{added} of {n + added} fact{'s' if n + added > 1 else ''} are not in the baseline (first: R0)"
-    before_it = " draws; first: Q001); " if differing > 1 else " draws; first: Q000); " if differing else ": "
+    before_it = (
+        " draws; first: Q001); "
+        if differing > 1
+        else " draws; first: Q000); "
+        if differing
+        else ": "
+    )
     assert (f"{before_it}{lacking}" in result.gates[0].reason) == too_many
     assert (" not in the baseline" in result.gates[0].reason) == too_many
     assert result.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))
@@ -229,7 +325,11 @@ def monitor_table(*rows):
     return Table(
         columns=MONITOR,
         rows=tuple(
-            outcome(f"Q{at:03}", (kept, 0, 0, 0, anchor, right, right), "correct" if right else "wrong")
+            outcome(
+                f"Q{at:03}",
+                (kept, 0, 0, 0, anchor, right, right),
+                "correct" if right else "wrong",
+            )
             for at, (right, kept, anchor) in enumerate(rows)
         ),
     )
@@ -237,25 +337,37 @@ def monitor_table(*rows):
 
 def test_a_fact_is_lost_or_gained_where_its_label_turned():
     lost, gained = fact_changes(case(), answers("+-?+"), answers("++--"))
-    assert [(c.fact_id, c.old_answer, c.new_answer) for c in lost] == [("Q001", "correct Q001", "wrong Q001")]
+    assert [(c.fact_id, c.old_answer, c.new_answer) for c in lost] == [
+        ("Q001", "correct Q001", "wrong Q001")
+    ]
     assert [c.fact_id for c in gained] == ["Q003"]
 
 
 def test_where_no_answer_exists_not_knowing_is_what_counts():
-    table, before = consistency([("+", 1), ("?", 1)], expected=False), consistency([("?", 1), ("-", 1)])
+    table, before = (
+        consistency([("+", 1), ("?", 1)], expected=False),
+        consistency([("?", 1), ("-", 1)]),
+    )
     lost, gained = fact_changes(case(probe="reliability"), table, before)
-    assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (["Q000"], ["Q001"])
+    assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (
+        ["Q000"],
+        ["Q001"],
+    )
 
 
 def test_a_fact_that_was_asked_in_another_way_has_not_changed():
     before = answers("++")
-    other = replace(before, rows=(replace(before.rows[0], prompt_digest="another"), before.rows[1]))
+    other = replace(
+        before, rows=(replace(before.rows[0], prompt_digest="another"), before.rows[1])
+    )
     lost, _ = fact_changes(case(), answers("--"), other)
     assert [c.fact_id for c in lost] == ["Q001"]
 
 
 def test_a_change_names_the_relation_and_the_bucket():
-    facts = tuple(Fact(id=f"Q{at:03}", relation="P36", subject="x", object="y") for at in range(1))
+    facts = tuple(
+        Fact(id=f"Q{at:03}", relation="P36", subject="x", object="y") for at in range(1)
+    )
     known = case(facts=facts, buckets=(("Q000", "tail"),))
     (first, second), _ = fact_changes(known, answers("--"), answers("++"))
     assert (first.relation, first.bucket) == ("P36", "tail")
@@ -263,11 +375,14 @@ def test_a_change_names_the_relation_and_the_bucket():
 
 
 @pytest.mark.parametrize(
-    ("kept", "expected"), [((1, 1), (0.9, 0.25)), ((0, 1), (None, 0.25)), ((1, 0), (0.9, None))]
+    ("kept", "expected"),
+    [((1, 1), (0.9, 0.25)), ((0, 1), (None, 0.25)), ((1, 0), (0.9, None))],
 )
 def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
     (change,), _ = fact_changes(
-        case(probe="monitor"), monitor_table((0, kept[1], 0.25)), monitor_table((1, kept[0], 0.9))
+        case(probe="monitor"),
+        monitor_table((0, kept[1], 0.25)),
+        monitor_table((1, kept[0], 0.9)),
     )
     assert (change.old_probability, change.new_probability) == expected
 

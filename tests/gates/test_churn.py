@@ -17,7 +17,10 @@ BEFORE = answers("+" * 20 + "-" * 20)
 
 
 def with_answers(table: Table, **texts: str) -> Table:
-    rows = (dataclasses.replace(row, answer=texts.get(row.fact_id, row.answer)) for row in table.rows)
+    rows = (
+        dataclasses.replace(row, answer=texts.get(row.fact_id, row.answer))
+        for row in table.rows
+    )
     return Table(columns=table.columns, rows=tuple(rows))
 
 
@@ -80,6 +83,11 @@ def test_the_change_of_confidence_is_told_in_quantiles() -> None:
 def test_cases_over_several_count_all_their_facts() -> None:
     names = ("a-head", "a-tail")
     before = [decided(case(slice=name), BEFORE) for name in names]
-    after = [decided(case(slice=name), with_answers(BEFORE, Q001="other"), BEFORE) for name in names]
-    assert over(after, baseline=run_of(*before)).churn == Churn(facts=80, texts=2, labels=0)
+    after = [
+        decided(case(slice=name), with_answers(BEFORE, Q001="other"), BEFORE)
+        for name in names
+    ]
+    assert over(after, baseline=run_of(*before)).churn == Churn(
+        facts=80, texts=2, labels=0
+    )
     assert over(after).churn is None

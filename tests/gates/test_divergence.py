@@ -34,7 +34,10 @@ def told(*texts: tuple[TopTokens, ...]) -> Table:
     """Twenty answers, the last of them with these top tokens, the others with two positions alike."""
     table = answers("+" * 20)
     tops = [(SAME, SAME)] * (20 - len(texts)) + list(texts)
-    rows = (dataclasses.replace(row, top=top) for row, top in zip(table.rows, tops, strict=True))
+    rows = (
+        dataclasses.replace(row, top=top)
+        for row, top in zip(table.rows, tops, strict=True)
+    )
     return Table(columns=table.columns, rows=tuple(rows))
 
 
@@ -88,17 +91,25 @@ def test_gates_limit_them(metric: str, rule: str, bound: float, verdict: str) ->
         (answers("+" * 20), answers("+" * 20), "this run and the baseline have no"),
     ],
 )
-def test_without_tokens_in_both_runs_nothing_is_compared(after: Table, before: Table, lacking: str) -> None:
-    result = decided(case(gate("kl", "max", 1.0), gate("churn", "max", 1.0)), after, before)
+def test_without_tokens_in_both_runs_nothing_is_compared(
+    after: Table, before: Table, lacking: str
+) -> None:
+    result = decided(
+        case(gate("kl", "max", 1.0), gate("churn", "max", 1.0)), after, before
+    )
     assert result.churn is not None
     assert result.churn.divergence is None
     assert [of.verdict for of in result.gates] == ["not comparable", "pass"]
-    assert result.gates[0].reason.startswith(f"kl cannot be measured: {lacking} most probable tokens")
+    assert result.gates[0].reason.startswith(
+        f"kl cannot be measured: {lacking} most probable tokens"
+    )
     assert "--kb-top-k=K" in result.gates[0].reason
 
 
 def test_token_ids_of_another_tokenizer_are_not_compared() -> None:
-    result = decided(case(gate("kl", "max", 1.0)), told(), told(), another_tokenizer=True)
+    result = decided(
+        case(gate("kl", "max", 1.0)), told(), told(), another_tokenizer=True
+    )
     assert result.churn is not None
     assert result.churn.divergence is None
     assert result.gates[0].verdict == "not comparable"

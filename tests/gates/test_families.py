@@ -28,17 +28,26 @@ class Known:
 
 def measured(*ps: float) -> Measurement:
     """Return a measurement in which the gates' figures have these p-values."""
-    figures = [of for of in figures_of(metrics_for("head_to_tail", "a", HEAD_TO_TAIL)) if of.name in METRICS]
+    figures = [
+        of
+        for of in figures_of(metrics_for("head_to_tail", "a", HEAD_TO_TAIL))
+        if of.name in METRICS
+    ]
     before, after = answers("+" * 60), answers("-" * 12 + "+" * 48)
     measurement = measure_figures(figures, (after,), (pair(after, before),), alpha=0.05)
 
     def known(one: Measured, p: float) -> Measured:
         assert one.difference is not None
-        return dataclasses.replace(one, difference=dataclasses.replace(one.difference, tests=(Known(p),)))
+        return dataclasses.replace(
+            one, difference=dataclasses.replace(one.difference, tests=(Known(p),))
+        )
 
     by_name = {one.figure.name: one for one in measurement.figures}
     return dataclasses.replace(
-        measurement, figures=tuple(known(by_name[name], p) for name, p in zip(METRICS, ps, strict=True))
+        measurement,
+        figures=tuple(
+            known(by_name[name], p) for name, p in zip(METRICS, ps, strict=True)
+        ),
     )
 
 

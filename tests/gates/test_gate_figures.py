@@ -31,43 +31,77 @@ def test_a_bound_is_held_against_the_metric() -> None:
     result = decided(case(gate("accuracy", "min", 0.5)), answers(BEFORE))
     value = result.metrics[0]
     actual = only(result)
-    assert (actual.observed, actual.low, actual.high) == (value.value, value.low, value.high)
+    assert (actual.observed, actual.low, actual.high) == (
+        value.value,
+        value.low,
+        value.high,
+    )
     assert (actual.p, actual.p_sidak) == (None, None)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "hallucination"])
 def test_a_drop_is_how_much_worse_the_metric_is(metric: str) -> None:
-    result = decided(case(gate(metric, "max_drop", 0.02)), answers(AFTER), answers(BEFORE), comparisons=9)
+    result = decided(
+        case(gate(metric, "max_drop", 0.02)),
+        answers(AFTER),
+        answers(BEFORE),
+        comparisons=9,
+    )
     value = next(value for value in result.metrics if value.name == metric)
     assert value.delta_low is not None
     assert value.delta_high is not None
     sign = -1 if metric == "accuracy" else 1
     actual = only(result)
     assert actual.observed == pytest.approx(0.1)
-    assert (actual.low, actual.high) == tuple(sorted((sign * value.delta_low, sign * value.delta_high)))
+    assert (actual.low, actual.high) == tuple(
+        sorted((sign * value.delta_low, sign * value.delta_high))
+    )
     assert actual.p == pytest.approx(stats.drop_p(120, 12, 0, 0.01))
     assert value.p == pytest.approx(stats.mcnemar(12, 0))
     assert actual.p_sidak == pytest.approx(1 - (1 - actual.p) ** 9)
 
 
 def test_the_distance_from_the_control_is_told() -> None:
-    columns = ("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "majority")
+    columns = (
+        "correct",
+        "wrong",
+        "uninformative",
+        "consistency_correct",
+        "consistency_wrong",
+        "majority",
+    )
     rows = consistency([("+", 0.9)] * 6 + [("-", 0.2)] * 4).rows
     table = Table(
         columns=columns,
         rows=tuple(
-            dataclasses.replace(row, values=(*row.values, float(at < 2))) for at, row in enumerate(rows)
+            dataclasses.replace(row, values=(*row.values, float(at < 2)))
+            for at, row in enumerate(rows)
         ),
     )
     actual = only(
-        decided(case(gate("cr", "above_control", 0.1), probe="reliability", slice="seen-zero-shot"), table)
+        decided(
+            case(
+                gate("cr", "above_control", 0.1),
+                probe="reliability",
+                slice="seen-zero-shot",
+            ),
+            table,
+        )
     )
     assert actual.observed == pytest.approx(0.4)
 
 
 def test_what_was_not_compared_has_no_figures() -> None:
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.1)), answers(BEFORE), baseline_asked=True))
-    assert (actual.observed, actual.low, actual.high, actual.p, actual.p_sidak) == (None,) * 5
+    actual = only(
+        decided(
+            case(gate("accuracy", "max_drop", 0.1)),
+            answers(BEFORE),
+            baseline_asked=True,
+        )
+    )
+    assert (actual.observed, actual.low, actual.high, actual.p, actual.p_sidak) == (
+        None,
+    ) * 5
 
 
 @given(
@@ -78,7 +112,10 @@ def test_what_was_not_compared_has_no_figures() -> None:
 def test_recovery_passes_where_its_bound_is_at_most_the_lower_end(
     marks: list[str], metric: str, bound: float
 ) -> None:
-    before, after = answers("".join(a for a, _ in marks)), answers("".join(b for _, b in marks))
+    before, after = (
+        answers("".join(a for a, _ in marks)),
+        answers("".join(b for _, b in marks)),
+    )
     actual = only(decided(case(gate(metric, "recovery", bound)), after, before))
     assume(actual.low is not None)
     assert actual.observed is not None
@@ -96,14 +133,20 @@ def test_the_interval_of_a_ratio_of_means_agrees_with_a_bootstrap() -> None:
     rng = random.Random(4)
     before = [rng.betavariate(4, 2) for _ in range(300)]
     after = [min(1.0, max(0.0, value * rng.uniform(0.6, 1.1))) for value in before]
-    actual = only(decided(case(gate("accuracy_f1", "recovery", 0.9)), scores(after), scores(before)))
+    actual = only(
+        decided(
+            case(gate("accuracy_f1", "recovery", 0.9)), scores(after), scores(before)
+        )
+    )
     drawn = []
     for _ in range(3000):
         at = rng.choices(range(300), k=300)
         drawn.append(math.fsum(after[i] for i in at) / math.fsum(before[i] for i in at))
     drawn.sort()
     assert actual.observed == pytest.approx(math.fsum(after) / math.fsum(before))
-    assert (actual.low, actual.high) == pytest.approx((drawn[75], drawn[2925]), abs=0.004)
+    assert (actual.low, actual.high) == pytest.approx(
+        (drawn[75], drawn[2925]), abs=0.004
+    )
 
 
 def test_the_corrected_p_decides() -> None:
@@ -118,7 +161,11 @@ def test_the_corrected_p_decides() -> None:
         actual = only(result)
         assert actual.p is not None
         assert actual.p_sidak is not None
-        assert (actual.verdict == "fail") == (actual.p_sidak < 0.05) == (actual.p < stats.sidak(comparisons))
+        assert (
+            (actual.verdict == "fail")
+            == (actual.p_sidak < 0.05)
+            == (actual.p < stats.sidak(comparisons))
+        )
 
 
 def measurement(after: str, noise: float | None) -> Measurement:
@@ -134,12 +181,18 @@ def measurement(after: str, noise: float | None) -> Measurement:
     )
 
 
-@pytest.mark.parametrize("demand", [gate("accuracy", "max_drop", 0.02), gate("accuracy", "recovery", 0.98)])
+@pytest.mark.parametrize(
+    "demand", [gate("accuracy", "max_drop", 0.02), gate("accuracy", "recovery", 0.98)]
+)
 def test_no_gate_fails_inside_the_noise_floor(demand) -> None:
     (loud,) = decide([demand], measurement(AFTER, 0.09))
     (quiet,) = decide([demand], measurement(AFTER, 0.1))
     (unknown,) = decide([demand], measurement(AFTER, None))
-    assert (loud.verdict, unknown.verdict, quiet.verdict) == ("fail", "fail", "inconclusive")
+    assert (loud.verdict, unknown.verdict, quiet.verdict) == (
+        "fail",
+        "fail",
+        "inconclusive",
+    )
     assert quiet.reason.endswith(
         "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by 0.100"
     )
@@ -152,25 +205,41 @@ def test_a_noisy_baseline_keeps_nothing_from_passing() -> None:
 
 
 def test_the_p_values_of_a_run_are_corrected_together() -> None:
-    demands = (gate("accuracy", "max_drop", 0.0), gate("hallucination", "max_drop", 0.0))
+    demands = (
+        gate("accuracy", "max_drop", 0.0),
+        gate("hallucination", "max_drop", 0.0),
+    )
     worse, same = answers(AFTER), answers(BEFORE)
     cases = [
         decided(case(*demands, slice="a"), worse, same, comparisons=4),
-        decided(case(*demands, gate("accuracy", "min", 0.1), slice="b"), same, same, comparisons=4),
+        decided(
+            case(*demands, gate("accuracy", "min", 0.1), slice="b"),
+            same,
+            same,
+            comparisons=4,
+        ),
         decided(case(*demands, slice="c"), same, baseline_asked=True, comparisons=4),
     ]
     actual = with_family(cases)
     made = [one for result in actual for one in result.gates if one.p is not None]
     assert len(made) == 4
     assert [one.p_holm for one in made] == list(stats.holm([one.p for one in made]))
-    assert [one.p_bh for one in made] == list(stats.benjamini_hochberg([one.p for one in made]))
-    assert all(one.p_holm is None for result in actual for one in result.gates if one.p is None)
+    assert [one.p_bh for one in made] == list(
+        stats.benjamini_hochberg([one.p for one in made])
+    )
+    assert all(
+        one.p_holm is None for result in actual for one in result.gates if one.p is None
+    )
     backwards = with_family(cases[::-1])
-    assert [result.gates for result in backwards[::-1]] == [result.gates for result in actual]
+    assert [result.gates for result in backwards[::-1]] == [
+        result.gates for result in actual
+    ]
 
 
 def test_every_case_and_gate_keeps_the_rest() -> None:
-    result = decided(case(gate("accuracy", "max_drop", 0.0)), answers(AFTER), answers(BEFORE))
+    result = decided(
+        case(gate("accuracy", "max_drop", 0.0)), answers(AFTER), answers(BEFORE)
+    )
     (actual,) = with_family([result])
     bare = dataclasses.replace(only(actual), p_holm=None, p_bh=None)
     assert dataclasses.replace(actual, gates=(bare,)) == result

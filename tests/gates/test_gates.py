@@ -10,9 +10,25 @@ from hypothesis import strategies as st
 from pytest_kbrel.gates import measure, verdict_of
 from pytest_kbrel.gates.cases import compare_case
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import Fact, GateResult, Integrity, Judgement, Table, Unmatched
+from pytest_kbrel.records import (
+    Fact,
+    GateResult,
+    Integrity,
+    Judgement,
+    Table,
+    Unmatched,
+)
 from pytest_kbrel.serialization import to_wire
-from tests.gates.tables import answers, blessed, case, consistency, decided, gate, outcome, scores
+from tests.gates.tables import (
+    answers,
+    blessed,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 
@@ -37,13 +53,18 @@ def test_absolute_bounds_judge_the_value_and_show_its_interval(
 ) -> None:
     actual = only(decided(case(gate("accuracy", rule, bound)), answers(BEFORE)))
     assert actual.verdict == verdict
-    assert actual.reason == f"accuracy is 0.750 [0.666, 0.819] over 120 facts; allowed: {allowed}"
+    assert (
+        actual.reason
+        == f"accuracy is 0.750 [0.666, 0.819] over 120 facts; allowed: {allowed}"
+    )
     assert actual.line == 7
 
 
 def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
     after = "-" * 12 + BEFORE[12:]
-    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE))
+    result = decided(
+        case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)
+    )
     assert result.verdict == "fail"
     assert only(result).reason == (
         "accuracy fell by 0.100 [-0.167, -0.058] from 0.750 to 0.650 (paired over 120 facts, "
@@ -59,14 +80,26 @@ def test_a_clear_regression_fails_with_the_whole_sentence() -> None:
 
 def test_a_metric_that_should_be_low_regresses_by_rising() -> None:
     after = "-" * 12 + BEFORE[12:]
-    actual = only(decided(case(gate("hallucination", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    actual = only(
+        decided(
+            case(gate("hallucination", "max_drop", 0.02)),
+            answers(after),
+            answers(BEFORE),
+        )
+    )
     assert actual.verdict == "fail"
-    assert actual.reason.startswith("hallucination rose by 0.100 [0.058, 0.167] from 0.167 to 0.267")
+    assert actual.reason.startswith(
+        "hallucination rose by 0.100 [0.058, 0.167] from 0.167 to 0.267"
+    )
 
 
 def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
     after = "--" + BEFORE[2:-12] + "+" + BEFORE[-11:]
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)))
+    actual = only(
+        decided(
+            case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(BEFORE)
+        )
+    )
     assert actual.verdict == "inconclusive"
     assert "accuracy fell by 0.008" in actual.reason
     assert "a drop of 0.055 would be found with 80 % power" in actual.reason
@@ -76,7 +109,11 @@ def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
 def test_a_small_drop_over_many_facts_passes_within_the_tolerance() -> None:
     before = "+" * 1800 + "-" * 200
     after = "-" * 10 + before[10:]
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(before)))
+    actual = only(
+        decided(
+            case(gate("accuracy", "max_drop", 0.02)), answers(after), answers(before)
+        )
+    )
     assert actual.verdict == "pass"
     assert "accuracy fell by 0.005 [-0.009, -0.003]" in actual.reason
 
@@ -101,7 +138,11 @@ def test_an_unchanged_run_passes() -> None:
 
 
 def test_three_facts_that_did_not_change_clear_nothing() -> None:
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.05)), answers("++-"), answers("++-")))
+    actual = only(
+        decided(
+            case(gate("accuracy", "max_drop", 0.05)), answers("++-"), answers("++-")
+        )
+    )
     assert actual.verdict == "inconclusive"
     assert "accuracy did not change [-0.561, 0.561] from 0.667" in actual.reason
     assert "about 73 facts would decide" in actual.reason
@@ -116,12 +157,17 @@ def test_one_lost_fact_never_looks_better_than_none() -> None:
         for table in (
             before,
             Table(
-                columns=before.columns, rows=(*before.rows[1:], outcome("Q000", (1, 0, 0.5, 0.5), "correct"))
+                columns=before.columns,
+                rows=(*before.rows[1:], outcome("Q000", (1, 0, 0.5, 0.5), "correct")),
             ),
             answers("-" + "+" * 39),
         )
     )
-    assert (same.verdict, other.verdict, lost.verdict) == ("pass", "pass", "inconclusive")
+    assert (same.verdict, other.verdict, lost.verdict) == (
+        "pass",
+        "pass",
+        "inconclusive",
+    )
     assert "unchanged in every fact" in other.reason
     assert "accuracy did not change [-0.088, 0.088]" in other.reason
     assert "accuracy fell by 0.025 [-0.129, 0.065]" in lost.reason
@@ -138,11 +184,16 @@ def test_losing_every_fact_is_no_certainty_but_an_alarm(n: int, verdict: str) ->
     demand = case(gate("accuracy", "max_drop", 0.02))
     actual = only(decided(demand, answers("-" * n), answers("+" * n)))
     assert actual.verdict == verdict
-    assert f"accuracy fell by 1.000 [-1.000, {'0.123' if n == 3 else '-0.678'}]" in actual.reason
+    assert (
+        f"accuracy fell by 1.000 [-1.000, {'0.123' if n == 3 else '-0.678'}]"
+        in actual.reason
+    )
 
 
 def test_one_fact_decides_nothing() -> None:
-    actual = only(decided(case(gate("accuracy", "max_drop", 0.02)), answers("-"), answers("+")))
+    actual = only(
+        decided(case(gate("accuracy", "max_drop", 0.02)), answers("-"), answers("+"))
+    )
     assert actual.verdict == "inconclusive"
     assert "n < 2" in actual.reason
 
@@ -157,7 +208,11 @@ def test_one_fact_decides_nothing() -> None:
     ],
 )
 def test_recovery(bound: float, after: str, verdict: str) -> None:
-    actual = only(decided(case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)))
+    actual = only(
+        decided(
+            case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)
+        )
+    )
     assert actual.verdict == verdict
     assert actual.reason.startswith("accuracy recovered ")
     assert actual.reason.partition("; ")[2].startswith(f"allowed: within {bound:.3f}")
@@ -165,9 +220,18 @@ def test_recovery(bound: float, after: str, verdict: str) -> None:
 
 def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
     after = "-" * 30 + BEFORE[30:]
-    actual = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers(BEFORE)))
+    actual = only(
+        decided(
+            case(gate("hallucination", "recovery", 0.9)),
+            answers(after),
+            answers(BEFORE),
+        )
+    )
     assert actual.verdict == "fail"
-    assert "recovered 0.400 [0.276, 0.538] of the baseline: hallucination rose by 0.250" in actual.reason
+    assert (
+        "recovered 0.400 [0.276, 0.538] of the baseline: hallucination rose by 0.250"
+        in actual.reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,13 +245,27 @@ def test_recovery_of_a_metric_that_should_be_low_is_the_inverse_ratio() -> None:
 def test_recovery_of_a_metric_that_should_be_low_from_a_perfect_baseline(
     after: str, verdict: str, share: str
 ) -> None:
-    actual = only(decided(case(gate("hallucination", "recovery", 0.9)), answers(after), answers("+" * 60)))
+    actual = only(
+        decided(
+            case(gate("hallucination", "recovery", 0.9)),
+            answers(after),
+            answers("+" * 60),
+        )
+    )
     assert actual.verdict == verdict
-    assert actual.reason.startswith(f"hallucination recovered {share} of the baseline: ")
+    assert actual.reason.startswith(
+        f"hallucination recovered {share} of the baseline: "
+    )
 
 
 def test_recovery_from_nothing_has_no_ratio() -> None:
-    actual = only(decided(case(gate("accuracy", "recovery", 0.9)), answers("+-" * 9), answers("--" * 9)))
+    actual = only(
+        decided(
+            case(gate("accuracy", "recovery", 0.9)),
+            answers("+-" * 9),
+            answers("--" * 9),
+        )
+    )
     assert (actual.verdict, "no ratio" in actual.reason) == ("inconclusive", True)
 
 
@@ -195,12 +273,19 @@ def test_undefined_metrics_never_pass() -> None:
     table = consistency([("?", 0.0)] * 5 + [("-", 0.3)] * 5)
     demands = (gate("c_correct", "min", 0.0), gate("c_correct", "max_drop", 1.0))
     result = decided(
-        case(*demands, probe="reliability", slice="seen-zero-shot"), table, consistency([("+", 0.5)] * 10)
+        case(*demands, probe="reliability", slice="seen-zero-shot"),
+        table,
+        consistency([("+", 0.5)] * 10),
     )
     assert [g.verdict for g in result.gates] == ["fail", "fail"]
-    assert result.gates[0].reason == "c_correct is undefined: no correct answer; allowed: at least 0.000"
+    assert (
+        result.gates[0].reason
+        == "c_correct is undefined: no correct answer; allowed: at least 0.000"
+    )
     silent = decided(
-        case(gate("c_wrong", "max", 0.3), probe="reliability", slice="unseen-zero-shot"),
+        case(
+            gate("c_wrong", "max", 0.3), probe="reliability", slice="unseen-zero-shot"
+        ),
         consistency([("?", 0.0)] * 5, expected=False),
     )
     assert silent.verdict == "inconclusive"
@@ -214,7 +299,10 @@ def test_a_gate_on_a_metric_that_was_not_measured_is_invalid() -> None:
 
 
 def test_without_a_baseline_relative_gates_stay_open_and_the_others_decide() -> None:
-    relative, absolute = gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5)
+    relative, absolute = (
+        gate("accuracy", "max_drop", 0.02),
+        gate("accuracy", "min", 0.5),
+    )
     both = decided(case(relative, absolute), answers(BEFORE))
     assert [g.verdict for g in both.gates] == ["no baseline", "pass"]
     assert both.verdict == "pass"
@@ -247,8 +335,16 @@ def test_other_prompts_are_not_comparable() -> None:
 
 def test_other_facts_and_other_fingerprints_are_not_comparable() -> None:
     demands = case(gate("accuracy", "max_drop", 0.02))
-    assert decided(demands, answers("+-", prefix="A"), answers("+-")).verdict == "not comparable"
-    result = decided(demands, answers("+-"), answers("+-"), incomparable=["scoring_version (1 and 2)"])
+    assert (
+        decided(demands, answers("+-", prefix="A"), answers("+-")).verdict
+        == "not comparable"
+    )
+    result = decided(
+        demands,
+        answers("+-"),
+        answers("+-"),
+        incomparable=["scoring_version (1 and 2)"],
+    )
     assert result.verdict == "not comparable"
     assert only(result).reason == (
         "candidate and baseline differ in scoring_version (1 and 2); "
@@ -267,14 +363,19 @@ def test_facts_that_the_baseline_lacks_are_listed_and_left_out() -> None:
     demands = case(gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5))
     result = decided(demands, answers("+" * 30 + "--"), answers("+" * 30))
     assert [g.verdict for g in result.gates] == ["pass", "pass"]
-    assert "paired over 30 facts); 2 facts not in the baseline left out; allowed" in result.gates[0].reason
+    assert (
+        "paired over 30 facts); 2 facts not in the baseline left out; allowed"
+        in result.gates[0].reason
+    )
     value = result.metrics[0]
     assert (value.n, value.paired, value.delta) == (32, 30, 0.0)
     assert result.lost == ()
     assert result.unmatched == Unmatched(added=("Q030", "Q031"))
 
 
-@pytest.mark.parametrize(("shared", "verdict"), [(16, "pass"), (15, "not comparable"), (0, "not comparable")])
+@pytest.mark.parametrize(
+    ("shared", "verdict"), [(16, "pass"), (15, "not comparable"), (0, "not comparable")]
+)
 def test_at_least_half_of_the_facts_need_a_partner(shared: int, verdict: str) -> None:
     demands = case(gate("accuracy", "max_drop", 0.02))
     result = decided(demands, answers("+" * 32), answers("+" * shared))
@@ -288,20 +389,34 @@ def test_at_least_half_of_the_facts_need_a_partner(shared: int, verdict: str) ->
 
 
 def test_facts_of_the_baseline_that_were_not_asked_are_fine_and_counted() -> None:
-    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30), answers("+" * 40))
+    result = decided(
+        case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30), answers("+" * 40)
+    )
     assert result.verdict == "pass"
     assert "paired over 30 facts of the baseline's 40" in only(result).reason
     assert result.metrics[0].paired == 30
 
 
 def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:
-    asked = tuple(Fact(id=f"Q{n:03}", relation="P36", subject="x", object="y") for n in range(31))
-    demands = case(gate("accuracy", "max_drop", 0.02), facts=asked, integrity=Integrity(errored=0.1))
-    result = decided(demands, answers("+" * 30), answers("+" * 32), errors=["Q030: timeout"])
+    asked = tuple(
+        Fact(id=f"Q{n:03}", relation="P36", subject="x", object="y") for n in range(31)
+    )
+    demands = case(
+        gate("accuracy", "max_drop", 0.02),
+        facts=asked,
+        integrity=Integrity(errored=0.1),
+    )
+    result = decided(
+        demands, answers("+" * 30), answers("+" * 32), errors=["Q030: timeout"]
+    )
     assert result.unmatched == Unmatched(unanswered=("Q030",), unasked=("Q031",))
     # Decided again without its suite, it is the record that knows.
     again = compare_case(
-        result, demands.gates, baseline=blessed(answers("+" * 32)), baseline_asked=True, comparisons=1
+        result,
+        demands.gates,
+        baseline=blessed(answers("+" * 32)),
+        baseline_asked=True,
+        comparisons=1,
     )
     assert again.unmatched == result.unmatched
 
@@ -324,7 +439,10 @@ VERDICTS = st.lists(st.sampled_from(SEVERITY), max_size=5)
 
 @given(VERDICTS, st.booleans())
 def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
-    results = [GateResult(metric="m", rule="min", bound=0, verdict=v, reason="") for v in verdicts]
+    results = [
+        GateResult(metric="m", rule="min", bound=0, verdict=v, reason="")
+        for v in verdicts
+    ]
     actual = verdict_of(results, baseline_asked=asked)
     counted = [v for v in verdicts if asked or v != "no baseline"]
     if counted or not verdicts:
@@ -337,8 +455,12 @@ SCORES = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=25)
 
 
 @given(SCORES, st.floats(0, 0.3), st.sampled_from(["max_drop", "recovery"]))
-def test_a_run_never_fails_against_itself(values: list[float], bound: float, rule: str) -> None:
-    result = decided(case(gate("accuracy_f1", rule, bound)), scores(values), scores(values))
+def test_a_run_never_fails_against_itself(
+    values: list[float], bound: float, rule: str
+) -> None:
+    result = decided(
+        case(gate("accuracy_f1", rule, bound)), scores(values), scores(values)
+    )
     assert result.verdict in ("pass", "inconclusive")
     assert not result.lost
     assert not result.gained
@@ -356,17 +478,28 @@ def test_a_larger_drop_is_never_judged_better(
 
     def judged(drop: float) -> str:
         lower = scores([value - drop for value in after[:n]])
-        return decided(case(gate("accuracy_f1", "max_drop", bound)), lower, scores(before[:n])).verdict
+        return decided(
+            case(gate("accuracy_f1", "max_drop", bound)), lower, scores(before[:n])
+        ).verdict
 
     def changed(drop: float) -> int:
-        return sum(abs(value - drop - old) > 1e-5 for value, old in zip(after, before, strict=False))
+        return sum(
+            abs(value - drop - old) > 1e-5
+            for value, old in zip(after, before, strict=False)
+        )
 
     # An interval that rests on few changed facts is wider than one that rests on many.
-    if changed(small) == changed(large) and len({a - b for a, b in zip(after, before, strict=False)}) > 1:
+    if (
+        changed(small) == changed(large)
+        and len({a - b for a, b in zip(after, before, strict=False)}) > 1
+    ):
         assert RANK[judged(small)] <= RANK[judged(large)]
 
 
-@given(st.lists(st.sampled_from("+-?"), min_size=2, max_size=30), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.sampled_from("+-?"), min_size=2, max_size=30),
+    st.randoms(use_true_random=False),
+)
 def test_order_changes_nothing(marks: list[str], shuffler: random.Random) -> None:
     before, after = answers("".join(marks)), answers("".join(reversed(marks)))
     rows = list(after.rows)
@@ -381,7 +514,11 @@ def test_order_changes_nothing(marks: list[str], shuffler: random.Random) -> Non
 
 
 def test_results_travel() -> None:
-    result = decided(case(gate("accuracy", "max_drop", 0.02)), answers("--" + BEFORE), answers(BEFORE))
+    result = decided(
+        case(gate("accuracy", "max_drop", 0.02)),
+        answers("--" + BEFORE),
+        answers(BEFORE),
+    )
     wire = to_wire(result)
     assert wire["verdict"] == result.verdict
     assert all(math.isfinite(m["value"]) for m in wire["metrics"])
@@ -391,6 +528,9 @@ def test_measure_is_usable_on_its_own() -> None:
     metrics = metrics_for("head_to_tail", "any", ())
     alone = measure(answers("++-"), metrics)
     assert (alone[0].name, alone[0].n, alone[0].delta) == ("accuracy", 3, None)
-    assert (alone[0].low, alone[0].high) == (pytest.approx(0.2077, abs=1e-4), pytest.approx(0.9385, abs=1e-4))
+    assert (alone[0].low, alone[0].high) == (
+        pytest.approx(0.2077, abs=1e-4),
+        pytest.approx(0.9385, abs=1e-4),
+    )
     paired = measure(answers("+--"), metrics, answers("++-"))
     assert (paired[0].baseline, paired[0].paired) == (pytest.approx(2 / 3), 3)

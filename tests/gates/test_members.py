@@ -9,10 +9,32 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, PublishedFigure, case_key
+from pytest_kbrel.baselines import (
+    Baseline,
+    BaselineCase,
+    PublishedCase,
+    PublishedFigure,
+    case_key,
+)
 from pytest_kbrel.gates import add_noise_floors, decide_aggregate
-from pytest_kbrel.records import AggregateCase, CaseKind, CaseResult, Digest, Gate, Table, Waiver
-from tests.gates.tables import HEAD_TO_TAIL, answers, blessed, case, decided, gate, outcome
+from pytest_kbrel.records import (
+    AggregateCase,
+    CaseKind,
+    CaseResult,
+    Digest,
+    Gate,
+    Table,
+    Waiver,
+)
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    answers,
+    blessed,
+    case,
+    decided,
+    gate,
+    outcome,
+)
 
 SUITE = "suites/world.kb.yaml"
 HEAD, TAIL = "head_to_tail[a-head]", "head_to_tail[a-tail]"
@@ -44,7 +66,9 @@ def over(
         gates=gates,
         waivers=tuple(waivers),
     )
-    return decide_aggregate(aggregate, of, **{"baseline": None, "comparisons": 1, **more})
+    return decide_aggregate(
+        aggregate, of, **{"baseline": None, "comparisons": 1, **more}
+    )
 
 
 def run_of(*before: CaseResult, **more: Any) -> Baseline:
@@ -57,12 +81,29 @@ def run_of(*before: CaseResult, **more: Any) -> Baseline:
 
 def test_what_an_aggregate_says_of_itself() -> None:
     result = over(members(), GAP)
-    assert (result.id, result.suite, result.probe, result.slice) == ("overall", SUITE, "head_to_tail", "all")
-    assert (result.members, result.aggregate, result.duration, result.n) == ((HEAD, TAIL), True, 0.0, 8)
-    assert (result.errors, result.waiver, result.settings, result.integrity) == ((), None, (), ())
+    assert (result.id, result.suite, result.probe, result.slice) == (
+        "overall",
+        SUITE,
+        "head_to_tail",
+        "all",
+    )
+    assert (result.members, result.aggregate, result.duration, result.n) == (
+        (HEAD, TAIL),
+        True,
+        0.0,
+        8,
+    )
+    assert (result.errors, result.waiver, result.settings, result.integrity) == (
+        (),
+        None,
+        (),
+        (),
+    )
 
 
-NO_ROWS = dataclasses.replace(member("a-tail", "+"), table=Table(columns=HEAD_TO_TAIL, rows=()))
+NO_ROWS = dataclasses.replace(
+    member("a-tail", "+"), table=Table(columns=HEAD_TO_TAIL, rows=())
+)
 INVALID = dataclasses.replace(member("a-tail", "+"), verdict="invalid")
 ELSEWHERE = dataclasses.replace(member("a-tail", "+"), suite="suites/other.kb.yaml")
 
@@ -85,22 +126,36 @@ def test_why_nothing_can_be_measured(
     late = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="overall")
     result = over(of, gate("gap", "min", 0.0), named=named, probe=probe, waivers=[late])
     said = f"overall cannot be measured: {why}; allowed: members that were all measured"
-    assert (result.verdict, result.errors, result.metrics, result.n) == ("invalid", (said,), (), 0)
+    assert (result.verdict, result.errors, result.metrics, result.n) == (
+        "invalid",
+        (said,),
+        (),
+        0,
+    )
     assert [(one.verdict, one.reason, one.line) for one in result.gates] == [
         ("invalid", f"not judged: {said}", 7)
     ]
     assert (result.waiver, result.members) == (late, tuple(named))
 
 
-@pytest.mark.parametrize("verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"])
-def test_members_that_were_measured_count_whatever_became_of_their_own_gates(verdict: Any) -> None:
-    result = over([dataclasses.replace(of, verdict=verdict) for of in members()], gate("gap", "max", 0.5))
+@pytest.mark.parametrize(
+    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
+)
+def test_members_that_were_measured_count_whatever_became_of_their_own_gates(
+    verdict: Any,
+) -> None:
+    result = over(
+        [dataclasses.replace(of, verdict=verdict) for of in members()],
+        gate("gap", "max", 0.5),
+    )
     assert result.verdict == "pass"
     # Others that the aggregate does not name do not.
     assert over([*members(), member("a-torso", "---")], gate("gap", "max", 0.5)).n == 8
 
 
-def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it() -> None:
+def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it() -> (
+    None
+):
     given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="overall")
     low = gate("gap", "max", 0.1)
     waived = over(members(), low, waivers=[given])
@@ -112,7 +167,9 @@ def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it(
 def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
     before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
     drop = gate("accuracy_tail", "max_drop", 0.02)
-    few, many = (over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200))
+    few, many = (
+        over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200)
+    )
     assert (few.verdict, many.verdict) == ("fail", "inconclusive")
     assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
     assert many.gates[0].p_sidak is not None
@@ -126,11 +183,17 @@ def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> N
     assert over(members(), drop, **given).gates[0].verdict != "not comparable"
     other = over(members(), drop, **given, incomparable=["decoding (a and b)"])
     assert other.verdict == "not comparable"
-    assert other.gates[0].reason.startswith("candidate and baseline differ in decoding (a and b); ")
+    assert other.gates[0].reason.startswith(
+        "candidate and baseline differ in decoding (a and b); "
+    )
     lacking = over(members(), drop, probe=probe, baseline=run_of(members()[0]))
     assert lacking.verdict == "no baseline"
-    assert lacking.gates[0].reason == (f"the baseline has no case {TAIL}: bless a run of all suites anew")
-    elsewhere = run_of(*(dataclasses.replace(of, suite="x/other.kb.yaml") for of in members()))
+    assert lacking.gates[0].reason == (
+        f"the baseline has no case {TAIL}: bless a run of all suites anew"
+    )
+    elsewhere = run_of(
+        *(dataclasses.replace(of, suite="x/other.kb.yaml") for of in members())
+    )
     nothing = over(members(), drop, probe=probe, baseline=elsewhere)
     assert nothing.gates[0].reason == (
         f"the baseline has no case {HEAD}, {TAIL} (it has the suite files other.kb.yaml): "
@@ -138,12 +201,23 @@ def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> N
     )
     # Where one is lacking nothing is paired.
     assert {value.baseline for value in lacking.metrics} == {None}
-    assert over(members(), drop, probe=probe).gates[0].reason.startswith("no baseline was given")
+    assert (
+        over(members(), drop, probe=probe)
+        .gates[0]
+        .reason.startswith("no baseline was given")
+    )
 
 
 def test_why_members_were_asked_otherwise_is_told() -> None:
     def of(prompts: str, settings: tuple[tuple[str, str], ...]) -> list[CaseResult]:
-        digest = Digest(prompts=prompts, bos=0, count=1, settings=prompts, accepted="c" * 8, draws="d" * 8)
+        digest = Digest(
+            prompts=prompts,
+            bos=0,
+            count=1,
+            settings=prompts,
+            accepted="c" * 8,
+            draws="d" * 8,
+        )
         made = decided(case(slice="a-head"), answers("++", prompt_digest=str(digest)))
         return [dataclasses.replace(made, settings=settings)]
 
@@ -153,7 +227,8 @@ def test_why_members_were_asked_otherwise_is_told() -> None:
     blessed_case = known.cases[key]
     assert isinstance(blessed_case, BaselineCase)
     known = dataclasses.replace(
-        known, cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))}
+        known,
+        cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))},
     )
     drop = gate("accuracy_head", "max_drop", 0.5)
     result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
@@ -161,13 +236,18 @@ def test_why_members_were_asked_otherwise_is_told() -> None:
         f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
         "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
     )
-    assert ": another tokenizer" not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
+    assert (
+        ": another tokenizer"
+        not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
+    )
 
 
 def test_only_the_pooled_case_lists_the_facts_that_changed() -> None:
     after = [decided(case(slice="a-head"), answers("-+"), answers("+-"))]
     assert (len(after[0].lost), len(after[0].gained)) == (1, 1)
-    plain, pooled = (over(after, named=[HEAD], probe=probe) for probe in ("head_to_tail", "pooled"))  # type: ignore[arg-type]
+    plain, pooled = (
+        over(after, named=[HEAD], probe=probe) for probe in ("head_to_tail", "pooled")
+    )  # type: ignore[arg-type]
     assert (plain.lost, plain.gained) == ((), ())
     assert (pooled.lost, pooled.gained) == (after[0].lost, after[0].gained)
 
@@ -177,43 +257,72 @@ def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
     after = [member("a-head", "-+++", waivers=(waiver,)), member("a-tail", "+---")]
     result = over(after, baseline=run_of(*members("++++", "+---")))
     (value,) = (value for value in result.metrics if value.name == "accuracy_head")
-    assert (value.value, value.n, value.paired, value.baseline, value.delta) == (0.75, 4, 3, 1.0, 0.0)
+    assert (value.value, value.n, value.paired, value.baseline, value.delta) == (
+        0.75,
+        4,
+        3,
+        1.0,
+        0.0,
+    )
 
 
 def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
     waivers = tuple(
-        Waiver(owner="Ann", reason="known", expires="2026-12-31", fact=f"a-head00{at}") for at in range(3)
+        Waiver(owner="Ann", reason="known", expires="2026-12-31", fact=f"a-head00{at}")
+        for at in range(3)
     )
     after = [member("a-head", "++++", waivers=waivers), member("a-tail", "+---")]
     # Without them three of four facts would lack a partner, which stands in the way of a comparison.
-    one_left = Table(columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:])
+    one_left = Table(
+        columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:]
+    )
     wide = gate("gap", "max_drop", 2.0)
-    result = over(after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1]))
+    result = over(
+        after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1])
+    )
     assert result.verdict == "pass"
     assert "not in the baseline" not in result.gates[0].reason
     rest = [decided(case(slice="a-head", waivers=waivers), one_left), after[1]]
-    assert "paired over 5 facts)" in over(rest, wide, baseline=run_of(*after)).gates[0].reason
+    assert (
+        "paired over 5 facts)"
+        in over(rest, wide, baseline=run_of(*after)).gates[0].reason
+    )
 
 
-def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at_all_does_not() -> None:
+def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at_all_does_not() -> (
+    None
+):
     demands = (GAP, gate("gap", "min", -1.0))
-    lacking, none_given = over(members(), *demands, baseline=run_of(members()[0])), over(members(), *demands)
+    lacking, none_given = (
+        over(members(), *demands, baseline=run_of(members()[0])),
+        over(members(), *demands),
+    )
     for result in (lacking, none_given):
         assert [judged.verdict for judged in result.gates] == ["no baseline", "pass"]
     assert (lacking.verdict, none_given.verdict) == ("no baseline", "pass")
 
 
 @pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
-def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(probe: CaseKind) -> None:
+def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(
+    probe: CaseKind,
+) -> None:
     name = "as_expected" if probe == "pooled" else "gap"
     key = "world.kb.yaml::overall"
-    baseline = run_of(*members(), aggregates=((key, ((name, 0.5),)), ("other.kb.yaml::overall", ())))
+    baseline = run_of(
+        *members(), aggregates=((key, ((name, 0.5),)), ("other.kb.yaml::overall", ()))
+    )
     (result,) = (
-        value for value in over(members(), probe=probe, baseline=baseline).metrics if value.name == name
+        value
+        for value in over(members(), probe=probe, baseline=baseline).metrics
+        if value.name == name
     )
     assert result.noise == 0.5
     twice = [add_noise_floors(of, of.table) for of in members()]
-    (own,) = (value for value in over(twice, probe=probe, baseline=baseline).metrics if value.name == name)
+    (own,) = (
+        value
+        for value in over(twice, probe=probe, baseline=baseline).metrics
+        if value.name == name
+    )
     assert own.noise == 0.0
     # Of all members but one, nothing is known.
     some = over([twice[0], members()[1]], probe=probe, baseline=baseline)
@@ -249,7 +358,9 @@ def test_a_papers_figure_is_one_over_the_same_members(
     said = f"Some has no figures of overall over the same {len(ours)} cases"
     assert (result.gates[0].reason == said) is not same
     # Of a paper nobody expects what it did not measure.
-    other = over(of, drop, gate("accuracy", "min", 0.1), named=ours, baseline=paper(*theirs))
+    other = over(
+        of, drop, gate("accuracy", "min", 0.1), named=ours, baseline=paper(*theirs)
+    )
     assert (other.verdict == "pass") is not same
 
 
@@ -257,5 +368,8 @@ def test_a_fact_with_two_rows_in_members_is_counted_once() -> None:
     twice = [decided(case(slice=name), answers("+-")) for name in ("a-head", "a-tail")]
     assert (over(twice).n, over(twice, probe="pooled").n) == (2, 2)
     rows = tuple(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(3))
-    apart = [twice[0], decided(case(slice="a-tail"), Table(columns=HEAD_TO_TAIL, rows=rows))]
+    apart = [
+        twice[0],
+        decided(case(slice="a-tail"), Table(columns=HEAD_TO_TAIL, rows=rows)),
+    ]
     assert (over(apart).n, over(apart, probe="pooled").n) == (5, 5)

@@ -28,14 +28,19 @@ SUITE = "suites/world.kb.yaml"
 
 
 def member(
-    probe: ProbeName, name: str, table: Table, before: Table | None = None, waivers: Sequence[Waiver] = ()
+    probe: ProbeName,
+    name: str,
+    table: Table,
+    before: Table | None = None,
+    waivers: Sequence[Waiver] = (),
 ) -> CaseResult:
     return decided(case(probe=probe, slice=name, waivers=tuple(waivers)), table, before)
 
 
 def baseline_of(tables: dict[str, Table]) -> Baseline:
     cases: dict[str, BaselineCase] = {
-        case_key(SUITE, name): dataclasses.replace(blessed(table), key=name) for name, table in tables.items()
+        case_key(SUITE, name): dataclasses.replace(blessed(table), key=name)
+        for name, table in tables.items()
     }
     return Baseline(
         path=Path("b"),
@@ -65,7 +70,10 @@ def pooled(
         gates=gates,
     )
     return decide_aggregate(
-        aggregate, members, baseline=baseline or (baseline_of(before) if before else None), comparisons=1
+        aggregate,
+        members,
+        baseline=baseline or (baseline_of(before) if before else None),
+        comparisons=1,
     )
 
 
@@ -78,7 +86,11 @@ def test_right_where_there_is_an_answer_and_uninformative_where_there_is_none() 
     actual = pooled(
         [
             member("head_to_tail", "a-head", answers("++-?", prefix="a")),
-            member("reliability", "unseen-zero-shot", consistency([("?", 0), ("-", 0.5)], "u", False)),
+            member(
+                "reliability",
+                "unseen-zero-shot",
+                consistency([("?", 0), ("-", 0.5)], "u", False),
+            ),
         ]
     )
     assert (value(actual).name, value(actual).better) == ("as_expected", "higher")
@@ -89,7 +101,9 @@ def test_right_where_there_is_an_answer_and_uninformative_where_there_is_none() 
 
 def test_a_fact_that_several_slices_ask_about_is_one_cluster() -> None:
     marks = "+-" * 20
-    alone = pooled([member("head_to_tail", "a-head", answers(marks)), apart := other("-+" * 20)])
+    alone = pooled(
+        [member("head_to_tail", "a-head", answers(marks)), apart := other("-+" * 20)]
+    )
     thrice = pooled(
         [
             member("head_to_tail", "a-head", answers(marks)),
@@ -126,7 +140,11 @@ def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> Non
     }
     members = [
         member("head_to_tail", "a-head", answers("++--", prefix="a")),
-        member("reliability", "unseen-zero-shot", consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False)),
+        member(
+            "reliability",
+            "unseen-zero-shot",
+            consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False),
+        ),
     ]
     actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
     assert (value(actual).value, value(actual).baseline) == (0.5, 7 / 8)
@@ -136,13 +154,26 @@ def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> Non
 
 def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
     names = [f"d{n}-head" for n in range(12)]
-    before = {f"head_to_tail[{name}]": answers("+" * 80 + "-" * 20, prefix=name) for name in names}
-    after = {name: answers("-" * 3 + "+" * 77 + "-" * 20, prefix=name) for name in names}
+    before = {
+        f"head_to_tail[{name}]": answers("+" * 80 + "-" * 20, prefix=name)
+        for name in names
+    }
+    after = {
+        name: answers("-" * 3 + "+" * 77 + "-" * 20, prefix=name) for name in names
+    }
     demand = gate("accuracy", "max_drop", 0.01)
     for name in names:
-        one = decided(case(demand, slice=name), after[name], before[f"head_to_tail[{name}]"], comparisons=13)
+        one = decided(
+            case(demand, slice=name),
+            after[name],
+            before[f"head_to_tail[{name}]"],
+            comparisons=13,
+        )
         assert one.verdict == "inconclusive"
-    members = [member("head_to_tail", name, after[name], before[f"head_to_tail[{name}]"]) for name in names]
+    members = [
+        member("head_to_tail", name, after[name], before[f"head_to_tail[{name}]"])
+        for name in names
+    ]
     actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
     assert actual.verdict == "fail"
     assert actual.gates[0].p is not None
@@ -158,10 +189,18 @@ def test_the_interval_of_the_difference_agrees_with_a_bootstrap_over_facts() -> 
     before = {s: known & (rng.random(n) < 0.95) for s in slices}
     after = {s: before[s] & ~lost for s in slices}
     tables = {
-        f"head_to_tail[{s}]": answers("".join("+" if good else "-" for good in before[s])) for s in slices
+        f"head_to_tail[{s}]": answers(
+            "".join("+" if good else "-" for good in before[s])
+        )
+        for s in slices
     }
     members = [
-        member("head_to_tail", s, answers("".join("+" if good else "-" for good in after[s]))) for s in slices
+        member(
+            "head_to_tail",
+            s,
+            answers("".join("+" if good else "-" for good in after[s])),
+        )
+        for s in slices
     ]
     actual = value(pooled(members, before=tables))
     moved = sum(after[s].astype(float) - before[s] for s in slices) / 3
@@ -185,26 +224,44 @@ def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
 
     members = [
         dataclasses.replace(other("++"), lost=(lost("b", None), lost("a", None))),
-        dataclasses.replace(member("monitor", "P1", P36), lost=(lost("b", 0.9),), gained=(lost("c", 0.1),)),
+        dataclasses.replace(
+            member("monitor", "P1", P36),
+            lost=(lost("b", 0.9),),
+            gained=(lost("c", 0.1),),
+        ),
     ]
     actual = pooled(members)
-    assert [(change.fact_id, change.old_probability) for change in actual.lost] == [("a", None), ("b", 0.9)]
+    assert [(change.fact_id, change.old_probability) for change in actual.lost] == [
+        ("a", None),
+        ("b", 0.9),
+    ]
     assert [change.fact_id for change in actual.gained] == ["c"]
 
 
 def test_waived_facts_are_left_out_here_too() -> None:
     waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="Q000")
-    before = {"head_to_tail[a-head]": answers("+" * 9), "head_to_tail[b-head]": answers("+" * 9, prefix="b")}
-    members = [member("head_to_tail", "a-head", answers("-" + "+" * 8), waivers=[waiver]), other("+" * 9)]
+    before = {
+        "head_to_tail[a-head]": answers("+" * 9),
+        "head_to_tail[b-head]": answers("+" * 9, prefix="b"),
+    }
+    members = [
+        member("head_to_tail", "a-head", answers("-" + "+" * 8), waivers=[waiver]),
+        other("+" * 9),
+    ]
     actual = value(pooled(members, before=before))
     assert (actual.value, actual.paired, actual.delta) == (17 / 18, 17, 0.0)
 
 
 def test_an_invalid_member_is_named() -> None:
-    members = [other("+-"), dataclasses.replace(member("monitor", "P1", P36), verdict="invalid")]
+    members = [
+        other("+-"),
+        dataclasses.replace(member("monitor", "P1", P36), verdict="invalid"),
+    ]
     actual = pooled(members, gate("as_expected", "min", 0.0))
     assert actual.verdict == "invalid"
-    assert actual.errors[0].startswith("pooled[overall] cannot be measured: monitor[P1] is invalid")
+    assert actual.errors[0].startswith(
+        "pooled[overall] cannot be measured: monitor[P1] is invalid"
+    )
 
 
 def test_a_paper_has_no_such_figure() -> None:

@@ -11,7 +11,15 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.positive_control import _drawn
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import GateResult, Outcome, Table
-from tests.gates.tables import HEAD_TO_TAIL, MONITOR, answers, case, decided, gate, outcome
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    MONITOR,
+    answers,
+    case,
+    decided,
+    gate,
+    outcome,
+)
 
 WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15)
 HALF = gate("accuracy", "max_drop", 0.05)
@@ -19,7 +27,10 @@ HALF = gate("accuracy", "max_drop", 0.05)
 
 def in_objects(table: Table, objects: int) -> Table:
     """Return the table with its facts shared out to so many objects in turn."""
-    rows = (dataclasses.replace(row, cluster=f"object {at % objects}") for at, row in enumerate(table.rows))
+    rows = (
+        dataclasses.replace(row, cluster=f"object {at % objects}")
+        for at, row in enumerate(table.rows)
+    )
     return Table(columns=table.columns, rows=tuple(rows))
 
 
@@ -49,7 +60,9 @@ def control_of(result: GateResult) -> tuple[bool | None, float | None]:
         (60, gate("hallucination", "max_drop", 0.05), False, 0.1),
     ],
 )
-def test_twice_the_tolerance_is_lost_on_paper(n: int, demand, fails: bool, drop: float) -> None:
+def test_twice_the_tolerance_is_lost_on_paper(
+    n: int, demand, fails: bool, drop: float
+) -> None:
     table = answers("+" * n)
     (actual,) = decided(case(demand), table, table, comparisons=23).gates
     assert actual.verdict == "pass"
@@ -57,7 +70,10 @@ def test_twice_the_tolerance_is_lost_on_paper(n: int, demand, fails: bool, drop:
 
 
 def test_what_the_candidate_lost_itself_counts() -> None:
-    before, after = answers("+" * 100 + "-" * 20), answers("-" * 18 + "+" * 92 + "-" * 10)
+    before, after = (
+        answers("+" * 100 + "-" * 20),
+        answers("-" * 18 + "+" * 92 + "-" * 10),
+    )
     (actual,) = decided(case(HALF), after, before).gates
     # 8 of 120 is what it lost itself, and 4 more are lost on paper.
     assert actual.observed == pytest.approx(8 / 120)
@@ -67,12 +83,17 @@ def test_what_the_candidate_lost_itself_counts() -> None:
 @pytest.mark.parametrize("lost", [12, 30])
 def test_a_candidate_that_lost_as_much_itself_has_no_control(lost: int) -> None:
     """Nothing is lost on paper then, and the drop would be its own: that the gate failed is no proof."""
-    before, after = answers("+" * 100 + "-" * 20), answers("-" * lost + "+" * (100 - lost) + "-" * 20)
+    before, after = (
+        answers("+" * 100 + "-" * 20),
+        answers("-" * lost + "+" * (100 - lost) + "-" * 20),
+    )
     for demand in (HALF, gate("accuracy", "recovery", 0.94)):
         (already,) = decided(case(demand), after, before).gates
         assert already.observed is not None
         assert control_of(already) == (None, None)
-    (almost,) = decided(case(HALF), answers("-" * 11 + "+" * 89 + "-" * 20), before).gates
+    (almost,) = decided(
+        case(HALF), answers("-" * 11 + "+" * 89 + "-" * 20), before
+    ).gates
     assert almost.positive_control_drop == pytest.approx(12 / 120)
 
 
@@ -86,7 +107,9 @@ def test_clusters_weaken_the_control_as_they_do_the_gate() -> None:
     table = answers("+" * 120)
     bare = gate("accuracy", "max_drop", 0.08, beyond=0.02)
     fails = [
-        decided(case(bare), in_objects(table, objects), table, comparisons=3).gates[0].positive_control
+        decided(case(bare), in_objects(table, objects), table, comparisons=3)
+        .gates[0]
+        .positive_control
         for objects in (120, 2)
     ]
     assert fails == [True, False]
@@ -96,7 +119,8 @@ def test_of_two_clusters_it_is_said_that_no_drop_would_be_found() -> None:
     after, before = answers("-" * 6 + "+" * 114), answers("+" * 120)
     bare = gate("accuracy", "max_drop", 0.08, beyond=0.02)
     few, many = (
-        decided(case(bare), in_objects(after, objects), before, comparisons=20) for objects in (2, 120)
+        decided(case(bare), in_objects(after, objects), before, comparisons=20)
+        for objects in (2, 120)
     )
     assert "; no drop would be found with 80 % power" in few.gates[0].reason
     assert "; a drop of 0.1" in many.gates[0].reason
@@ -105,7 +129,9 @@ def test_of_two_clusters_it_is_said_that_no_drop_would_be_found() -> None:
 
 def test_lost_facts_are_spread_over_the_clusters_as_all_facts_are() -> None:
     table = in_objects(answers("+" * 120), 12)
-    figures = {of.name: of for of in figures_of(metrics_for("head_to_tail", "a", HEAD_TO_TAIL))}
+    figures = {
+        of.name: of for of in figures_of(metrics_for("head_to_tail", "a", HEAD_TO_TAIL))
+    }
     order = _drawn(figures["accuracy"], [table], {0: {"correct": 0.0}})
     assert sorted(order) == [row.fact_id for row in table.rows]
     clusters = {row.fact_id: row.cluster for row in table.rows}
@@ -118,7 +144,11 @@ def test_lost_facts_are_spread_over_the_clusters_as_all_facts_are() -> None:
 def test_a_figure_without_worst_values_takes_those_of_its_worst_fact() -> None:
     table = monitored([0.9, 0.8, 0.95, 0.2, *[0.85] * 60])
     tight, loose = (
-        decided(case(gate("monitor", "max_drop", bound), probe="monitor", slice="P36"), table, table).gates[0]
+        decided(
+            case(gate("monitor", "max_drop", bound), probe="monitor", slice="P36"),
+            table,
+            table,
+        ).gates[0]
         for bound in (0.02, 0.2)
     )
     assert tight.positive_control is True
@@ -131,8 +161,15 @@ def test_gates_that_were_not_compared_or_allow_nothing_have_none() -> None:
     table = answers("+" * 50)
     gates = (gate("accuracy", "min", 0.5), gate("accuracy", "max_drop", 0.0), HALF)
     with_baseline = decided(case(*gates), table, table).gates
-    assert [control_of(result)[0] is None for result in with_baseline] == [True, True, False]
-    assert all(control_of(result) == (None, None) for result in decided(case(*gates), table).gates)
+    assert [control_of(result)[0] is None for result in with_baseline] == [
+        True,
+        True,
+        False,
+    ]
+    assert all(
+        control_of(result) == (None, None)
+        for result in decided(case(*gates), table).gates
+    )
 
 
 def test_the_other_gates_of_the_case_lose_the_same_facts() -> None:

@@ -13,7 +13,16 @@ from pytest_kbrel.gates.figures import figures_of, figures_over, pooled_figures
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Table
-from tests.gates.tables import HEAD_TO_TAIL, RELIABILITY, answers, case, consistency, decided, gate, scores
+from tests.gates.tables import (
+    HEAD_TO_TAIL,
+    RELIABILITY,
+    answers,
+    case,
+    consistency,
+    decided,
+    gate,
+    scores,
+)
 
 FORTY = "+" * 25 + "-" * 15
 
@@ -23,11 +32,20 @@ def ids(n: int, prefix: str = "Q") -> tuple[str, ...]:
 
 
 def ahead(
-    metric: str, rule: str, bound: float, n: int = 100, before: Table | None = None, **more: Any
+    metric: str,
+    rule: str,
+    bound: float,
+    n: int = 100,
+    before: Table | None = None,
+    **more: Any,
 ) -> GatePower:
     """What a gate of one head-to-tail slice could find, or of a reliability slice if ``before`` is one."""
     columns = HEAD_TO_TAIL if before is None else before.columns
-    probe, slice_ = ("reliability", "seen-x") if columns == RELIABILITY else ("head_to_tail", "world-head")
+    probe, slice_ = (
+        ("reliability", "seen-x")
+        if columns == RELIABILITY
+        else ("head_to_tail", "world-head")
+    )
     facts = ids(n) if before is None else tuple(row.fact_id for row in before.rows)
     (actual,) = gate_powers(
         "s.kb.yaml::case",
@@ -49,10 +67,14 @@ def test_the_drop_of_a_rate_that_is_found_is_the_one_of_the_test_that_will_decid
 
 
 def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
-    before = consistency([("+", 0.2 + 0.002 * i) for i in range(300)] + [("-", 0.5)] * 100)
+    before = consistency(
+        [("+", 0.2 + 0.002 * i) for i in range(300)] + [("-", 0.5)] * 100
+    )
     actual = ahead("nccr", "max_drop", 0.05, before=before)
     figure = next(
-        f for f in figures_of(metrics_for("reliability", "seen-x", RELIABILITY)) if f.name == "nccr"
+        f
+        for f in figures_of(metrics_for("reliability", "seen-x", RELIABILITY))
+        if f.name == "nccr"
     )
     se = figure.estimate([before]).se
     assert se is not None
@@ -60,7 +82,13 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread():
     plain = 0.025 + 2.486 * se * math.sqrt(2 * (1 - 0.8))
     assert actual.mde == pytest.approx(plain, rel=0.05)
     assert actual.mde > plain
-    unknown = ahead("nccr", "max_drop", 0.05, before=Table(columns=RELIABILITY, rows=()), unknown="why")
+    unknown = ahead(
+        "nccr",
+        "max_drop",
+        0.05,
+        before=Table(columns=RELIABILITY, rows=()),
+        unknown="why",
+    )
     assert (unknown.mde, unknown.note) == (None, "why")
 
 
@@ -103,9 +131,19 @@ def test_bounds_at_the_end_of_a_metrics_range_are_named(metric, rule, bound, nev
     ("metric", "rule", "bound", "never"),
     [
         # 25 of 40 are right: accuracy can fall by 0.625, hallucination (15 of 40) rise by 0.625.
-        ("accuracy", "max_drop", 0.63, "from the baseline's 0.625 it can get worse by 0.625"),
+        (
+            "accuracy",
+            "max_drop",
+            0.63,
+            "from the baseline's 0.625 it can get worse by 0.625",
+        ),
         ("accuracy", "max_drop", 0.62, ""),
-        ("hallucination", "max_drop", 0.63, "from the baseline's 0.375 it can get worse by 0.625"),
+        (
+            "hallucination",
+            "max_drop",
+            0.63,
+            "from the baseline's 0.375 it can get worse by 0.625",
+        ),
         ("hallucination", "max_drop", 0.62, ""),
         ("hallucination", "recovery", 0.37, "at least 0.375 of the baseline is left"),
         ("hallucination", "recovery", 0.38, ""),
@@ -118,7 +156,10 @@ def test_a_tolerance_beyond_the_largest_drop_is_named(metric, rule, bound, never
 
 
 def test_nothing_can_be_recovered_of_nothing():
-    assert "baseline of 0" in ahead("accuracy", "recovery", 0.9, before=answers("-" * 40)).never
+    assert (
+        "baseline of 0"
+        in ahead("accuracy", "recovery", 0.9, before=answers("-" * 40)).never
+    )
 
 
 @pytest.mark.parametrize("comparisons", [1, 20, 100])
@@ -126,7 +167,13 @@ def test_too_few_facts_are_named_exactly_where_the_real_gate_cannot_fail(compari
     """The loss of all n facts has a p-value for a drop of 0.05, and the gate itself agrees."""
     reached = []
     for n in range(2, 14):
-        actual = ahead("accuracy", "max_drop", 0.1, before=answers("+" * n), comparisons=comparisons)
+        actual = ahead(
+            "accuracy",
+            "max_drop",
+            0.1,
+            before=answers("+" * n),
+            comparisons=comparisons,
+        )
         lost = decided(
             case(gate("accuracy", "max_drop", 0.1)),
             answers("-" * n),
@@ -134,7 +181,9 @@ def test_too_few_facts_are_named_exactly_where_the_real_gate_cannot_fail(compari
             comparisons=comparisons,
         )
         assert (actual.never == "") == (lost.gates[0].verdict == "fail"), n
-        assert (actual.never == "") == (stats.drop_p(n, n, 0, 0.05) < stats.sidak(comparisons)), n
+        assert (actual.never == "") == (
+            stats.drop_p(n, n, 0, 0.05) < stats.sidak(comparisons)
+        ), n
         # Without a baseline all facts are thought to be right in it.
         blind = ahead("accuracy", "max_drop", 0.1, n=n, comparisons=comparisons)
         assert bool(blind.never) == bool(actual.never)
@@ -147,7 +196,10 @@ def test_only_facts_that_can_be_lost_count():
     """Of 40 facts 3 are right: the loss of 3 is never significant."""
     few = ahead("accuracy", "max_drop", 0.01, before=answers("+++" + "-" * 37))
     assert "not even the loss of all 40 facts" in few.never
-    assert ahead("accuracy", "max_drop", 0.01, before=answers("+" * 6 + "-" * 34)).never == ""
+    assert (
+        ahead("accuracy", "max_drop", 0.01, before=answers("+" * 6 + "-" * 34)).never
+        == ""
+    )
 
 
 def test_one_fact_shows_nothing():
@@ -156,12 +208,18 @@ def test_one_fact_shows_nothing():
 
 def test_a_figure_between_rates_has_an_end_too():
     """NCR falls to -1 when all are wrong; over four facts that is not significant, over forty it is."""
-    assert ahead("ncr", "max_drop", 0.1, before=consistency([("+", 1.0)] * 4), comparisons=20).never
-    assert not ahead("ncr", "max_drop", 0.1, before=consistency([("+", 1.0)] * 40), comparisons=20).never
+    assert ahead(
+        "ncr", "max_drop", 0.1, before=consistency([("+", 1.0)] * 4), comparisons=20
+    ).never
+    assert not ahead(
+        "ncr", "max_drop", 0.1, before=consistency([("+", 1.0)] * 40), comparisons=20
+    ).never
 
 
 def test_a_waiver_is_a_reason_for_every_gate():
-    actual = ahead("accuracy", "min", 0.5, waived="a waiver lets its failure pass until 2099-01-01")
+    actual = ahead(
+        "accuracy", "min", 0.5, waived="a waiver lets its failure pass until 2099-01-01"
+    )
     assert actual.never.startswith("a waiver")
 
 
@@ -170,16 +228,27 @@ def test_an_unknown_metric_is_noted():
 
 
 def test_the_pooled_figure_is_over_the_facts_of_all_slices():
-    members = [Member(facts=ids(20, prefix), columns=("as_expected",)) for prefix in "AB"]
+    members = [
+        Member(facts=ids(20, prefix), columns=("as_expected",)) for prefix in "AB"
+    ]
     (actual,) = gate_powers(
-        "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), members, comparisons=5, unknown="why"
+        "s",
+        [gate("as_expected", "max_drop", 0.01)],
+        pooled_figures(2),
+        members,
+        comparisons=5,
+        unknown="why",
     )
     assert (actual.n, actual.note, actual.never) == (40, "why", "")
     assert actual.mde == stats.rate_mde(40, 0.1 * 40, stats.sidak(5))
     # A fact that two slices ask about is one cluster, of which a count of answers says too little.
     twice = [Member(facts=ids(20), columns=("as_expected",))] * 2
     (actual,) = gate_powers(
-        "s", [gate("as_expected", "max_drop", 0.01)], pooled_figures(2), twice, comparisons=5
+        "s",
+        [gate("as_expected", "max_drop", 0.01)],
+        pooled_figures(2),
+        twice,
+        comparisons=5,
     )
     assert (actual.n, actual.mde) == (20, None)
 
@@ -207,19 +276,27 @@ def test_a_figure_over_some_members_counts_their_facts_only():
         Member(facts=ids(4, "U"), columns=RELIABILITY),
     ]
     gates = [gate("iur", "max_drop", 0.1), gate("nccr", "max_drop", 0.1)]
-    unseen, seen = gate_powers("s", gates, figures_over(results), members, comparisons=5)
+    unseen, seen = gate_powers(
+        "s", gates, figures_over(results), members, comparisons=5
+    )
     assert (unseen.n, seen.n) == (4, 30)
     assert "all 4 facts" in unseen.never
     assert seen.never == ""
     # So too with a blessed run, where what can be found follows from its outcomes.
     blessed = [
-        dataclasses.replace(members[0], before=consistency([("+", 0.8), ("-", 0.2)] * 15, "S")),
-        dataclasses.replace(members[1], before=consistency([("?", 0.0), ("-", 0.3)] * 2, "U")),
+        dataclasses.replace(
+            members[0], before=consistency([("+", 0.8), ("-", 0.2)] * 15, "S")
+        ),
+        dataclasses.replace(
+            members[1], before=consistency([("?", 0.0), ("-", 0.3)] * 2, "U")
+        ),
     ]
     actual = gate_powers("s", gates, figures_over(results), blessed, comparisons=5)
     alone = [
         gate_powers("s", [of], figures_over([result]), [member], comparisons=5)[0]
-        for of, result, member in zip(gates, reversed(results), reversed(blessed), strict=True)
+        for of, result, member in zip(
+            gates, reversed(results), reversed(blessed), strict=True
+        )
     ]
     assert [(one.n, one.mde, one.note, one.never) for one in actual] == [
         (one.n, one.mde, one.note, one.never) for one in alone

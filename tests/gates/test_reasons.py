@@ -34,7 +34,9 @@ from tests.gates.test_statistics import figure
         (None, None, "[-inf, inf]"),
     ],
 )
-def test_an_interval_without_an_end(low: float | None, high: float | None, said: str) -> None:
+def test_an_interval_without_an_end(
+    low: float | None, high: float | None, said: str
+) -> None:
     assert interval(low, high) == said
     of = MetricValue(name="m", better="higher", value=0.5, low=low, high=high)
     assert between(of) == ("" if low is None else f" {said}")
@@ -47,10 +49,21 @@ def test_words_for_numbers() -> None:
     assert needed(0) == "; about 0 facts would decide, were the difference the same"
 
 
-def measured(*, estimate: Any = None, unasked: int = 0, mde: float | None = None, **more: Any) -> Measured:
-    given = {"name": "m", "better": "higher", "value": 0.5, "baseline": 0.75, "delta": -0.25, "paired": 9}
+def measured(
+    *, estimate: Any = None, unasked: int = 0, mde: float | None = None, **more: Any
+) -> Measured:
+    given = {
+        "name": "m",
+        "better": "higher",
+        "value": 0.5,
+        "baseline": 0.75,
+        "delta": -0.25,
+        "paired": 9,
+    }
     spread = None if mde is None else (mde / stats.mde(1.0, 30.0, 0.05), 30.0)
-    difference = stats.Difference(estimate=stats.Estimate(**(estimate or {})), spread=spread)
+    difference = stats.Difference(
+        estimate=stats.Estimate(**(estimate or {})), spread=spread
+    )
     return Measured(
         figure=figure((0, "x")),
         value=MetricValue(**{**given, **more}),
@@ -63,9 +76,14 @@ def measured(*, estimate: Any = None, unasked: int = 0, mde: float | None = None
     ("of", "said"),
     [
         (measured(), "m fell by 0.250 from 0.750 to 0.500 (paired over 9 facts)"),
-        (measured(delta=0.25), "m rose by 0.250 from 0.750 to 1.000 (paired over 9 facts)"),
         (
-            measured(delta_low=-0.5, p=0.0, unasked=1, paired=1, estimate={"note": "why"}),
+            measured(delta=0.25),
+            "m rose by 0.250 from 0.750 to 1.000 (paired over 9 facts)",
+        ),
+        (
+            measured(
+                delta_low=-0.5, p=0.0, unasked=1, paired=1, estimate={"note": "why"}
+            ),
             "m fell by 0.250 [-0.500, inf] from 0.750 to 0.500 "
             "(paired over 1 fact of the baseline's 2, p of no drop < 0.0001, why)",
         ),
@@ -75,10 +93,15 @@ def measured(*, estimate: Any = None, unasked: int = 0, mde: float | None = None
         ),
         (measured(delta=0.0), "m did not change from 0.750 (paired over 9 facts)"),
         (
-            measured(delta=0.0, delta_low=0.0, delta_high=0.0, estimate={"note": "why"}),
+            measured(
+                delta=0.0, delta_low=0.0, delta_high=0.0, estimate={"note": "why"}
+            ),
             "m did not change [0.000, 0.000] from 0.750 (why, paired over 9 facts)",
         ),
-        (measured(baseline=0.0, delta=0.25), "m rose by 0.250 from 0.000 to 0.250 (paired over 9 facts)"),
+        (
+            measured(baseline=0.0, delta=0.25),
+            "m rose by 0.250 from 0.000 to 0.250 (paired over 9 facts)",
+        ),
     ],
 )
 def test_how_a_figure_moved(of: Measured, said: str) -> None:
@@ -101,13 +124,21 @@ def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) ->
     # Without a spread, or with none, no number of facts can be told.
     for se in (None, 0.0):
         assert (
-            describe_open_end(measured(mde=mde, better=better, estimate={"se": se}), beyond=0.0, clear=0.0)
+            describe_open_end(
+                measured(mde=mde, better=better, estimate={"se": se}),
+                beyond=0.0,
+                clear=0.0,
+            )
             == said
         )
 
 
-def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> None:
-    pairings = tuple(pair(answers(new), answers(old)) for new, old in (("+++", "++"), ("++++", "++")))
+def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> (
+    None
+):
+    pairings = tuple(
+        pair(answers(new), answers(old)) for new, old in (("+++", "++"), ("++++", "++"))
+    )
     assert left_out(measured(), Measurement(figures=(), pairings=pairings)) == (
         "; 1 fact not in the baseline left out"
     )

@@ -9,7 +9,15 @@ import pytest
 
 from pytest_kbrel.records import CaseResult, Integrity, MetricValue, Table
 from pytest_kbrel.reports.formatting import signed
-from tests.gates.tables import MONITOR, case, consistency, decided, gate, outcome, scores
+from tests.gates.tables import (
+    MONITOR,
+    case,
+    consistency,
+    decided,
+    gate,
+    outcome,
+    scores,
+)
 from tests.gates.test_aggregates import member, over
 
 N = 40
@@ -18,13 +26,20 @@ ROUNDING = 1e-7
 
 
 def monitor(
-    shift: float = 0.0, *, facts: Sequence[int] = range(N), scale: float = 1.0, lost: int = 0
+    shift: float = 0.0,
+    *,
+    facts: Sequence[int] = range(N),
+    scale: float = 1.0,
+    lost: int = 0,
 ) -> Table:
     """Terms rise and anchors fall by ``shift`` in ``facts``; the first ``lost`` are answered wrong."""
     rows = []
     for i in range(N):
         moved = shift * (i in facts)
-        term, anchor = scale * (0.2 + 0.005 * i) + moved, scale * (0.5 + 0.01 * i) - moved
+        term, anchor = (
+            scale * (0.2 + 0.005 * i) + moved,
+            scale * (0.5 + 0.01 * i) - moved,
+        )
         good = i >= lost
         values = (1, term, term, term, anchor, good, 1)
         rows.append(outcome(f"Q{i:03}", values, "correct" if good else "wrong"))
@@ -48,28 +63,46 @@ def of(result: CaseResult, name: str) -> MetricValue:
 
 
 def compared(value: MetricValue) -> tuple[object, ...]:
-    return (value.delta, value.delta_low, value.delta_high, value.p, value.mde, value.note)
+    return (
+        value.delta,
+        value.delta_low,
+        value.delta_high,
+        value.p,
+        value.mde,
+        value.note,
+    )
 
 
 def test_rounding_in_every_fact_is_no_difference() -> None:
     before = monitor()
     actual, plain = judged(monitor(ROUNDING), before), judged(before, before)
     assert actual.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in actual.metrics] == [compared(value) for value in plain.metrics]
-    assert [(one.verdict, one.p) for one in actual.gates] == [(one.verdict, one.p) for one in plain.gates]
+    assert [compared(value) for value in actual.metrics] == [
+        compared(value) for value in plain.metrics
+    ]
+    assert [(one.verdict, one.p) for one in actual.gates] == [
+        (one.verdict, one.p) for one in plain.gates
+    ]
     for name in ("monitor", "pfd", "anchor_prob"):
         assert (of(actual, name).delta, of(actual, name).p) == (0.0, 0.5)
         assert signed(of(actual, name).delta) == "="
     # The value itself is what was measured.
-    assert of(actual, "pfd").value == pytest.approx(of(plain, "pfd").value + ROUNDING, abs=1e-12)
+    assert of(actual, "pfd").value == pytest.approx(
+        of(plain, "pfd").value + ROUNDING, abs=1e-12
+    )
     assert of(actual, "pfd").value != of(plain, "pfd").value
 
 
 def test_beside_a_changed_fact_rounding_changes_no_verdict() -> None:
     before = monitor()
-    rounded, plain = judged(monitor(ROUNDING, lost=12), before), judged(monitor(lost=12), before)
+    rounded, plain = (
+        judged(monitor(ROUNDING, lost=12), before),
+        judged(monitor(lost=12), before),
+    )
     assert rounded.verdict == plain.verdict == "fail"
-    assert [compared(value) for value in rounded.metrics] == [compared(value) for value in plain.metrics]
+    assert [compared(value) for value in rounded.metrics] == [
+        compared(value) for value in plain.metrics
+    ]
     assert (of(rounded, "monitor").delta, of(rounded, "monitor").p) == (0.0, 0.5)
     assert len(rounded.lost) == 12
 
@@ -86,7 +119,9 @@ def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
 
 def test_small_drops_of_many_facts_are_not_hidden() -> None:
     actual = decided(
-        case(gate("accuracy_f1", "max_drop", 0.0)), scores([0.3 - 1.2e-4] * N), scores([0.3] * N)
+        case(gate("accuracy_f1", "max_drop", 0.0)),
+        scores([0.3 - 1.2e-4] * N),
+        scores([0.3] * N),
     )
     assert actual.verdict == "inconclusive"
     assert of(actual, "accuracy_f1").delta == pytest.approx(-1.2e-4)
@@ -96,28 +131,51 @@ def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
     """MONITOR is a ratio: it halves where anchors of 1e-6 do."""
     before = monitor(scale=1e-6)
     rows = [
-        outcome(row.fact_id, (*row.values[:4], 2 * row.values[4], *row.values[5:]), row.label)
+        outcome(
+            row.fact_id,
+            (*row.values[:4], 2 * row.values[4], *row.values[5:]),
+            row.label,
+        )
         for row in before.rows
     ]
-    actual = judged(Table(columns=MONITOR, rows=tuple(rows)), before, integrity=Integrity(anchor_prob=0.0))
-    assert of(actual, "monitor").delta == pytest.approx(-of(actual, "monitor").baseline / 2)
+    actual = judged(
+        Table(columns=MONITOR, rows=tuple(rows)),
+        before,
+        integrity=Integrity(anchor_prob=0.0),
+    )
+    assert of(actual, "monitor").delta == pytest.approx(
+        -of(actual, "monitor").baseline / 2
+    )
 
 
 def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
-    before, noisy = consistency([("+", 0.5)] * N), consistency([("+", 0.5 + ROUNDING)] * N)
+    before, noisy = (
+        consistency([("+", 0.5)] * N),
+        consistency([("+", 0.5 + ROUNDING)] * N),
+    )
     turned = Table(
         columns=(*noisy.columns[::-1], "new"),
-        rows=tuple(outcome(row.fact_id, (*row.values[::-1], 0.25), row.label) for row in noisy.rows),
+        rows=tuple(
+            outcome(row.fact_id, (*row.values[::-1], 0.25), row.label)
+            for row in noisy.rows
+        ),
     )
     actual = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
-    assert {of(actual, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {0.0}
+    assert {of(actual, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {
+        0.0
+    }
 
 
 def test_figures_over_several_cases_are_unchanged_too() -> None:
     before = [member("monitor", name, monitor()) for name in ("P36", "P30")]
     after = [member("monitor", name, monitor(ROUNDING)) for name in ("P36", "P30")]
     demand = gate("monitor", "max_drop", 0.0)
-    actual, plain = over(after, demand, before=before), over(before, demand, before=before)
+    actual, plain = (
+        over(after, demand, before=before),
+        over(before, demand, before=before),
+    )
     assert actual.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in actual.metrics] == [compared(value) for value in plain.metrics]
+    assert [compared(value) for value in actual.metrics] == [
+        compared(value) for value in plain.metrics
+    ]
     assert {value.delta for value in actual.metrics} == {0.0}

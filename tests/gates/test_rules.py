@@ -29,14 +29,22 @@ from tests.gates.tables import (
 from tests.gates.test_unpaired import against, only, printed
 
 
-def judged(metric: str, rule: Any, bound: float, after: Table, before: Table, **more: Any) -> GateResult:
+def judged(
+    metric: str, rule: Any, bound: float, after: Table, before: Table, **more: Any
+) -> GateResult:
     return only(decided(case(gate(metric, rule, bound)), after, before, **more))
 
 
 def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
-    figures = figures_of([mean(name, "correct", better="higher") for name in ("accuracy", "missing", "f1")])
+    figures = figures_of(
+        [
+            mean(name, "correct", better="higher")
+            for name in ("accuracy", "missing", "f1")
+        ]
+    )
     (actual,) = decide(
-        [gate("acuracy", "min", 0.5)], measure_figures(figures, (answers("++"),), (), alpha=0.05)
+        [gate("acuracy", "min", 0.5)],
+        measure_figures(figures, (answers("++"),), (), alpha=0.05),
     )
     assert (actual.verdict, actual.reason) == (
         "invalid",
@@ -64,33 +72,75 @@ CONTROLS = [f"wr_control_{name}" for name in ("a", "b")]
 def against_controls(better: Any, own: float, *controls: float | None) -> GateResult:
     """Judge ``above_control`` over three facts; a control without a value is undefined."""
     columns = ("c", "one", *CONTROLS, *(f"n_{name}" for name in CONTROLS))
-    values = (own, 1.0, *(of or 0.0 for of in controls), *(float(of is not None) for of in controls))
+    values = (
+        own,
+        1.0,
+        *(of or 0.0 for of in controls),
+        *(float(of is not None) for of in controls),
+    )
     rows = tuple(outcome(f"Q{at}", values, "correct") for at in range(3))
     metrics = [
         quotient("wr", "c", "one", better=better),
         *(
-            quotient(name, name, f"n_{name}", better=better, undefined=f"{name} is not there")
+            quotient(
+                name, name, f"n_{name}", better=better, undefined=f"{name} is not there"
+            )
             for name in CONTROLS[: len(controls)]
         ),
     ]
-    measured = measure_figures(figures_of(metrics), (Table(columns=columns, rows=rows),), (), alpha=0.05)
+    measured = measure_figures(
+        figures_of(metrics), (Table(columns=columns, rows=rows),), (), alpha=0.05
+    )
     (actual,) = decide([gate("wr", "above_control", 0.25)], measured)
     return actual
 
 
 def test_a_value_is_held_against_the_best_of_the_controls_that_have_one() -> None:
     rows = [
-        ("higher", 0.5, (0.0, 0.25), "pass", "over 3 facts, 0.250 above its control wr_control_b, 0.250"),
-        ("higher", 0.25, (0.0, None), "pass", "over 3 facts, 0.250 above its control wr_control_a, 0.000"),
-        ("higher", 0.0, (0.5, 0.25), "fail", "over 3 facts, -0.500 above its control wr_control_a, 0.500"),
-        ("lower", 0.0, (0.25, 0.75), "pass", "over 3 facts, 0.250 below its control wr_control_a, 0.250"),
-        ("lower", 0.5, (0.0, 0.25), "fail", "over 3 facts, -0.500 below its control wr_control_a, 0.000"),
+        (
+            "higher",
+            0.5,
+            (0.0, 0.25),
+            "pass",
+            "over 3 facts, 0.250 above its control wr_control_b, 0.250",
+        ),
+        (
+            "higher",
+            0.25,
+            (0.0, None),
+            "pass",
+            "over 3 facts, 0.250 above its control wr_control_a, 0.000",
+        ),
+        (
+            "higher",
+            0.0,
+            (0.5, 0.25),
+            "fail",
+            "over 3 facts, -0.500 above its control wr_control_a, 0.500",
+        ),
+        (
+            "lower",
+            0.0,
+            (0.25, 0.75),
+            "pass",
+            "over 3 facts, 0.250 below its control wr_control_a, 0.250",
+        ),
+        (
+            "lower",
+            0.5,
+            (0.0, 0.25),
+            "fail",
+            "over 3 facts, -0.500 below its control wr_control_a, 0.000",
+        ),
     ]
     for better, own, controls, verdict, said in rows:
         actual = against_controls(better, own, *controls)
         # Where all facts are alike an interval stands behind each value.
         plain = re.sub(r" \[[^]]*\]", "", actual.reason)
-        assert (actual.verdict, plain) == (verdict, f"wr is {own:.3f} {said}; allowed: at least 0.250")
+        assert (actual.verdict, plain) == (
+            verdict,
+            f"wr is {own:.3f} {said}; allowed: at least 0.250",
+        )
 
 
 def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> None:
@@ -99,12 +149,18 @@ def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> Non
         "inconclusive",
         "wr has no control to compare with: wr_control_a is not there; allowed: at least 0.250",
     )
-    metrics = [quotient("wr", "missing", "missing", better="higher", undefined="nothing is missing")]
+    metrics = [
+        quotient(
+            "wr", "missing", "missing", better="higher", undefined="nothing is missing"
+        )
+    ]
     measured = measure_figures(figures_of(metrics), (answers("++"),), (), alpha=0.05)
     for vacuous, verdict in ((False, "fail"), (True, "inconclusive")):
         (one,) = measured.figures
         figure = dataclasses.replace(one.figure, vacuous=vacuous)
-        known = dataclasses.replace(measured, figures=(dataclasses.replace(one, figure=figure),))
+        known = dataclasses.replace(
+            measured, figures=(dataclasses.replace(one, figure=figure),)
+        )
         (actual,) = decide([gate("wr", "above_control", 0.25)], known)
         assert (actual.verdict, actual.reason) == (
             verdict,
@@ -114,7 +170,8 @@ def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> Non
 
 def test_what_the_baseline_has_not_measured_is_told() -> None:
     old = Table(
-        columns=HEAD_TO_TAIL[:2], rows=tuple(outcome(f"Q00{at}", (1, 0), "correct") for at in range(2))
+        columns=HEAD_TO_TAIL[:2],
+        rows=tuple(outcome(f"Q00{at}", (1, 0), "correct") for at in range(2)),
     )
     for rule in ("max_drop", "recovery"):
         actual = judged("accuracy_f1", rule, 0.9, answers("++"), old)
@@ -126,8 +183,13 @@ def test_what_the_baseline_has_not_measured_is_told() -> None:
 
 def test_the_noise_floor_is_told_after_what_has_moved() -> None:
     after, before = answers("-" * 8 + "+" * 52), answers("+" * 60)
-    baseline = BaselineCase(key="key", table=before, metrics=(), noise=(("accuracy", 0.2),))
-    said = {"max_drop": "accuracy fell by 0.133 [", "recovery": "accuracy recovered 0.867 ["}
+    baseline = BaselineCase(
+        key="key", table=before, metrics=(), noise=(("accuracy", 0.2),)
+    )
+    said = {
+        "max_drop": "accuracy fell by 0.133 [",
+        "recovery": "accuracy recovered 0.867 [",
+    }
     for rule, start in said.items():
         actual = only(
             decided(
@@ -145,13 +207,26 @@ def test_the_noise_floor_is_told_after_what_has_moved() -> None:
 
 
 def test_the_loss_of_all_is_within_a_tolerance_of_all() -> None:
-    assert judged("accuracy", "max_drop", 1.0, answers("-" * 5), answers("+" * 5)).verdict == "pass"
+    assert (
+        judged("accuracy", "max_drop", 1.0, answers("-" * 5), answers("+" * 5)).verdict
+        == "pass"
+    )
 
 
 def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
     rows = [
-        ("accuracy", "-----", "+++--", "accuracy recovered 0.000 of the baseline: accuracy fell by 0.600 ["),
-        ("hallucination", "+-", "++", "hallucination recovered 0.000 of the baseline: hallucination rose by"),
+        (
+            "accuracy",
+            "-----",
+            "+++--",
+            "accuracy recovered 0.000 of the baseline: accuracy fell by 0.600 [",
+        ),
+        (
+            "hallucination",
+            "+-",
+            "++",
+            "hallucination recovered 0.000 of the baseline: hallucination rose by",
+        ),
         (
             "accuracy",
             "+",
@@ -166,7 +241,11 @@ def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
     # Nobody knows how many facts it takes to tell more than one does.
     assert "would decide" not in actual.reason
     mean_of_one = judged("accuracy_f1", "recovery", 0.9, scores([0.5]), scores([0.5]))
-    assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == ("inconclusive", None, None)
+    assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == (
+        "inconclusive",
+        None,
+        None,
+    )
     assert "would decide" not in mean_of_one.reason
 
 
@@ -176,24 +255,37 @@ def test_of_a_baseline_that_may_be_zero_any_share_may_be_kept() -> None:
         scores([0.3, 0.1, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1]), scores([0.6, 0, 0, 0, 0, 0, 0, 0]),
     )  # fmt: skip
     assert (actual.low, actual.high) == (0.0, None)
-    assert actual.reason.startswith("accuracy_f1 recovered 1.833 [0.000, inf] of the baseline: ")
+    assert actual.reason.startswith(
+        "accuracy_f1 recovered 1.833 [0.000, inf] of the baseline: "
+    )
 
 
 def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:
     """A twentieth of the facts is lost: 0.8 of 0.85 is above nine tenths, and over 240 facts surely so."""
     after, before = "+" * 16 + "-" * 4, "+" * 17 + "-" * 3
     actual = {
-        times: judged("accuracy", "recovery", 0.9, answers(after * times), answers(before * times))
+        times: judged(
+            "accuracy", "recovery", 0.9, answers(after * times), answers(before * times)
+        )
         for times in (1, 11, 12)
     }
-    assert [actual[times].verdict for times in (1, 11, 12)] == ["inconclusive", "inconclusive", "pass"]
+    assert [actual[times].verdict for times in (1, 11, 12)] == [
+        "inconclusive",
+        "inconclusive",
+        "pass",
+    ]
     for times in (1, 11):
-        assert "; about 240 facts would decide, were the difference the same" in actual[times].reason
+        assert (
+            "; about 240 facts would decide, were the difference the same"
+            in actual[times].reason
+        )
 
 
 def test_the_share_of_a_papers_figure_is_uncertain_by_our_own_facts_alone() -> None:
     table = answers("+" * 16 + "-" * 4)
-    actual = only(against(printed(accuracy=0.9), table, gate("accuracy", "recovery", 0.85)))
+    actual = only(
+        against(printed(accuracy=0.9), table, gate("accuracy", "recovery", 0.85))
+    )
     assert actual.verdict == "inconclusive"
     assert actual.reason.endswith(
         "; allowed: within 0.850, beyond 0.925; a drop of 0.280 would be found with 80 % power"
@@ -212,12 +304,18 @@ def test_a_flat_figure_against_a_paper_is_as_uncertain_as_so_many_facts_allow() 
 
 def test_what_could_be_found_is_less_where_more_is_compared() -> None:
     def actual(comparisons: int, **more: Any) -> float:
-        result = decided(case(), scores([0.25, 0.5, 0.75] * 7), comparisons=comparisons, **more)
+        result = decided(
+            case(), scores([0.25, 0.5, 0.75] * 7), comparisons=comparisons, **more
+        )
         (value,) = (value for value in result.metrics if value.name == "accuracy_f1")
         assert value.mde is not None
         return value.mde
 
-    paper = {"baseline": printed(accuracy_f1=0.6), "baseline_asked": True, "paper": "Some"}
+    paper = {
+        "baseline": printed(accuracy_f1=0.6),
+        "baseline_asked": True,
+        "paper": "Some",
+    }
     run = {"before": scores([0.5, 0.5, 0.75] * 7)}
     for given in (paper, run):
         assert actual(1, **given) < actual(20, **given)
@@ -233,9 +331,13 @@ def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() 
     assert actual.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
 
 
-def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baselines() -> None:
+def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baselines() -> (
+    None
+):
     metrics = [
-        of for of in metrics_for("reliability", "seen-x", consistency([]).columns) if of.name == "c_correct"
+        of
+        for of in metrics_for("reliability", "seen-x", consistency([]).columns)
+        if of.name == "c_correct"
     ]
     after = consistency([("+", 0.5), ("?", 0), ("?", 0)])
     before = consistency([("?", 0), ("+", 0.5), ("+", 0.5)])
@@ -250,7 +352,9 @@ def anchored(*rows: tuple[float, float, float], shift: float = 0.0) -> Table:
     return Table(
         columns=MONITOR,
         rows=tuple(
-            outcome(f"Q{at}", (1, term, term, term, anchor + shift, right, 1), "correct")
+            outcome(
+                f"Q{at}", (1, term, term, term, anchor + shift, right, 1), "correct"
+            )
             for at, (term, anchor, right) in enumerate(rows)
         ),
     )
@@ -263,23 +367,37 @@ AFTER = anchored((0.4, 0.5, 0), (0.3, 0.7, 1))
 @pytest.mark.parametrize("metric", ["monitor", "pfd", "ird"])
 def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None:
     demanded = case(
-        *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")), probe="monitor", slice="P36"
+        *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")),
+        probe="monitor",
+        slice="P36",
     )
     for actual in decided(demanded, AFTER, BEFORE).gates:
-        assert actual.reason.endswith("; beside it accuracy 0.750 (-0.250), anchor_prob 0.600")
+        assert actual.reason.endswith(
+            "; beside it accuracy 0.750 (-0.250), anchor_prob 0.600"
+        )
     # Without a baseline nothing is shown of the figure but where it is bounded.
-    ends = [actual.reason.rpartition("; ")[2] for actual in decided(demanded, AFTER).gates]
+    ends = [
+        actual.reason.rpartition("; ")[2] for actual in decided(demanded, AFTER).gates
+    ]
     assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
     assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
 
 
 def test_beside_other_figures_and_what_is_undefined_stands_nothing() -> None:
     demanded = case(
-        gate("accuracy", "min", 0.9), gate("accuracy_base", "min", 0.9), probe="monitor", slice="P36"
+        gate("accuracy", "min", 0.9),
+        gate("accuracy_base", "min", 0.9),
+        probe="monitor",
+        slice="P36",
     )
-    assert all("beside" not in actual.reason for actual in decided(demanded, AFTER).gates)
+    assert all(
+        "beside" not in actual.reason for actual in decided(demanded, AFTER).gates
+    )
     undefined = case(
-        gate("monitor", "max", 0.9), probe="monitor", slice="P36", integrity=Integrity(anchor_prob=0.0)
+        gate("monitor", "max", 0.9),
+        probe="monitor",
+        slice="P36",
+        integrity=Integrity(anchor_prob=0.0),
     )
     (actual,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
     assert actual.reason.startswith("monitor is undefined: ")

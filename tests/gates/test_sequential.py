@@ -15,10 +15,15 @@ from tests.gates.tables import answers, case, decided, gate
 WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15)
 
 
-def at_look(number: int, n: int, lost: int, gained: int = 0, *gates: Gate, m: int = 20) -> CaseResult:
+def at_look(
+    number: int, n: int, lost: int, gained: int = 0, *gates: Gate, m: int = 20
+) -> CaseResult:
     """Decide the n facts of look ``number`` of 10, of which so many were lost and gained."""
     still = n - lost - gained
-    before, after = "+" * lost + "-" * gained + "+" * still, "-" * lost + "+" * gained + "+" * still
+    before, after = (
+        "+" * lost + "-" * gained + "+" * still,
+        "-" * lost + "+" * gained + "+" * still,
+    )
     looks = Looks(taken=number, of=10, asked=n, facts=n * 10 // number)
     of = case(*(gates or (WORLD,)))
     return decided(of, answers(after), answers(before), comparisons=m, looks=looks)
@@ -33,7 +38,9 @@ def at_look(number: int, n: int, lost: int, gained: int = 0, *gates: Gate, m: in
         (19, (19,)),
     ],
 )
-def test_looks_are_at_equal_shares_of_at_least_ten_facts(facts: int, asked: tuple[int, ...]) -> None:
+def test_looks_are_at_equal_shares_of_at_least_ten_facts(
+    facts: int, asked: tuple[int, ...]
+) -> None:
     looks = planned_looks(case(WORLD), facts)
     assert tuple(look.asked for look in looks) == asked
     assert {(look.of, look.facts) for look in looks} == {(len(asked), facts)}
@@ -58,13 +65,17 @@ def test_never_is_red_at_the_last_look_only() -> None:
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(12, "inconclusive"), (13, "fail")])
-def test_never_is_about_the_interval_that_there_is_without_looks(lost: int, verdict: str) -> None:
+def test_never_is_about_the_interval_that_there_is_without_looks(
+    lost: int, verdict: str
+) -> None:
     """Of 12 lost and 3 gained it ends at .1460, and at .1511 with the 96.26 % of the last of ten looks."""
     (at_last,) = at_look(10, 120, lost, 3).gates
     assert at_last.high is not None
     assert at_last.high > 0.15
     assert at_last.verdict == verdict
-    assert ("; red by never: the 95 % interval reaches up to 0.15" in at_last.reason) is (verdict == "fail")
+    assert (
+        "; red by never: the 95 % interval reaches up to 0.15" in at_last.reason
+    ) is (verdict == "fail")
 
 
 def test_an_early_pass_lies_within_the_interval_of_its_look() -> None:
@@ -92,7 +103,11 @@ def test_an_early_failure_has_a_p_below_the_family_level_over_all_looks() -> Non
 
 
 def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
-    loose, tight, low = WORLD, gate("f1", "max_drop", 0.001), gate("accuracy", "min", 0.999)
+    loose, tight, low = (
+        WORLD,
+        gate("f1", "max_drop", 0.001),
+        gate("accuracy", "min", 0.999),
+    )
     assert is_decided(at_look(4, 400, 4, 0, loose))
     assert not is_decided(at_look(4, 400, 4, 0, loose, tight))
     assert is_decided(at_look(4, 400, 4, 0, loose, low))
@@ -108,8 +123,13 @@ def test_a_positive_control_is_tried_at_the_last_look_only() -> None:
 
 def test_a_stopped_case_says_after_how_many_facts() -> None:
     told = with_looks_told(at_look(4, 400, 4)).gates[0].reason
-    assert told.endswith("; decided after 400 of 1000 facts, at look 4 of 10, whose intervals are of 99.92 %")
-    assert "undecided after 60 of 120 facts" in with_looks_told(at_look(5, 60, 6)).gates[0].reason
+    assert told.endswith(
+        "; decided after 400 of 1000 facts, at look 4 of 10, whose intervals are of 99.92 %"
+    )
+    assert (
+        "undecided after 60 of 120 facts"
+        in with_looks_told(at_look(5, 60, 6)).gates[0].reason
+    )
     last = at_look(10, 120, 0)
     assert with_looks_told(last) == last
 
@@ -121,7 +141,9 @@ def stopping(
     rng = np.random.default_rng(7)
     looks = planned_looks(case(WORLD), n)
     sizes = [look.asked for look in looks]
-    passing = [stats.boundaries(0.025, stats.equal_shares(10))[number] for number in range(10)]
+    passing = [
+        stats.boundaries(0.025, stats.equal_shares(10))[number] for number in range(10)
+    ]
     level, cached = stats.sidak(m), {}
     counts = {"pass": 0, "fail": 0}
     facts = 0
@@ -132,10 +154,18 @@ def stopping(
             b, c = int(down[size - 1]), int(up[size - 1])
             key = number, b, c
             if key not in cached:
-                p = stats.sequential_p(stats.drop_p(size, b, c, within / 2), 10, number + 1)
+                p = stats.sequential_p(
+                    stats.drop_p(size, b, c, within / 2), 10, number + 1
+                )
                 worst = -stats.tango(size, b, c, passing[number])[0]
                 nothing = number == 9 and b == 0
-                cached[key] = "pass" if worst <= within or nothing else "fail" if p < level else ""
+                cached[key] = (
+                    "pass"
+                    if worst <= within or nothing
+                    else "fail"
+                    if p < level
+                    else ""
+                )
             if cached[key]:
                 counts[cached[key]] += 1
                 break
@@ -145,12 +175,18 @@ def stopping(
 
 @pytest.mark.parametrize(
     ("n", "within", "flips", "asked", "passes"),
-    [(200, 0.05, 0.02, 0.77, 0.95), (400, 0.05, 0.05, 0.66, 0.97), (400, 0.08, 0.05, 0.48, 1.0)],
+    [
+        (200, 0.05, 0.02, 0.77, 0.95),
+        (400, 0.05, 0.05, 0.66, 0.97),
+        (400, 0.08, 0.05, 0.48, 1.0),
+    ],
 )
 def test_unchanged_models_are_asked_as_few_facts_as_the_tables_say(
     n: int, within: float, flips: float, asked: float, passes: float
 ) -> None:
-    passed, failed, share = stopping(n, flips / 2, flips / 2, within=within, sessions=500)
+    passed, failed, share = stopping(
+        n, flips / 2, flips / 2, within=within, sessions=500
+    )
     assert share == pytest.approx(asked, abs=0.03)
     assert passed == pytest.approx(passes, abs=0.025)
     assert failed == 0
@@ -164,7 +200,9 @@ def test_losses_of_twice_the_tolerance_fail_early() -> None:
 
 
 @pytest.mark.slow
-def test_a_drop_that_is_allowed_fails_no_more_often_than_its_level_and_one_of_t_hardly_passes() -> None:
+def test_a_drop_that_is_allowed_fails_no_more_often_than_its_level_and_one_of_t_hardly_passes() -> (
+    None
+):
     # 20 cases at S fail in at most 5 % of sessions: one case in 0.256 %.
     at_s = stopping(400, 0.05, 0.025, within=0.05, sessions=6000)
     assert at_s[1] <= stats.sidak(20) + 3 * (stats.sidak(20) / 6000) ** 0.5

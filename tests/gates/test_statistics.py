@@ -24,7 +24,10 @@ from tests.gates.tables import answers, case, consistency, decided, outcome
 
 
 def table(columns: str, *rows: tuple[str, tuple[float, ...]]) -> Table:
-    return Table(columns=tuple(columns), rows=tuple(outcome(fact, of, "correct") for fact, of in rows))
+    return Table(
+        columns=tuple(columns),
+        rows=tuple(outcome(fact, of, "correct") for fact, of in rows),
+    )
 
 
 def figure(*columns: tuple[int, str], **more: Any) -> Figure:
@@ -33,7 +36,13 @@ def figure(*columns: tuple[int, str], **more: Any) -> Figure:
         "better": "higher",
         "statistic": lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
     }
-    return Figure(**{**given, "columns": tuple((at, tuple(names)) for at, names in columns), **more})
+    return Figure(
+        **{
+            **given,
+            "columns": tuple((at, tuple(names)) for at, names in columns),
+            **more,
+        }
+    )
 
 
 A = table("xk", ("q2", (1, 1)), ("q1", (0, 1)), ("q3", (1, 0)))
@@ -74,7 +83,9 @@ MANY = table("x", *((f"m{at}", (1,)) for at in range(6)))
         (figure((5, "x")), 0, 1),
     ],
 )
-def test_how_many_facts_a_figure_is_over_and_what_one_weighs(of: Figure, count: int, weight: int) -> None:
+def test_how_many_facts_a_figure_is_over_and_what_one_weighs(
+    of: Figure, count: int, weight: int
+) -> None:
     thrice = table("xk", ("q1", (1, 3)), ("q2", (1, 3)))
     tables = (A, B, C, MANY, thrice, table("x"))
     assert (of.count(tables), of.weight(tables)) == (count, weight)
@@ -83,7 +94,11 @@ def test_how_many_facts_a_figure_is_over_and_what_one_weighs(of: Figure, count: 
 def test_a_fact_of_small_slices_weighs_as_one_of_its_bucket_in_all_domains() -> None:
     sizes = {"head": (1, 2), "torso": (2, 3), "tail": (11, 12)}
     cases = [
-        result("head_to_tail", f"{domain}-{bucket}", answers("+" * size, prefix=f"{domain}{bucket}"))
+        result(
+            "head_to_tail",
+            f"{domain}-{bucket}",
+            answers("+" * size, prefix=f"{domain}{bucket}"),
+        )
         for bucket, of in sizes.items()
         for domain, size in zip("ab", of, strict=True)
     ]
@@ -98,7 +113,9 @@ def test_a_fact_of_small_slices_weighs_as_one_of_its_bucket_in_all_domains() -> 
     }  # fmt: skip
 
 
-def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_another() -> None:
+def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_another() -> (
+    None
+):
     cases = [
         result("head_to_tail", name, answers("+" * size, prefix=name))
         for name, size in (("a-head", 4), ("a-torso", 4), ("a-tail", 4), ("b-head", 2))
@@ -126,7 +143,11 @@ def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
 
 
 def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
-    of = figure((0, "xk"), over="k", statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]))
+    of = figure(
+        (0, "xk"),
+        over="k",
+        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]),
+    )
     actual = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
     # Wilson's interval of 2 of 2, with t over three facts (4.3027) for z: 2 / (2 + t * t).
     assert (actual.value, actual.high) == (1.0, 1.0)
@@ -152,9 +173,16 @@ def test_a_figure_of_one_case_is_its_metric() -> None:
         ((0, ("x", "k")),),
         (-2, 3),
     )
-    assert (actual.rate, actual.over, actual.undefined, actual.vacuous) == (True, "k", "why", True)
+    assert (actual.rate, actual.over, actual.undefined, actual.vacuous) == (
+        True,
+        "k",
+        "why",
+        True,
+    )
     assert actual.value((A,)) == 1.0
-    plain = figure_of(MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula))
+    plain = figure_of(
+        MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula)
+    )
     assert (plain.bounds, plain.rate, plain.over, plain.undefined, plain.vacuous) == (
         (0.0, 1.0), False, "", "no fact", False,
     )  # fmt: skip
@@ -170,7 +198,10 @@ def over(*cases: CaseResult) -> dict[str, Figure]:
 
 def test_what_figures_over_cases_take_over_from_their_metrics() -> None:
     seen, unseen = consistency([("+", 0.5)], "s"), consistency([("?", 0)], "u", False)
-    kinds = [result("reliability", "seen-a", seen), result("reliability", "unseen", unseen)]
+    kinds = [
+        result("reliability", "seen-a", seen),
+        result("reliability", "unseen", unseen),
+    ]
     actual = over(kinds[0], result("reliability", "seen-b", seen), kinds[1])
     assert list(actual) == ["nccr", "ncr", "iur", "ur", "c_wrong", "avg"]
     assert {name: [at for at, _ in of.columns] for name, of in actual.items()} == {
@@ -202,21 +233,38 @@ def test_figures_of_head_and_tail() -> None:
         "accuracy_top10": [4],
         "gap": [0, 1, 3],
         **{name: [0, 1, 2, 3] for name in ("accuracy", "hallucination", "missing")},
-        **{name: [0, 2, 3, 1] for name in ("accuracy_macro", "hallucination_macro", "missing_macro")},
+        **{
+            name: [0, 2, 3, 1]
+            for name in ("accuracy_macro", "hallucination_macro", "missing_macro")
+        },
     }
     assert (actual["gap"].better, actual["gap"].bounds) == ("lower", (-1.0, 1.0))
-    assert {name: of.better for name, of in actual.items() if of.better == "lower"} == dict.fromkeys(
-        ("gap", "hallucination", "missing", "hallucination_macro", "missing_macro"), "lower"
+    assert {
+        name: of.better for name, of in actual.items() if of.better == "lower"
+    } == dict.fromkeys(
+        ("gap", "hallucination", "missing", "hallucination_macro", "missing_macro"),
+        "lower",
     )
     assert {name for name, of in actual.items() if of.rate} == {
         "accuracy_head", "accuracy_torso", "accuracy_tail", "accuracy_top10",
     }  # fmt: skip
     for lacking in ("head", "tail"):
-        some = over(*(result("head_to_tail", n, answers("+-")) for n in names if not n.endswith(lacking)))
+        some = over(
+            *(
+                result("head_to_tail", n, answers("+-"))
+                for n in names
+                if not n.endswith(lacking)
+            )
+        )
         assert "gap" not in some
         assert f"accuracy_{lacking}" not in some
     # A domain may have a dash of its own.
-    dashed = over(*(result("head_to_tail", n, answers("+-")) for n in ("open-web-head", "open-web-tail")))
+    dashed = over(
+        *(
+            result("head_to_tail", n, answers("+-"))
+            for n in ("open-web-head", "open-web-tail")
+        )
+    )
     assert [at for at, _ in dashed["gap"].columns] == [0, 1]
 
 
@@ -246,7 +294,9 @@ def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
     row = outcome("q", (1,), label, expected=expected, prompt_digest="d")
     assert is_good(row, expected) is good
     asked = Table(columns=("x",), rows=(row,))
-    blessed = Table(columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),))
+    blessed = Table(
+        columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),)
+    )
     for of in (asked, blessed):
         (actual,) = as_expected(of, asked).rows
         assert actual.values == (float(good),)
@@ -257,15 +307,25 @@ def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
 
 
 def change(fact: str, **more: Any) -> Change:
-    return Change(fact_id=fact, question="q", expected="e", old_answer="o", new_answer="n", **more)
+    return Change(
+        fact_id=fact, question="q", expected="e", old_answer="o", new_answer="n", **more
+    )
 
 
 def test_of_several_changes_of_a_fact_one_with_probabilities_is_kept() -> None:
-    bare, told, other = change("b"), change("b", old_probability=0.0), change("b", old_probability=0.5)
+    bare, told, other = (
+        change("b"),
+        change("b", old_probability=0.0),
+        change("b", old_probability=0.5),
+    )
     assert distinct_changes([[bare], [told], [other]]) == (told,)
     assert distinct_changes([[told, bare]]) == (told,)
     assert distinct_changes([[bare, change("b", relation="P1")]]) == (bare,)
-    assert distinct_changes([[change("c")], [bare, change("a")]]) == (change("a"), bare, change("c"))
+    assert distinct_changes([[change("c")], [bare, change("a")]]) == (
+        change("a"),
+        bare,
+        change("c"),
+    )
     assert distinct_changes([]) == ()
 
 
@@ -279,15 +339,25 @@ def test_lost_and_gained_facts_go_by_their_ids() -> None:
 
 
 def waiver(**more: Any) -> Waiver:
-    return Waiver(**{"owner": "Ann", "reason": "known", "expires": "2026-12-31", **more})
+    return Waiver(
+        **{"owner": "Ann", "reason": "known", "expires": "2026-12-31", **more}
+    )
 
 
 def test_which_facts_waivers_leave_out() -> None:
-    given = [waiver(fact="b"), waiver(case="c"), waiver(fact="d", expired=True), waiver(fact="a")]
+    given = [
+        waiver(fact="b"),
+        waiver(case="c"),
+        waiver(fact="d", expired=True),
+        waiver(fact="a"),
+    ]
     assert waived_facts(given) == ("a", "b")
     of = answers("+-?")
     assert without(of, ()) is of
-    assert [row.fact_id for row in without(of, ("Q001", "Q009")).rows] == ["Q000", "Q002"]
+    assert [row.fact_id for row in without(of, ("Q001", "Q009")).rows] == [
+        "Q000",
+        "Q002",
+    ]
     assert without(of, ("Q001",)).columns == of.columns
 
 
@@ -311,7 +381,10 @@ LATE, OLD, OWN, FACT = (
 )
 @pytest.mark.parametrize("verdict", ["pass", "fail", "inconclusive", "invalid"])
 def test_which_waiver_a_case_stands_under(
-    given: tuple[Waiver, ...], stands: Waiver | None, expired: tuple[Waiver, ...], verdict: Any
+    given: tuple[Waiver, ...],
+    stands: Waiver | None,
+    expired: tuple[Waiver, ...],
+    verdict: Any,
 ) -> None:
     before = dataclasses.replace(decided(case(), answers("+")), verdict=verdict)
     actual = under_waivers(before, iter(given))

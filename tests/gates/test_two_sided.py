@@ -16,14 +16,20 @@ from tests.gates.tables import answers, case, decided, gate
 WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15)
 
 
-def changed(n: int, lost: int, gained: int, *gates: Gate, m: int = 23, objects: int = 0) -> CaseResult:
+def changed(
+    n: int, lost: int, gained: int, *gates: Gate, m: int = 23, objects: int = 0
+) -> CaseResult:
     """Decide a slice of n facts of which so many were lost and gained, in as many objects if any."""
     still = n - lost - gained
-    before, after = "+" * lost + "-" * gained + "+" * still, "-" * lost + "+" * gained + "+" * still
+    before, after = (
+        "+" * lost + "-" * gained + "+" * still,
+        "-" * lost + "+" * gained + "+" * still,
+    )
     table = answers(after)
     if objects:
         rows = (
-            dataclasses.replace(row, cluster=f"object {at % objects}") for at, row in enumerate(table.rows)
+            dataclasses.replace(row, cluster=f"object {at % objects}")
+            for at, row in enumerate(table.rows)
         )
         table = Table(columns=table.columns, rows=tuple(rows))
     return decided(case(*(gates or (WORLD,))), table, answers(before), comparisons=m)
@@ -33,7 +39,13 @@ def changed(n: int, lost: int, gained: int, *gates: Gate, m: int = 23, objects: 
     ("n", "lost", "gained", "verdict", "told"),
     [
         (120, 14, 1, "fail", "; red by never: the interval reaches up to 0.179"),
-        (120, 9, 0, "inconclusive", "; worse than the baseline; by more than 0.020 is not shown"),
+        (
+            120,
+            9,
+            0,
+            "inconclusive",
+            "; worse than the baseline; by more than 0.020 is not shown",
+        ),
         (400, 30, 4, "fail", "; allowed: within 0.080, beyond 0.020, never 0.150"),
         (120, 0, 0, "pass", "no outcome changed"),
         (120, 0, 1, "pass", "accuracy rose by 0.008"),
@@ -41,7 +53,9 @@ def changed(n: int, lost: int, gained: int, *gates: Gate, m: int = 23, objects: 
         (120, 6, 0, "inconclusive", "; a drop of "),
     ],
 )
-def test_the_worked_verdicts(n: int, lost: int, gained: int, verdict: str, told: str) -> None:
+def test_the_worked_verdicts(
+    n: int, lost: int, gained: int, verdict: str, told: str
+) -> None:
     (actual,) = changed(n, lost, gained).gates
     assert actual.verdict == verdict
     assert told in actual.reason
@@ -50,7 +64,9 @@ def test_the_worked_verdicts(n: int, lost: int, gained: int, verdict: str, told:
 
 def test_a_single_number_fails_beyond_its_half() -> None:
     single = changed(400, 44, 4, gate("accuracy", "max_drop", 0.05)).gates[0]
-    double = changed(400, 44, 4, gate("accuracy", "max_drop", 0.05, beyond=0.025)).gates[0]
+    double = changed(
+        400, 44, 4, gate("accuracy", "max_drop", 0.05, beyond=0.025)
+    ).gates[0]
     assert dataclasses.replace(double, line=7) == single
     assert single.p == pytest.approx(0.000003, abs=6e-7)
     share = changed(400, 44, 4, gate("accuracy", "recovery", 0.9)).gates[0]
@@ -60,13 +76,21 @@ def test_a_single_number_fails_beyond_its_half() -> None:
 def test_what_is_allowed_is_not_red_however_many_facts_there_are() -> None:
     """A drop of half the tolerance: before, 1,000 facts made three of four such sessions red."""
     for n in (100, 300, 1000, 3000):
-        assert changed(n, n // 50, n // 100, gate("accuracy", "max_drop", 0.02)).verdict != "fail"
+        assert (
+            changed(n, n // 50, n // 100, gate("accuracy", "max_drop", 0.02)).verdict
+            != "fail"
+        )
 
 
 RANK = {"pass": 0, "inconclusive": 1, "fail": 2}
 
 
-@given(n=st.integers(10, 300), lost=st.integers(0, 40), gained=st.integers(0, 40), never=st.booleans())
+@given(
+    n=st.integers(10, 300),
+    lost=st.integers(0, 40),
+    gained=st.integers(0, 40),
+    never=st.booleans(),
+)
 def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
     n: int, lost: int, gained: int, never: bool
 ) -> None:
@@ -78,9 +102,14 @@ def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
 
 
 @given(n=st.integers(10, 300), lost=st.integers(0, 40), gained=st.integers(0, 40))
-def test_an_alarm_never_stands_against_its_own_interval(n: int, lost: int, gained: int) -> None:
+def test_an_alarm_never_stands_against_its_own_interval(
+    n: int, lost: int, gained: int
+) -> None:
     (actual,) = changed(max(n, lost + gained), lost, gained, objects=9).gates
-    if actual.verdict == "fail" and "never" not in actual.reason.partition("; allowed")[0]:
+    if (
+        actual.verdict == "fail"
+        and "never" not in actual.reason.partition("; allowed")[0]
+    ):
         assert actual.low is not None
         assert actual.low > 0.02 or "red by never" in actual.reason
 
@@ -92,7 +121,10 @@ def test_never_is_no_excuse_to_pass_and_no_ban_on_a_pass() -> None:
     assert reached.verdict == "fail"
     lost = changed(120, 9, 0, gate("accuracy", "recovery", 0.9, never=0.85))
     assert lost.verdict == "inconclusive"
-    assert changed(120, 14, 1, gate("accuracy", "recovery", 0.9, never=0.85)).verdict == "fail"
+    assert (
+        changed(120, 14, 1, gate("accuracy", "recovery", 0.9, never=0.85)).verdict
+        == "fail"
+    )
 
 
 def test_two_gates_of_one_case_are_one_comparison() -> None:
@@ -102,10 +134,14 @@ def test_two_gates_of_one_case_are_one_comparison() -> None:
         gate("hallucination", "max_drop", 0.08, beyond=0.02),
     )
     both, one = changed(400, 30, 4, *twins), changed(400, 30, 4, twins[0])
-    assert [of.p_sidak for of in both.gates] == pytest.approx([one.gates[0].p_sidak] * 2)
+    assert [of.p_sidak for of in both.gates] == pytest.approx(
+        [one.gates[0].p_sidak] * 2
+    )
     assert {of.verdict for of in both.gates} == {"fail"}
     # Where only one of two is lost, it counts twice.
-    unequal = changed(400, 30, 4, twins[0], gate("missing", "max_drop", 0.08, beyond=0.02))
+    unequal = changed(
+        400, 30, 4, twins[0], gate("missing", "max_drop", 0.08, beyond=0.02)
+    )
     p = unequal.gates[0].p
     assert p is not None
     assert unequal.gates[0].p_sidak == pytest.approx(stats.sidak_p(2 * p, 23))
@@ -118,7 +154,10 @@ def test_facts_that_share_an_answer_say_less() -> None:
     lost[::20] = lost[1::20] = True
     marks = "".join("-" if of else "+" for of in lost)
     after = answers(marks)
-    rows = tuple(dataclasses.replace(row, cluster=f"o{at % 20}") for at, row in enumerate(after.rows))
+    rows = tuple(
+        dataclasses.replace(row, cluster=f"o{at % 20}")
+        for at, row in enumerate(after.rows)
+    )
     shared = Table(columns=after.columns, rows=rows)
     alone = decided(case(WORLD), after, answers("+" * 400), comparisons=23)
     together = decided(case(WORLD), shared, answers("+" * 400), comparisons=23)
@@ -131,8 +170,15 @@ def test_facts_that_share_an_answer_say_less() -> None:
 def test_too_few_answers_are_told() -> None:
     few = changed(120, 9, 0, objects=5).gates[0]
     assert few.verdict in ("inconclusive", "fail")
-    inconclusive = changed(120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=5).gates[0]
+    inconclusive = changed(
+        120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=5
+    ).gates[0]
     assert inconclusive.verdict == "inconclusive"
     assert "count as 5.0 groups, and 8 are needed" in inconclusive.reason
     assert "'cluster: fact'" in inconclusive.reason
-    assert "groups" not in changed(120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=12).gates[0].reason
+    assert (
+        "groups"
+        not in changed(120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=12)
+        .gates[0]
+        .reason
+    )

@@ -12,13 +12,22 @@ from pytest_kbrel.gates import decide, decide_aggregate
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures
 from pytest_kbrel.metrics.base import mean
-from pytest_kbrel.records import AggregateCase, CaseResult, Gate, GateResult, MetricValue, Table
+from pytest_kbrel.records import (
+    AggregateCase,
+    CaseResult,
+    Gate,
+    GateResult,
+    MetricValue,
+    Table,
+)
 from tests.gates.tables import answers, case, decided, gate, outcome, scores
 
 PAPER = "Sun et al., arXiv 2308.10168 v1"
 
 
-def printed(n: int = 0, members: tuple[str, ...] = (), id: str = "x", **values: float) -> PublishedCase:
+def printed(
+    n: int = 0, members: tuple[str, ...] = (), id: str = "x", **values: float
+) -> PublishedCase:
     figures = tuple(
         PublishedFigure(name=name, value=value, source=f"{PAPER}, Table 11", n=n)
         for name, value in values.items()
@@ -27,7 +36,9 @@ def printed(n: int = 0, members: tuple[str, ...] = (), id: str = "x", **values: 
 
 
 def against(published: PublishedCase | None, table: Table, *gates: Gate) -> CaseResult:
-    return decided(case(*gates), table, baseline=published, baseline_asked=True, paper=PAPER)
+    return decided(
+        case(*gates), table, baseline=published, baseline_asked=True, paper=PAPER
+    )
 
 
 def only(result: CaseResult) -> GateResult:
@@ -45,8 +56,12 @@ def test_the_difference_is_unpaired_and_says_so() -> None:
     assert (actual.unpaired, actual.paired, actual.baseline) == (True, 0, 0.6)
     assert actual.delta == pytest.approx(-0.1)
     own, theirs = stats.wilson(50, 100), stats.wilson(1800, 3000)
-    assert actual.delta_low == pytest.approx(-0.1 - ((0.5 - own[0]) ** 2 + (theirs[1] - 0.6) ** 2) ** 0.5)
-    assert actual.delta_high == pytest.approx(-0.1 + ((own[1] - 0.5) ** 2 + (0.6 - theirs[0]) ** 2) ** 0.5)
+    assert actual.delta_low == pytest.approx(
+        -0.1 - ((0.5 - own[0]) ** 2 + (theirs[1] - 0.6) ** 2) ** 0.5
+    )
+    assert actual.delta_high == pytest.approx(
+        -0.1 + ((own[1] - 0.5) ** 2 + (0.6 - theirs[0]) ** 2) ** 0.5
+    )
     assert actual.p is not None
     assert 0.01 < actual.p < 0.05
     assert actual.mde is not None
@@ -57,7 +72,9 @@ def test_the_difference_is_unpaired_and_says_so() -> None:
 
 def test_a_figure_without_a_known_number_counts_as_exact() -> None:
     table = answers("+" * 50 + "-" * 50)
-    rate, exact = (value(against(printed(accuracy=0.6, n=n), table), "accuracy") for n in (100, 0))
+    rate, exact = (
+        value(against(printed(accuracy=0.6, n=n), table), "accuracy") for n in (100, 0)
+    )
     assert exact.delta_low == pytest.approx(stats.wilson(50, 100)[0] - 0.6)
     assert rate.delta_low is not None
     assert rate.delta_low < exact.delta_low  # type: ignore[operator]
@@ -83,7 +100,10 @@ def test_max_drop(right: int, bound: float, verdict: str) -> None:
     )
     assert result.verdict == verdict
     reason = only(result).reason
-    assert "unpaired, against a published figure: Sun et al., arXiv 2308.10168 v1, Table 11" in reason
+    assert (
+        "unpaired, against a published figure: Sun et al., arXiv 2308.10168 v1, Table 11"
+        in reason
+    )
     assert "facts would decide" not in reason
     if verdict == "inconclusive":
         assert "would be found with 80 % power" in reason
@@ -91,24 +111,37 @@ def test_max_drop(right: int, bound: float, verdict: str) -> None:
 
 def test_lower_is_better_turns_it_round() -> None:
     table = answers("+" * 40 + "-" * 60)
-    worse = against(printed(hallucination=0.2), table, gate("hallucination", "max_drop", 0.05))
+    worse = against(
+        printed(hallucination=0.2), table, gate("hallucination", "max_drop", 0.05)
+    )
     assert worse.verdict == "fail"
     assert only(worse).reason.startswith("hallucination rose by 0.400")
-    better = against(printed(hallucination=0.9), table, gate("hallucination", "max_drop", 0.05))
+    better = against(
+        printed(hallucination=0.9), table, gate("hallucination", "max_drop", 0.05)
+    )
     assert better.verdict == "pass"
 
 
 @pytest.mark.parametrize(
     ("right", "bound", "verdict"),
-    [(95, 1.0, "pass"), (58, 0.7, "pass"), (58, 0.95, "inconclusive"), (20, 0.9, "fail")],
+    [
+        (95, 1.0, "pass"),
+        (58, 0.7, "pass"),
+        (58, 0.95, "inconclusive"),
+        (20, 0.9, "fail"),
+    ],
 )
 def test_recovery(right: int, bound: float, verdict: str) -> None:
     table = answers("+" * right + "-" * (100 - right))
-    result = against(printed(accuracy=0.6, n=3000), table, gate("accuracy", "recovery", bound))
+    result = against(
+        printed(accuracy=0.6, n=3000), table, gate("accuracy", "recovery", bound)
+    )
     assert (result.verdict, only(result).verdict) == (verdict, verdict)
     assert "of the baseline: accuracy " in only(result).reason
     turned = against(
-        printed(hallucination=0.4, n=3000), table, gate("hallucination", "recovery", bound * 0.9)
+        printed(hallucination=0.4, n=3000),
+        table,
+        gate("hallucination", "recovery", bound * 0.9),
     )
     assert turned.verdict in (verdict, "inconclusive")
 
@@ -122,10 +155,16 @@ def test_recovery(right: int, bound: float, verdict: str) -> None:
         (10, 0.7, "fail"),
     ],
 )
-def test_recovery_of_what_should_be_low_is_the_inverse_ratio(wrong: int, bound: float, verdict: str) -> None:
+def test_recovery_of_what_should_be_low_is_the_inverse_ratio(
+    wrong: int, bound: float, verdict: str
+) -> None:
     table = answers("-" * wrong + "+" * (10 - wrong))
     actual = only(
-        against(printed(hallucination=0.4, n=3000), table, gate("hallucination", "recovery", bound))
+        against(
+            printed(hallucination=0.4, n=3000),
+            table,
+            gate("hallucination", "recovery", bound),
+        )
     )
     assert actual.verdict == verdict
     assert actual.observed == pytest.approx(4 / wrong)
@@ -134,7 +173,12 @@ def test_recovery_of_what_should_be_low_is_the_inverse_ratio(wrong: int, bound: 
 def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
     fallen = value(against(printed(accuracy=1.0, n=3), answers("---")), "accuracy")
     risen = value(against(printed(accuracy=0.0, n=3), answers("+++")), "accuracy")
-    assert (fallen.delta, fallen.delta_low, risen.delta, risen.delta_high) == (-1.0, -1.0, 1.0, 1.0)
+    assert (fallen.delta, fallen.delta_low, risen.delta, risen.delta_high) == (
+        -1.0,
+        -1.0,
+        1.0,
+        1.0,
+    )
     assert fallen.mde is not None
 
 
@@ -143,7 +187,12 @@ def test_many_comparisons_raise_the_level() -> None:
     demand = gate("accuracy", "max_drop", 0.0)
     one = against(printed(accuracy=0.6), table, demand)
     many = decided(
-        case(demand), table, baseline=printed(accuracy=0.6), baseline_asked=True, paper=PAPER, comparisons=50
+        case(demand),
+        table,
+        baseline=printed(accuracy=0.6),
+        baseline_asked=True,
+        paper=PAPER,
+        comparisons=50,
     )
     assert (one.verdict, many.verdict) == ("fail", "inconclusive")
 
@@ -157,7 +206,10 @@ def test_soft_scores_have_the_jackknifes_interval() -> None:
 
 
 def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> None:
-    relative, absolute = gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5)
+    relative, absolute = (
+        gate("accuracy", "max_drop", 0.02),
+        gate("accuracy", "min", 0.5),
+    )
     both = against(None, answers("+++-"), relative, absolute)
     assert [actual.verdict for actual in both.gates] == ["no baseline", "pass"]
     assert both.verdict == "pass"
@@ -176,14 +228,19 @@ def test_a_figure_that_the_paper_does_not_print_is_not_judged() -> None:
 
 
 def test_one_fact_alone_decides_nothing() -> None:
-    result = against(printed(accuracy_f1=0.6), scores([0.2]), gate("accuracy_f1", "max_drop", 0.1))
+    result = against(
+        printed(accuracy_f1=0.6), scores([0.2]), gate("accuracy_f1", "max_drop", 0.1)
+    )
     assert result.verdict == "inconclusive"
 
 
 def over(published: PublishedCase, *gates: Gate) -> CaseResult:
     members = [
         decided(case(slice=name), answers(marks, prefix=name))
-        for name, marks in (("a-head", "+" * 30 + "-" * 10), ("a-tail", "+" * 10 + "-" * 30))
+        for name, marks in (
+            ("a-head", "+" * 30 + "-" * 10),
+            ("a-tail", "+" * 10 + "-" * 30),
+        )
     ]
     aggregate = AggregateCase(
         id="head_to_tail[overall]",
@@ -204,8 +261,12 @@ MEMBERS = ("head_to_tail[a-tail]", "head_to_tail[a-head]")
 
 
 def test_figures_over_cases_are_held_against_the_papers_own() -> None:
-    published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9, gap=0.1)
-    result = over(published, gate("accuracy", "max_drop", 0.1), gate("gap", "max_drop", 0.1))
+    published = printed(
+        id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9, gap=0.1
+    )
+    result = over(
+        published, gate("accuracy", "max_drop", 0.1), gate("gap", "max_drop", 0.1)
+    )
     assert [actual.verdict for actual in result.gates] == ["fail", "fail"]
     assert value(result, "gap").unpaired
     assert value(result, "gap").delta == pytest.approx(0.4)
@@ -213,18 +274,29 @@ def test_figures_over_cases_are_held_against_the_papers_own() -> None:
 
 
 def test_figures_over_other_cases_are_other_figures() -> None:
-    published = printed(id="head_to_tail[overall]", members=(*MEMBERS, "head_to_tail[b-head]"), accuracy=0.9)
-    result = over(published, gate("accuracy", "max_drop", 0.1), gate("accuracy", "min", 0.1))
+    published = printed(
+        id="head_to_tail[overall]",
+        members=(*MEMBERS, "head_to_tail[b-head]"),
+        accuracy=0.9,
+    )
+    result = over(
+        published, gate("accuracy", "max_drop", 0.1), gate("accuracy", "min", 0.1)
+    )
     assert [actual.verdict for actual in result.gates] == ["no baseline", "pass"]
     assert result.verdict == "pass"
     assert not value(result, "accuracy").unpaired
     assert "head_to_tail[overall] over the same 2 cases" in result.gates[0].reason
 
 
-def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_missing_there() -> None:
+def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_missing_there() -> (
+    None
+):
     published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9)
     actual = over(published, gate("gap", "max_drop", 0.1)).gates[0]
-    assert (actual.verdict, actual.reason) == ("no baseline", f"{PAPER} prints no gap of this case")
+    assert (actual.verdict, actual.reason) == (
+        "no baseline",
+        f"{PAPER} prints no gap of this case",
+    )
 
 
 CONTROLLED = (
@@ -242,7 +314,9 @@ def controlled(demand: Gate, own: float, random: float, shuffled: float) -> Gate
     columns = ("c", "random", "shuffled")
     rows = tuple(outcome(f"Q{i}", (own, random, shuffled), "correct") for i in range(3))
     figures = figures_of(CONTROLLED)
-    measured = measure_figures(figures, (Table(columns=columns, rows=rows),), (), alpha=0.05)
+    measured = measure_figures(
+        figures, (Table(columns=columns, rows=rows),), (), alpha=0.05
+    )
     # No baseline is asked for: the obstacle must not matter.
     (actual,) = decide([demand], measured, obstacle=("no baseline", "none given"))
     return actual
@@ -250,7 +324,12 @@ def controlled(demand: Gate, own: float, random: float, shuffled: float) -> Gate
 
 @pytest.mark.parametrize(
     ("own", "random", "shuffled", "verdict"),
-    [(0.9, 0.2, 0.8, "pass"), (0.9, 0.8, 0.2, "pass"), (0.9, 0.2, 0.81, "fail"), (0.5, 0.7, 0.2, "fail")],
+    [
+        (0.9, 0.2, 0.8, "pass"),
+        (0.9, 0.8, 0.2, "pass"),
+        (0.9, 0.2, 0.81, "fail"),
+        (0.5, 0.7, 0.2, "fail"),
+    ],
 )
 def test_above_control_is_above_the_highest_of_the_controls(
     own: float, random: float, shuffled: float, verdict: str
@@ -258,13 +337,17 @@ def test_above_control_is_above_the_highest_of_the_controls(
     actual = controlled(gate("c_correct", "above_control", 0.1), own, random, shuffled)
     assert actual.verdict == verdict
     best = max(("random", random), ("shuffled", shuffled), key=lambda pair: pair[1])
-    assert f"above its control c_correct_control_{best[0]}, {best[1]:.3f}" in actual.reason
+    assert (
+        f"above its control c_correct_control_{best[0]}, {best[1]:.3f}" in actual.reason
+    )
     assert f"c_correct is {own:.3f}" in actual.reason
     assert actual.reason.endswith("allowed: at least 0.100")
 
 
 @pytest.mark.parametrize(("own", "verdict"), [(0.05, "pass"), (0.15, "fail")])
-def test_where_lower_is_better_the_value_must_be_below_its_controls(own: float, verdict: str) -> None:
+def test_where_lower_is_better_the_value_must_be_below_its_controls(
+    own: float, verdict: str
+) -> None:
     actual = controlled(gate("c_wrong", "above_control", 0.1), own, 0.2, 0.6)
     assert actual.verdict == verdict
     assert "below its control c_wrong_control_random, 0.200" in actual.reason

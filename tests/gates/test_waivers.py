@@ -14,7 +14,15 @@ SLICE = "head_to_tail[world-head]"
 
 
 def waiver(**more: Any) -> Waiver:
-    return Waiver(**{"owner": "Ann", "reason": "known", "expires": "2026-12-31", "line": 9, **more})
+    return Waiver(
+        **{
+            "owner": "Ann",
+            "reason": "known",
+            "expires": "2026-12-31",
+            "line": 9,
+            **more,
+        }
+    )
 
 
 def facts(*numbers: int, **more: Any) -> tuple[Waiver, ...]:
@@ -32,7 +40,9 @@ def test_a_waived_fact_is_in_the_figures_and_in_no_comparison() -> None:
     value, open_value = result.metrics[0], plain.metrics[0]
     assert (value.value, value.low, value.n) == (open_value.value, open_value.low, 50)
     assert (value.paired, value.baseline, value.delta) == (42, 33 / 42, -1 / 42)
-    assert result.unmatched == Unmatched(waived=(*(f"Q{n:03}" for n in range(7)), "Q049"))
+    assert result.unmatched == Unmatched(
+        waived=(*(f"Q{n:03}" for n in range(7)), "Q049")
+    )
     assert result.waiver is None
     assert not result.waived
 
@@ -63,7 +73,11 @@ def test_a_waived_case_keeps_its_verdict_and_says_so() -> None:
 
 def test_a_waiver_that_is_not_needed_is_kept_with_the_case() -> None:
     result = under(waiver(case=SLICE), after=BEFORE)
-    assert (result.verdict, result.waived, result.waiver is None) == ("pass", False, False)
+    assert (result.verdict, result.waived, result.waiver is None) == (
+        "pass",
+        False,
+        False,
+    )
 
 
 def test_unsound_responses_are_never_waived() -> None:
@@ -71,7 +85,10 @@ def test_unsound_responses_are_never_waived() -> None:
     result = decided(case(DROP, waivers=(waiver(case=SLICE),)), table, answers(BEFORE))
     assert (result.verdict, result.waived) == ("invalid", False)
     late = waiver(case=SLICE, expired=True)
-    assert decided(case(DROP, waivers=(late,)), table, answers(BEFORE)).verdict == "invalid"
+    assert (
+        decided(case(DROP, waivers=(late,)), table, answers(BEFORE)).verdict
+        == "invalid"
+    )
 
 
 def test_an_expired_waiver_fails_a_case_that_passes_its_gates() -> None:

@@ -12,7 +12,15 @@ from pytest_kbrel.baselines.writing import changed_labels
 from pytest_kbrel.gates import check_integrity
 from pytest_kbrel.gates.figures import as_expected
 from pytest_kbrel.gates.measurement import IDENTICAL, pair
-from pytest_kbrel.records import CaseResult, Gate, Label, MetricValue, Outcome, Reply, Table
+from pytest_kbrel.records import (
+    CaseResult,
+    Gate,
+    Label,
+    MetricValue,
+    Outcome,
+    Reply,
+    Table,
+)
 from tests.gates.tables import HEAD_TO_TAIL, case, decided, gate, outcome
 from tests.made_cases import made_result
 
@@ -25,7 +33,11 @@ def worded(*facts: str) -> Table:
     def row(number: int, marks: str) -> Outcome:
         right, missing = (marks.count(mark) / len(marks) for mark in "+?")
         replies = [
-            Reply(answer=f"{LABELS[mark]} {number}", label=LABELS[mark], question=f"Wording {at}?")
+            Reply(
+                answer=f"{LABELS[mark]} {number}",
+                label=LABELS[mark],
+                question=f"Wording {at}?",
+            )
             for at, mark in enumerate(marks)
         ]
         return outcome(
@@ -33,14 +45,20 @@ def worded(*facts: str) -> Table:
             question=replies[0].question, others=tuple(replies[1:]),
         )  # fmt: skip
 
-    return Table(columns=HEAD_TO_TAIL, rows=tuple(row(number, marks) for number, marks in enumerate(facts)))
+    return Table(
+        columns=HEAD_TO_TAIL,
+        rows=tuple(row(number, marks) for number, marks in enumerate(facts)),
+    )
 
 
 def against(before: Table, after: Table, *gates: Gate) -> CaseResult:
     """Decide a case against a baseline as it is written and read."""
     read = load_tables(dump_tables([("k", before)]))["k"]
     return decided(
-        case(*gates), after, baseline=BaselineCase(key="k", table=read, metrics=()), baseline_asked=True
+        case(*gates),
+        after,
+        baseline=BaselineCase(key="k", table=read, metrics=()),
+        baseline_asked=True,
     )
 
 
@@ -50,7 +68,16 @@ def value(result: CaseResult, name: str) -> MetricValue:
 
 BEFORE = worded(*["+++"] * 12, *["++-"] * 6, *["---"] * 6, *["+--"] * 6)
 AFTER = worded(
-    *["+++"] * 8, "++-", "++-", "+--", "---", *["++-"] * 6, *["---"] * 5, "+--", *["---"] * 2, *["+--"] * 4
+    *["+++"] * 8,
+    "++-",
+    "++-",
+    "+--",
+    "---",
+    *["++-"] * 6,
+    *["---"] * 5,
+    "+--",
+    *["---"] * 2,
+    *["+--"] * 4,
 )
 
 
@@ -80,7 +107,9 @@ def test_averaging_over_wordings_narrows_the_interval() -> None:
     # The same share of answers lost, of facts as a whole and wording by wording.
     tight = gate("accuracy", "max_drop", 0.15)
     whole = against(worded(*["+"] * 40), worded(*["-"] * 4, *["+"] * 36), tight)
-    spread = against(worded(*["++++"] * 40), worded(*["-+++"] * 16, *["++++"] * 24), tight)
+    spread = against(
+        worded(*["++++"] * 40), worded(*["-+++"] * 16, *["++++"] * 24), tight
+    )
     ends = [value(one, "accuracy") for one in (whole, spread)]
     assert [one.delta for one in ends] == pytest.approx([-0.1, -0.1])
     assert ends[1].delta_low is not None
@@ -89,18 +118,27 @@ def test_averaging_over_wordings_narrows_the_interval() -> None:
     assert (whole.verdict, spread.verdict) == ("inconclusive", "pass")
 
 
-def test_a_fact_is_lost_where_its_mean_falls_and_shows_the_first_wording_that_was() -> None:
-    result = against(worded("+++", "-+-", "++-", "+-"), worded("+-+", "-++", "-++", "+-"))
-    assert [(one.fact_id, one.question, one.old_answer, one.new_answer) for one in result.lost] == [
-        ("Q000", "Wording 1?", "correct 0", "wrong 0")
-    ]
-    assert [(one.fact_id, one.question, one.old_answer, one.new_answer) for one in result.gained] == [
-        ("Q001", "Wording 2?", "wrong 1", "correct 1")
-    ]
+def test_a_fact_is_lost_where_its_mean_falls_and_shows_the_first_wording_that_was() -> (
+    None
+):
+    result = against(
+        worded("+++", "-+-", "++-", "+-"), worded("+-+", "-++", "-++", "+-")
+    )
+    assert [
+        (one.fact_id, one.question, one.old_answer, one.new_answer)
+        for one in result.lost
+    ] == [("Q000", "Wording 1?", "correct 0", "wrong 0")]
+    assert [
+        (one.fact_id, one.question, one.old_answer, one.new_answer)
+        for one in result.gained
+    ] == [("Q001", "Wording 2?", "wrong 1", "correct 1")]
 
 
 def test_churn_counts_answers_and_its_interval_facts() -> None:
-    before, after = worded("+++", "-+-", "++-", "+-+"), worded("+-+", "-++", "-++", "+-+")
+    before, after = (
+        worded("+++", "-+-", "++-", "+-+"),
+        worded("+-+", "-++", "-++", "+-+"),
+    )
     result = against(before, after, gate("flips", "max", 0.4))
     assert result.churn is not None
     assert (result.churn.facts, result.churn.texts, result.churn.labels) == (12, 4, 4)
@@ -112,7 +150,10 @@ def test_churn_counts_answers_and_its_interval_facts() -> None:
 def test_wordings_that_cancel_each_other_out_are_no_identical_outcome() -> None:
     before, after = worded(*["++-"] * 12, "+++"), worded("+-+", *["++-"] * 11, "+++")
     same = value(against(before, before), "accuracy").note
-    assert (same, value(against(before, after), "accuracy").note) == (IDENTICAL, stats.UNCHANGED)
+    assert (same, value(against(before, after), "accuracy").note) == (
+        IDENTICAL,
+        stats.UNCHANGED,
+    )
     result = against(before, after)
     assert (result.lost, result.gained) == ((), ())
     assert result.churn is not None
@@ -123,7 +164,9 @@ def test_the_pooled_share_counts_a_fact_by_its_wordings() -> None:
     table = as_expected(worded("++-", "?--"), worded("++-", "?--"))
     assert [row.values for row in table.rows] == [(2 / 3,), (0,)]
     unseen = Table(columns=HEAD_TO_TAIL, rows=tuple(worded("??-").rows))
-    (row,) = as_expected(unseen, Table(columns=(), rows=(outcome("Q000", (), "wrong", expected=""),))).rows
+    (row,) = as_expected(
+        unseen, Table(columns=(), rows=(outcome("Q000", (), "wrong", expected=""),))
+    ).rows
     assert row.values == (2 / 3,)
 
 
@@ -151,6 +194,7 @@ def test_what_is_unsound_in_one_wording_is_seen() -> None:
 def test_facts_asked_in_other_numbers_of_wordings_are_not_paired() -> None:
     two = worded("+-")
     other = Table(
-        columns=two.columns, rows=(outcome("Q000", two.rows[0].values, "correct", prompt_digest="x"),)
+        columns=two.columns,
+        rows=(outcome("Q000", two.rows[0].values, "correct", prompt_digest="x"),),
     )
     assert pair(two, other).differing == ("Q000",)

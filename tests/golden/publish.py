@@ -74,7 +74,9 @@ def monitor() -> Iterator[tuple[str, dict[str, Any]]]:
         for row, value in figures_of("monitor.csv", table):
             for name in MONITOR_METRICS.get(row["metric"], ()) if row["model"] else ():
                 share = value if row["metric"] in PROBABILITIES else value / 100
-                case = figures.setdefault(row["model"], {}).setdefault(row["relation"], {})
+                case = figures.setdefault(row["model"], {}).setdefault(
+                    row["relation"], {}
+                )
                 case[name] = figure(share, str(table))
     for model, cases in figures.items():
         if "ALL20" not in cases:
@@ -83,22 +85,39 @@ def monitor() -> Iterator[tuple[str, dict[str, Any]]]:
         overall = cases.pop("ALL20")
         del overall["accuracy_avg"]
         single = [case["monitor"]["value"] for case in cases.values()]
-        overall["monitor"] = figure(statistics.mean(single), "11 (mean of the 20 relations)")
+        overall["monitor"] = figure(
+            statistics.mean(single), "11 (mean of the 20 relations)"
+        )
         relations = sorted(cases, key=lambda relation: int(relation[1:]))
         made = {
-            f"monitor[{relation}]": {"questions": facts[relation], "figures": cases[relation]}
+            f"monitor[{relation}]": {
+                "questions": facts[relation],
+                "figures": cases[relation],
+            }
             for relation in relations
         }
         members = [f"monitor[{relation}]" for relation in relations]
         questions = sum(facts[relation] for relation in relations)
-        made["monitor[overall]"] = {"questions": questions, "members": members, "figures": overall}
+        made["monitor[overall]"] = {
+            "questions": questions,
+            "members": members,
+            "figures": overall,
+        }
         yield f"monitor/{slug(model)}", content(MONITOR, model, made)
 
 
 def reliable_kb() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield path and content of each model and prompt setting of the Reliable KB paper."""
     asked = 3000
-    columns = {"cr": "9", "wr": "9", "ncr": "9", "c_correct": "10", "ccr": "11", "cwr": "11", "nccr": "11"}
+    columns = {
+        "cr": "9",
+        "wr": "9",
+        "ncr": "9",
+        "c_correct": "10",
+        "ccr": "11",
+        "cwr": "11",
+        "nccr": "11",
+    }
     for row in rows_of("reliable_kb.csv"):
 
         def of(name: str, table: str, n: int = 0, row: dict[str, str] = row) -> Figures:
@@ -108,16 +127,26 @@ def reliable_kb() -> Iterator[tuple[str, dict[str, Any]]]:
             return {name: figure(int(row[column]) / asked, "9", asked)}
 
         def c_wrong(column: str, row: dict[str, str] = row) -> Figures:
-            return {"c_wrong": figure(float(row[column]) / 100, "10")} if row[column] else {}
+            return (
+                {"c_wrong": figure(float(row[column]) / 100, "10")}
+                if row[column]
+                else {}
+            )
 
         seen: Figures = {}
         for name, table in columns.items():
             seen |= of(name, table, asked if name in ("cr", "wr") else 0)
-        seen |= counted("uninformative", "n_uninformative_seen") | c_wrong("c_wrong_seen")
+        seen |= counted("uninformative", "n_uninformative_seen") | c_wrong(
+            "c_wrong_seen"
+        )
         unseen = of("ur", "9", asked) | counted("wr", "n_wrong_unseen")
         unseen |= c_wrong("c_wrong_unseen") | of("iur", "11")
         overall = (
-            of("ncr", "9") | of("ur", "9", asked) | of("nccr", "11") | of("iur", "11") | of("c_wrong", "10")
+            of("ncr", "9")
+            | of("ur", "9", asked)
+            | of("nccr", "11")
+            | of("iur", "11")
+            | of("c_wrong", "10")
         )
         pair = [np.array(float(row[name]) / 100) for name in ("nccr", "iur")]
         overall["avg"] = figure(float(average(*pair)), "1 (its AVG, of Table 11)")
@@ -125,7 +154,11 @@ def reliable_kb() -> Iterator[tuple[str, dict[str, Any]]]:
         cases: dict[str, Any] = {
             names[0]: {"questions": asked, "figures": seen},
             names[1]: {"questions": asked, "figures": unseen},
-            "reliability[overall]": {"questions": 2 * asked, "members": names, "figures": overall},
+            "reliability[overall]": {
+                "questions": 2 * asked,
+                "members": names,
+                "figures": overall,
+            },
         }
         model = f"{row['model']} {row['params']}".strip()
         path = f"reliable-kb/{slug(model)}/{row['setting']}"
@@ -147,11 +180,15 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
     printed: dict[str, dict[tuple[str, str], dict[str, float]]] = {}
     tenth: dict[str, dict[str, Figures]] = {}
     for row, value in figures_of("head_to_tail.csv", 11):
-        place = printed.setdefault(row["model"], {}).setdefault((row["domain"], row["bucket"]), {})
+        place = printed.setdefault(row["model"], {}).setdefault(
+            (row["domain"], row["bucket"]), {}
+        )
         place[row["metric"]] = value / 100
     for row, value in figures_of("head_to_tail.csv", 5):
         if row["domain"] in asked:
-            name = {"a_lm": "accuracy", "h_lm": "hallucination", "m": "missing"}[row["metric"]]
+            name = {"a_lm": "accuracy", "h_lm": "hallucination", "m": "missing"}[
+                row["metric"]
+            ]
             case = tenth.setdefault(row["model"], {}).setdefault(row["domain"], {})
             case[name] = figure(value / 100, "5")
     for model, places in printed.items():
@@ -160,7 +197,10 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
         for domain, bucket in single:
             n = asked[domain] // 3
             figures = by_judge(places[domain, bucket], n)
-            cases[f"head_to_tail[{domain}-{bucket}]"] = {"questions": n, "figures": figures}
+            cases[f"head_to_tail[{domain}-{bucket}]"] = {
+                "questions": n,
+                "figures": figures,
+            }
         members = list(cases)
         for domain in dict.fromkeys(domain for domain, _ in single):
             cases[f"head_to_tail[{domain}]"] = {
@@ -172,7 +212,9 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
             n = asked["all"] // 3
             cases[f"head_to_tail[{bucket}]"] = {
                 "questions": n,
-                "members": [member for member in members if member.endswith(f"-{bucket}]")],
+                "members": [
+                    member for member in members if member.endswith(f"-{bucket}]")
+                ],
                 "figures": by_all_scores(places["all", bucket], n),
             }
         top = tenth.get(model, {})
@@ -181,14 +223,19 @@ def head_to_tail() -> Iterator[tuple[str, dict[str, Any]]]:
             cases[f"head_to_tail[{domain}-top10]"] = {"figures": figures}
         overall = by_all_scores(places["all", "all"], asked["all"])
         for bucket in BUCKETS:
-            overall[f"accuracy_{bucket}"] = figure(places["all", bucket]["a_lm"], "11", asked["all"] // 3)
+            overall[f"accuracy_{bucket}"] = figure(
+                places["all", bucket]["a_lm"], "11", asked["all"] // 3
+            )
         if everywhere:
             overall["accuracy_top10"] = everywhere["accuracy"]
         gap = places["all", "head"]["a_lm"] - places["all", "tail"]["a_lm"]
         overall["gap"] = figure(gap, "11")
         case = {"questions": asked["all"], "members": members, "figures": overall}
         cases["head_to_tail[overall]"] = case
-        yield f"head-to-tail/{slug(model)}", content(HEAD_TO_TAIL, model, cases, setting="few-shot")
+        yield (
+            f"head-to-tail/{slug(model)}",
+            content(HEAD_TO_TAIL, model, cases, setting="few-shot"),
+        )
 
 
 def by_judge(of: dict[str, float], n: int) -> Figures:
@@ -208,7 +255,9 @@ def by_all_scores(of: dict[str, float], n: int) -> Figures:
     return result
 
 
-def content(paper: str, model: str, cases: dict[str, Any], setting: str = "") -> dict[str, Any]:
+def content(
+    paper: str, model: str, cases: dict[str, Any], setting: str = ""
+) -> dict[str, Any]:
     """Return what a file says."""
     return {
         "schema_version": 1,
@@ -228,7 +277,14 @@ def files() -> dict[str, str]:
 def text_of(result: dict[str, Any]) -> str:
     """Return the text of a file: one figure a line."""
     text = json.dumps(result, indent=1, ensure_ascii=False)
-    return re.sub(r"\{\s+(\"value\"[^}]*?)\s+\}", lambda m: "{" + " ".join(m[1].split()) + "}", text) + "\n"
+    return (
+        re.sub(
+            r"\{\s+(\"value\"[^}]*?)\s+\}",
+            lambda m: "{" + " ".join(m[1].split()) + "}",
+            text,
+        )
+        + "\n"
+    )
 
 
 def main(folder: Path = SHIPPED) -> None:

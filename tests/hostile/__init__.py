@@ -7,7 +7,16 @@ flags, checkpoints, baselines, recorded runs, servers, kept answers and commands
 
 from __future__ import annotations
 
-from tests.hostile import baselines, checkpoints, commands, facts, flags, recorded, store, suites
+from tests.hostile import (
+    baselines,
+    checkpoints,
+    commands,
+    facts,
+    flags,
+    recorded,
+    store,
+    suites,
+)
 
 TABLES = {
     "suite files": suites.ROWS,

@@ -28,7 +28,9 @@ def of_readable(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], 
 
 def written(content: str | bytes) -> Callable[[Path], None]:
     return lambda path: (
-        (path / "baseline.json").write_bytes(content if isinstance(content, bytes) else content.encode())
+        (path / "baseline.json").write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
         and None
     )
 
@@ -48,7 +50,12 @@ def unpacked(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return write
 
 
-def broken(what: str, change: Callable[[Path], None], printed: str = "blessed", exit: int = USAGE) -> Row:
+def broken(
+    what: str,
+    change: Callable[[Path], None],
+    printed: str = "blessed",
+    exit: int = USAGE,
+) -> Row:
     return Row(what, {"blessed": change}, exit, printed, ARGS)
 
 
@@ -66,12 +73,18 @@ def zeros(path: Path) -> None:
 
 
 def of_cases(**metrics: object) -> Callable[[Path], None]:
-    return of_readable(lambda data: [case["metrics"].update(metrics) for case in data["cases"].values()])
+    return of_readable(
+        lambda data: [
+            case["metrics"].update(metrics) for case in data["cases"].values()
+        ]
+    )
 
 
 def of_noise(value: float) -> Callable[[Path], None]:
     noise = {"metrics": {"accuracy": value}}
-    return of_readable(lambda data: [case.update(noise=noise) for case in data["cases"].values()])
+    return of_readable(
+        lambda data: [case.update(noise=noise) for case in data["cases"].values()]
+    )
 
 
 ROWS = [
@@ -85,20 +98,36 @@ ROWS = [
         "a baseline of a later version",
         of_readable(lambda result: result.update(schema_version=99)),
     ),
-    broken("a baseline without its cases", of_readable(lambda result: result.pop("cases"))),
-    broken("a baseline with cases that are a list", of_readable(lambda result: result.update(cases=[]))),
-    broken("a baseline whose figures are words", of_cases(accuracy="high"), "is no finite number"),
     broken(
-        "a baseline whose figures are no numbers", of_cases(accuracy=float("nan")), "allowed: finite numbers"
+        "a baseline without its cases", of_readable(lambda result: result.pop("cases"))
     ),
-    broken("a baseline whose noise has no end", of_noise(float("inf")), "allowed: finite numbers"),
+    broken(
+        "a baseline with cases that are a list",
+        of_readable(lambda result: result.update(cases=[])),
+    ),
+    broken(
+        "a baseline whose figures are words",
+        of_cases(accuracy="high"),
+        "is no finite number",
+    ),
+    broken(
+        "a baseline whose figures are no numbers",
+        of_cases(accuracy=float("nan")),
+        "allowed: finite numbers",
+    ),
+    broken(
+        "a baseline whose noise has no end",
+        of_noise(float("inf")),
+        "allowed: finite numbers",
+    ),
     broken("a baseline without its outcomes", lambda path: outcomes(path).unlink()),
     broken("outcomes that are cut off", cut),
     broken("outcomes that are text", packed(b"nothing")),
     broken("outcomes that are empty", packed(b"")),
     broken("outcomes of 300 MB of zeros", zeros),
     broken(
-        "outcomes of another run", unpacked(lambda text: text.replace(b"true", b"false").replace(b"1", b"0"))
+        "outcomes of another run",
+        unpacked(lambda text: text.replace(b"true", b"false").replace(b"1", b"0")),
     ),
     broken(
         "outcomes that are one line short",

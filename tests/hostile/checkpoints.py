@@ -33,13 +33,17 @@ def checkpoint(change: Callable[[Path], None]) -> Callable[[Path], None]:
     return make
 
 
-def broken(what: str, change: Callable[[Path], None], printed: str, exit: int = USAGE) -> Row:
+def broken(
+    what: str, change: Callable[[Path], None], printed: str, exit: int = USAGE
+) -> Row:
     return Row(what, {"checkpoint": checkpoint(change)}, exit, printed, ARGS)
 
 
 def written(name: str, content: str | bytes) -> Callable[[Path], None]:
     def change(path: Path) -> None:
-        (path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (path / name).write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
 
     return change
 
@@ -85,43 +89,71 @@ def remote(path: Path) -> None:
 
 
 def remote_tokenizer(path: Path) -> None:
-    edited("tokenizer_config.json", tokenizer_class="Mine", auto_map={"AutoTokenizer": ["code.Mine", None]})(
-        path
-    )
+    edited(
+        "tokenizer_config.json",
+        tokenizer_class="Mine",
+        auto_map={"AutoTokenizer": ["code.Mine", None]},
+    )(path)
     (path / "code.py").write_text(CANARY)
 
 
 def index(shards: dict[str, str]) -> Callable[[Path], None]:
     def change(path: Path) -> None:
         (path / "model.safetensors").rename(path / "model-00001-of-00001.safetensors")
-        (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+        (path / "model.safetensors.index.json").write_text(
+            json.dumps({"metadata": {}, "weight_map": shards})
+        )
 
     return change
 
 
-LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4096\n"
+LFS = (
+    "version https://git-lfs.github.com/spec/v1\noid sha256:"
+    + "0" * 64
+    + "\nsize 4096\n"
+)
 ROWS = [
     broken("no config", without("config.json"), "config.json"),
     broken("no weights", without("model.safetensors"), "checkpoint"),
     broken("no tokenizer", without("tokenizer.json"), "tokenizer"),
     broken("a config that is no JSON", written("config.json", "{"), "config.json"),
     broken("a config that is a list", written("config.json", "[]"), "config.json"),
-    broken("a config of 100,000 levels", written("config.json", '{"a": ' + "[" * 100_000), "config.json"),
+    broken(
+        "a config of 100,000 levels",
+        written("config.json", '{"a": ' + "[" * 100_000),
+        "config.json",
+    ),
     broken(
         "a config of no kind that is known",
         edited("config.json", model_type="nobody"),
         "its architecture is unknown",
     ),
     broken(
-        "a config with heads that do not divide", edited("config.json", num_attention_heads=7), "checkpoint"
+        "a config with heads that do not divide",
+        edited("config.json", num_attention_heads=7),
+        "checkpoint",
     ),
     broken("a tokenizer that is no JSON", written("tokenizer.json", "{"), "tokenizer"),
-    broken("a tokenizer of 100,000 levels", written("tokenizer.json", "[" * 100_000), "tokenizer"),
-    broken("weights that are empty", written("model.safetensors", b""), "model.safetensors"),
+    broken(
+        "a tokenizer of 100,000 levels",
+        written("tokenizer.json", "[" * 100_000),
+        "tokenizer",
+    ),
+    broken(
+        "weights that are empty", written("model.safetensors", b""), "model.safetensors"
+    ),
     broken("weights that are cut off", cut, "model.safetensors"),
     broken("weights with bytes behind them", padded, "model.safetensors"),
-    broken("weights that are text", written("model.safetensors", "no weights\n" * 99), "model.safetensors"),
-    broken("weights that stayed in Git LFS", written("model.safetensors", LFS), "model.safetensors"),
+    broken(
+        "weights that are text",
+        written("model.safetensors", "no weights\n" * 99),
+        "model.safetensors",
+    ),
+    broken(
+        "weights that stayed in Git LFS",
+        written("model.safetensors", LFS),
+        "model.safetensors",
+    ),
     broken("a header longer than the file", header(10**12), "model.safetensors"),
     broken("a header of 2^64 bytes", header(2**64 - 1), "model.safetensors"),
     broken("a header that is no JSON", header(2, b"{,"), "model.safetensors"),
@@ -148,7 +180,10 @@ ROWS = [
     ),
     broken(
         "a chat template that looks for Python",
-        edited("tokenizer_config.json", chat_template="{{ ''.__class__.__mro__[1].__subclasses__() }}"),
+        edited(
+            "tokenizer_config.json",
+            chat_template="{{ ''.__class__.__mro__[1].__subclasses__() }}",
+        ),
         "",
         0,
     ),
@@ -157,7 +192,8 @@ ROWS = [
         {
             "checkpoint": checkpoint(
                 edited(
-                    "tokenizer_config.json", chat_template="{{ ''.__class__.__mro__[1].__subclasses__() }}"
+                    "tokenizer_config.json",
+                    chat_template="{{ ''.__class__.__mro__[1].__subclasses__() }}",
                 )
             )
         },
@@ -167,7 +203,11 @@ ROWS = [
     ),
     Row(
         "a chat template that is broken",
-        {"checkpoint": checkpoint(edited("tokenizer_config.json", chat_template="{% if %}"))},
+        {
+            "checkpoint": checkpoint(
+                edited("tokenizer_config.json", chat_template="{% if %}")
+            )
+        },
         USAGE,
         "template",
         (*ARGS, "--kb-apply-chat-template"),
@@ -186,5 +226,11 @@ ROWS = [
         "no file ../../x.gguf",
         (*ARGS, "--kb-model-args=gguf_file=../../x.gguf"),
     ),
-    Row("an adapter without its base", {"checkpoint/adapter_config.json": "{}"}, USAGE, "checkpoint", ARGS),
+    Row(
+        "an adapter without its base",
+        {"checkpoint/adapter_config.json": "{}"},
+        USAGE,
+        "checkpoint",
+        ARGS,
+    ),
 ]

@@ -10,12 +10,25 @@ PREDICTION = {"id": "a", "question": "Who?", "answers": ["Ann"], "prediction": "
 
 
 def command(
-    *typed: str, printed: str, files: dict[str, str | bytes] | None = None, what: str = "", exit: int = 2
+    *typed: str,
+    printed: str,
+    files: dict[str, str | bytes] | None = None,
+    what: str = "",
+    exit: int = 2,
 ) -> Row:
-    return Row(what or "kbrel " + " ".join(typed), files or {}, exit, printed, args=typed, command=True)
+    return Row(
+        what or "kbrel " + " ".join(typed),
+        files or {},
+        exit,
+        printed,
+        args=typed,
+        command=True,
+    )
 
 
-def judged(what: str, text: str | bytes, printed: str = "in.jsonl:1", exit: int = 2) -> Row:
+def judged(
+    what: str, text: str | bytes, printed: str = "in.jsonl:1", exit: int = 2
+) -> Row:
     return command(
         "judge",
         "in.jsonl",
@@ -35,10 +48,18 @@ def row(**change: object) -> str:
 ROWS = [
     command("judge", "nowhere.jsonl", "--output", "out.jsonl", printed="nowhere.jsonl"),
     command("judge", "suites", "--output", "out.jsonl", printed="suites"),
-    command("judge", "suites/facts.jsonl", "--output", "suites/facts.jsonl", printed="suites/facts.jsonl"),
+    command(
+        "judge",
+        "suites/facts.jsonl",
+        "--output",
+        "suites/facts.jsonl",
+        printed="suites/facts.jsonl",
+    ),
     command("labels", "nowhere", "--output", "out.jsonl", printed="nowhere"),
     command("labels", "suites", "--output", "out.jsonl", printed="suites"),
-    command("labels", "suites", "--output", "out.jsonl", "--number=0", printed="--number"),
+    command(
+        "labels", "suites", "--output", "out.jsonl", "--number=0", printed="--number"
+    ),
     judged("a line that is no JSON", "{"),
     judged("a line that is a list", "[]\n"),
     judged("a line of 100,000 levels", "[" * 100_000 + "\n"),
@@ -48,12 +69,22 @@ ROWS = [
     judged("answers that are a word", row(answers="Ann")),
     judged("answers that are empty", row(answers=[]), "1 wrong", 0),
     judged("a language that is a number", row(language=7)),
-    judged("a prediction of a million words", row(prediction="Ann or " * 1_000_000), "", 0),
-    judged("a prediction of a million brackets", row(prediction="(" * 1_000_000), "", 0),
+    judged(
+        "a prediction of a million words", row(prediction="Ann or " * 1_000_000), "", 0
+    ),
+    judged(
+        "a prediction of a million brackets", row(prediction="(" * 1_000_000), "", 0
+    ),
     judged("half a surrogate pair", row(prediction="\ud800")),
     command("compare", "nowhere", "published/monitor", printed="nowhere"),
     command("compare", "suites", printed="suites"),
-    command("compare", "published/monitor", "--html", "suites", printed="--html suites: is a folder"),
+    command(
+        "compare",
+        "published/monitor",
+        "--html",
+        "suites",
+        printed="--html suites: is a folder",
+    ),
     command(
         "compare",
         "published/monitor",
@@ -73,7 +104,11 @@ ROWS = [
         files={"a.csv": "id,score\n1,1\n"},
     ),
     command(
-        "compare", "a", printed="a", files={"a/report.json": "["}, what="compare: a report that is no JSON"
+        "compare",
+        "a",
+        printed="a",
+        files={"a/report.json": "["},
+        what="compare: a report that is no JSON",
     ),
     command(
         "compare",
@@ -82,13 +117,37 @@ ROWS = [
         files={"a/report.json": "[" * 100_000},
         what="compare: a report of 100,000 levels",
     ),
-    command("compare", "a", printed="a", files={"a/report.json": "{}"}, what="compare: a report of nothing"),
-    *(
-        command("compare", "a", "a", printed="a", files={"a": content}, what=f"compare: {what}")
-        for what, content in (("a file of no known tool", "x"), ("a file of zeros", b"\0" * 1000))
+    command(
+        "compare",
+        "a",
+        printed="a",
+        files={"a/report.json": "{}"},
+        what="compare: a report of nothing",
     ),
     *(
-        command("compare", name, name, *more, printed=printed, files={name: text}, what=f"compare: {what}")
+        command(
+            "compare",
+            "a",
+            "a",
+            printed="a",
+            files={"a": content},
+            what=f"compare: {what}",
+        )
+        for what, content in (
+            ("a file of no known tool", "x"),
+            ("a file of zeros", b"\0" * 1000),
+        )
+    ),
+    *(
+        command(
+            "compare",
+            name,
+            name,
+            *more,
+            printed=printed,
+            files={name: text},
+            what=f"compare: {what}",
+        )
         for what, name, text, printed, *more in (
             ("rows that are no objects", "a.jsonl", "[1]\n", "a.jsonl:1"),
             ("JSON of 100,000 levels", "a.jsonl", "[" * 100_000, "a.jsonl:1"),
@@ -109,11 +168,28 @@ ROWS = [
     command("export", "nowhere", "--format=csv", "--output=a.csv", printed="nowhere"),
     command("export", "suites", "--format=eee", "--output=a", printed="suites"),
     command("comment", "nowhere", printed="nowhere"),
-    command("comment", "a", printed="a", files={"a/report.json": "{}"}, what="comment: a report of nothing"),
-    command("comment", "a", "--link=javascript:x", printed="--link: found 'javascript:x'"),
+    command(
+        "comment",
+        "a",
+        printed="a",
+        files={"a/report.json": "{}"},
+        what="comment: a report of nothing",
+    ),
+    command(
+        "comment", "a", "--link=javascript:x", printed="--link: found 'javascript:x'"
+    ),
     command("import", "fktcc", "x", "--output", "o.jsonl", printed="fktcc"),
-    command("import", "fktc", "nowhere.json", "--output", "o.jsonl", printed="nowhere.json"),
-    command("import", "csv", "suites/facts.jsonl", "--output", "o.jsonl", printed="facts.jsonl"),
+    command(
+        "import", "fktc", "nowhere.json", "--output", "o.jsonl", printed="nowhere.json"
+    ),
+    command(
+        "import",
+        "csv",
+        "suites/facts.jsonl",
+        "--output",
+        "o.jsonl",
+        printed="facts.jsonl",
+    ),
     command("schema", "nothing", printed="nothing"),
     command("init", "suites/facts.jsonl", printed="facts.jsonl"),
     command("cache", "info", "--kb-use-cache=nowhere", printed="nowhere"),

@@ -15,16 +15,30 @@ def flag(typed: str, printed: str = "", exit: int = USAGE, what: str = "") -> Ro
 
 
 def for_reference(typed: str, printed: str) -> Row:
-    return Row(typed, {}, USAGE, printed, args=("--kb-model=reference", "suites", typed))
+    return Row(
+        typed, {}, USAGE, printed, args=("--kb-model=reference", "suites", typed)
+    )
 
 
 def again(folder: str) -> Row:
-    return Row(f"--kb-from-run={folder}", {}, USAGE, folder, args=("suites", f"--kb-from-run={folder}"))
+    return Row(
+        f"--kb-from-run={folder}",
+        {},
+        USAGE,
+        folder,
+        args=("suites", f"--kb-from-run={folder}"),
+    )
 
 
 def labels(path: str) -> Row:
     judge = f"--kb-judge={KNOWS}"
-    return Row(f"--kb-judge-labels={path}", {}, USAGE, path, args=(*RUN, judge, f"--kb-judge-labels={path}"))
+    return Row(
+        f"--kb-judge-labels={path}",
+        {},
+        USAGE,
+        path,
+        args=(*RUN, judge, f"--kb-judge-labels={path}"),
+    )
 
 
 def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
@@ -32,7 +46,10 @@ def model(typed: str, printed: str, exit: int = USAGE, what: str = "") -> Row:
 
 
 def for_server(args: str, printed: str, *more: str, what: str = "") -> Row:
-    served = ("--kb-model=openai/judge", f"--kb-model-args=base_url=http://localhost:9/v1,{args}")
+    served = (
+        "--kb-model=openai/judge",
+        f"--kb-model-args=base_url=http://localhost:9/v1,{args}",
+    )
     typed = " ".join((f"--kb-model-args={args}", *more))
     return Row(what or typed, {}, USAGE, printed, args=(*served, *more, "suites"))
 
@@ -43,7 +60,13 @@ def exported(path: str, printed: str) -> Row:
 
 
 def answers(what: str, line: str, printed: str) -> Row:
-    return Row(what, {"bad.jsonl": line}, USAGE, printed, args=("--kb-model=answers/bad.jsonl", "suites"))
+    return Row(
+        what,
+        {"bad.jsonl": line},
+        USAGE,
+        printed,
+        args=("--kb-model=answers/bad.jsonl", "suites"),
+    )
 
 
 BAD_ANSWERS = {
@@ -54,14 +77,21 @@ BAD_ANSWERS = {
 }
 NUMBERS = ("batch_size", "attribute", "limit", "seed")
 ROWS = [
-    *(flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits") for name in NUMBERS),
+    *(
+        flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits")
+        for name in NUMBERS
+    ),
     *(flag(f"--kb-{name.replace('_', '-')}=-1") for name in NUMBERS if name != "seed"),
     *(flag(f"--kb-{name.replace('_', '-')}=nan") for name in NUMBERS),
     *(flag(f"--kb-{name.replace('_', '-')}=1e999") for name in NUMBERS),
     *(flag(f"--kb-{name.replace('_', '-')}=0x10") for name in NUMBERS),
     flag("--kb-gpus-per-worker=0"),
     flag("--kb-gpus-per-worker=all"),
-    flag("--kb-gpus-per-worker=2", "found without -n", what="GPUs for workers without workers"),
+    flag(
+        "--kb-gpus-per-worker=2",
+        "found without -n",
+        what="GPUs for workers without workers",
+    ),
     flag("--kb-limit=0"),
     flag("--kb-top-k=65"),
     flag("--kb-top-k=most"),
@@ -88,7 +118,11 @@ ROWS = [
     for_reference("--kb-device=cpu:7", "'cpu:7'"),
     for_reference("--kb-dtype=float33", "float33"),
     flag("--kb-device=cpu", "means nothing to a script", what="a device for a script"),
-    flag("--kb-dtype=float32", "means nothing to a script", what="a number type for a script"),
+    flag(
+        "--kb-dtype=float32",
+        "means nothing to a script",
+        what="a number type for a script",
+    ),
     flag("--kb-baseline=../../etc"),
     flag("--kb-baseline=nowhere", "nowhere"),
     flag("--kb-baseline=/dev/null", "/dev/null"),
@@ -123,28 +157,54 @@ ROWS = [
         {},
         USAGE,
         "KB_NO_SUCH_KEY",
-        args=(*RUN, "--kb-judge=openai/judge", "--kb-judge-args=api_key_env=KB_NO_SUCH_KEY"),
+        args=(
+            *RUN,
+            "--kb-judge=openai/judge",
+            "--kb-judge-args=api_key_env=KB_NO_SUCH_KEY",
+        ),
     ),
     Row(
         "a key that is typed",
         {},
         USAGE,
         "api_key",
-        args=("--kb-model=openai/gpt", "suites", "--kb-model-args=api_key=sk-0123456789abcdef"),
+        args=(
+            "--kb-model=openai/gpt",
+            "suites",
+            "--kb-model-args=api_key=sk-0123456789abcdef",
+        ),
     ),
     flag("--kb-baseline-reason=why"),
     flag("--kb-prices=1"),
     flag("--kb-prices=nan,nan"),
     flag("--kb-prices=-1,2"),
-    *(for_server(f"max_tokens_total={n}", "max_tokens_total") for n in ("0", "-1", "nan", "1e6", "0x10")),
-    for_server(f"max_tokens_total={HUGE}", "max_tokens_total", what="max_tokens_total: 5,000 digits"),
-    *(for_server(f"max_cost={n}", "max_cost", "--kb-prices=1,1") for n in ("0", "-1", "nan", "inf", "5€")),
+    *(
+        for_server(f"max_tokens_total={n}", "max_tokens_total")
+        for n in ("0", "-1", "nan", "1e6", "0x10")
+    ),
+    for_server(
+        f"max_tokens_total={HUGE}",
+        "max_tokens_total",
+        what="max_tokens_total: 5,000 digits",
+    ),
+    *(
+        for_server(f"max_cost={n}", "max_cost", "--kb-prices=1,1")
+        for n in ("0", "-1", "nan", "inf", "5€")
+    ),
     for_server("max_cost=1", "--kb-prices=IN,OUT"),
     for_server("max_tokens_total=1000", "max_tokens_total", "--kb-use-cache=off"),
     flag("--kb-nosuch=1", "unrecognized arguments"),
     Row("a seed in the environment", {}, USAGE, "KB_SEED", env={"KB_SEED": "x"}),
-    Row("a limit in the environment of 5,000 digits", {}, USAGE, "KB_LIMIT", env={"KB_LIMIT": HUGE}),
-    Row("a switch in the environment", {}, USAGE, "KB_PLAN", env={"KB_PLAN": "perhaps"}),
+    Row(
+        "a limit in the environment of 5,000 digits",
+        {},
+        USAGE,
+        "KB_LIMIT",
+        env={"KB_LIMIT": HUGE},
+    ),
+    Row(
+        "a switch in the environment", {}, USAGE, "KB_PLAN", env={"KB_PLAN": "perhaps"}
+    ),
     Row(
         "another switch in the environment",
         {},
@@ -152,7 +212,12 @@ ROWS = [
         "KB_JUNIT_PROPERTIES",
         env={"KB_JUNIT_PROPERTIES": "2"},
     ),
-    Row("a limit in the ini file", {"pytest.ini": "[pytest]\nkb_limit = ten\n"}, USAGE, "kb_limit"),
+    Row(
+        "a limit in the ini file",
+        {"pytest.ini": "[pytest]\nkb_limit = ten\n"},
+        USAGE,
+        "kb_limit",
+    ),
     model("", "--kb-model", USAGE, "no model"),
     model("./nowhere", "nowhere"),
     model("suites", "config.json"),
@@ -166,7 +231,11 @@ ROWS = [
     model("answers/nowhere.jsonl", "nowhere.jsonl"),
     model("answers/suites", "suites/facts.jsonl:1"),
     model("answers//dev/zero", "/dev/zero"),
-    flag("--kb-export-requests=requests.jsonl", "openai/NAME", what="requests to a script"),
+    flag(
+        "--kb-export-requests=requests.jsonl",
+        "openai/NAME",
+        what="requests to a script",
+    ),
     exported("suites", "suites"),
     exported("nowhere/requests.jsonl", "nowhere"),
     exported("/dev/null/x", "/dev/null/x"),
@@ -191,7 +260,9 @@ ROWS = [
     ),
     Row(
         "a script whose pattern never ends",
-        {"bad.jsonl": '{"pattern": "^(a+)+$", "text": "x"}\n{"default": {"text": "unsure"}}\n'},
+        {
+            "bad.jsonl": '{"pattern": "^(a+)+$", "text": "x"}\n{"default": {"text": "unsure"}}\n'
+        },
         FAILED,
         "",
         args=("--kb-model=scripted/bad.jsonl", "suites"),
@@ -209,4 +280,6 @@ ROWS = [
 def untyped() -> list[str]:
     """Return the flags with a value that no row types."""
     typed = " ".join(" ".join(row.args) for row in ROWS)
-    return [flag.flag for flag in FLAGS if not flag.switch and flag.flag + "=" not in typed]
+    return [
+        flag.flag for flag in FLAGS if not flag.switch and flag.flag + "=" not in typed
+    ]

@@ -46,15 +46,19 @@ def cell(text: str) -> str:
 def text() -> str:
     """Return the page."""
     tables = {
-        **{name: [(row.what, row.exit, row.printed) for row in rows] for name, rows in TABLES.items()},
+        **{
+            name: [(row.what, row.exit, row.printed) for row in rows]
+            for name, rows in TABLES.items()
+        },
         "servers": [(row.what, row.exit, row.printed) for row in servers.ROWS],
     }
     parts = [TOP.format(count=sum(map(len, tables.values())))]
     for name, rows in tables.items():
-        lines = [f"| {cell(what)} | {exit} | {f'`{part}`' if part else ''} |" for what, exit, part in rows]
-        head = (
-            f"## {name[0].upper() + name[1:]} ({len(rows)})\n\n| input | exit code | printed |\n|---|---|---|"
-        )
+        lines = [
+            f"| {cell(what)} | {exit} | {f'`{part}`' if part else ''} |"
+            for what, exit, part in rows
+        ]
+        head = f"## {name[0].upper() + name[1:]} ({len(rows)})\n\n| input | exit code | printed |\n|---|---|---|"
         parts.append("\n".join([head, *lines]) + "\n")
     return "\n".join(parts)
 

@@ -12,13 +12,21 @@ from tests.hostile.row import USAGE, Row
 ARGS = ("suites", "--kb-from-run=recorded", "--kb-output-path=again")
 
 
-def broken(what: str, change: Callable[[Path], None], printed: str = "recorded", exit: int = USAGE) -> Row:
+def broken(
+    what: str,
+    change: Callable[[Path], None],
+    printed: str = "recorded",
+    exit: int = USAGE,
+) -> Row:
     return Row(what, {"recorded": change}, exit, printed, ARGS)
 
 
 def written(name: str, content: str | bytes) -> Callable[[Path], None]:
     return lambda path: (
-        (path / name).write_bytes(content if isinstance(content, bytes) else content.encode()) and None
+        (path / name).write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
+        and None
     )
 
 
@@ -38,7 +46,9 @@ def of_line(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None
         lines = (path / "responses.jsonl").read_text().splitlines()
         data = json.loads(lines[0])
         change(data)
-        (path / "responses.jsonl").write_text("\n".join([json.dumps(data), *lines[1:]]) + "\n")
+        (path / "responses.jsonl").write_text(
+            "\n".join([json.dumps(data), *lines[1:]]) + "\n"
+        )
 
     return edit
 
@@ -60,7 +70,9 @@ def cut(path: Path) -> None:
 
 ROWS = [
     broken("a run without its report", lambda path: (path / "report.json").unlink()),
-    broken("a run without its answers", lambda path: (path / "responses.jsonl").unlink()),
+    broken(
+        "a run without its answers", lambda path: (path / "responses.jsonl").unlink()
+    ),
     broken("a report that is no JSON", written("report.json", "{")),
     broken("a report that is a list", written("report.json", "[]")),
     broken("a report of 100,000 levels", written("report.json", "[" * 100_000)),
@@ -69,8 +81,13 @@ ROWS = [
         of_report(lambda result: result.update(schema_version=99)),
     ),
     broken("a report without its cases", of_report(lambda result: result.pop("cases"))),
-    broken("a report whose cases are a word", of_report(lambda result: result.update(cases="none"))),
-    broken("answers that are empty", written("responses.jsonl", ""), "nothing was recorded"),
+    broken(
+        "a report whose cases are a word",
+        of_report(lambda result: result.update(cases="none")),
+    ),
+    broken(
+        "answers that are empty", written("responses.jsonl", ""), "nothing was recorded"
+    ),
     broken("answers that are cut off", cut, "responses.jsonl"),
     broken("an answer that is no JSON", first_line("{"), "responses.jsonl"),
     broken("an answer that is a number", first_line("7"), "responses.jsonl"),
@@ -83,7 +100,9 @@ ROWS = [
         USAGE,
     ),
     broken(
-        "an answer without its case", of_line(lambda result: result.pop("case", None)), "is not the file that"
+        "an answer without its case",
+        of_line(lambda result: result.pop("case", None)),
+        "is not the file that",
     ),
     broken(
         "an answer under another case",

@@ -36,7 +36,9 @@ class Row:
     """
 
     what: str
-    files: Mapping[str, str | bytes | Callable[[Path], None]] = field(default_factory=dict)
+    files: Mapping[str, str | bytes | Callable[[Path], None]] = field(
+        default_factory=dict
+    )
     exit: int = INTERRUPTED
     printed: str = ""
     args: tuple[str, ...] = RUN

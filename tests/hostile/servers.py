@@ -31,30 +31,51 @@ class Served:
 
 
 def changed(
-    what: str, change: Callable[[dict[str, Any]], object], printed: str = "", exit: int = FAILED
+    what: str,
+    change: Callable[[dict[str, Any]], object],
+    printed: str = "",
+    exit: int = FAILED,
 ) -> Served:
-    return Served(what, Fault(change=lambda reply: change(reply) and None), exit, printed)
+    return Served(
+        what, Fault(change=lambda reply: change(reply) and None), exit, printed
+    )
 
 
 def choice(what: str, printed: str = "", exit: int = FAILED, **values: Any) -> Served:
-    return changed(what, lambda reply: reply["choices"][0].update(values), printed, exit)
+    return changed(
+        what, lambda reply: reply["choices"][0].update(values), printed, exit
+    )
 
 
 def message(what: str, printed: str = "", exit: int = FAILED, **values: Any) -> Served:
-    return changed(what, lambda reply: reply["choices"][0]["message"].update(values), printed, exit)
+    return changed(
+        what, lambda reply: reply["choices"][0]["message"].update(values), printed, exit
+    )
 
 
 def usage(what: str, value: Any, printed: str = "") -> Served:
     return changed(what, lambda reply: reply.update(usage=value), printed)
 
 
-def raw(what: str, text: str, printed: str = "", exit: int = FAILED, status: int = 200) -> Served:
+def raw(
+    what: str, text: str, printed: str = "", exit: int = FAILED, status: int = 200
+) -> Served:
     return Served(what, Fault(raw=text, status=status), exit, printed)
 
 
 ROWS = [
-    Served("the key is refused", Fault(status=401, message="bad key"), USAGE, "refuses the key"),
-    Served("permission is refused", Fault(status=403, message="no"), USAGE, "refuses the key"),
+    Served(
+        "the key is refused",
+        Fault(status=401, message="bad key"),
+        USAGE,
+        "refuses the key",
+    ),
+    Served(
+        "permission is refused",
+        Fault(status=403, message="no"),
+        USAGE,
+        "refuses the key",
+    ),
     Served("no such path", Fault(status=404, message="gone"), USAGE, "does not know"),
     Served("too many requests for ever", Fault(status=429, message="slow down")),
     Served("the server is broken for ever", Fault(status=500, message="broken")),
@@ -74,7 +95,9 @@ ROWS = [
     raw("an error of 100,000 levels", "[" * 100_000, status=400),
     raw("an error that is a list", "[]", status=400),
     raw("an error of markup", "<html><script>alert(1)</script></html>", status=400),
-    changed("choices that are an object", lambda reply: reply.update(choices={"0": {}})),
+    changed(
+        "choices that are an object", lambda reply: reply.update(choices={"0": {}})
+    ),
     changed("choices that are null", lambda reply: reply.update(choices=None)),
     changed("choices that are empty", lambda reply: reply.update(choices=[])),
     changed("choices that are words", lambda reply: reply.update(choices=["Paris"])),
@@ -93,26 +116,48 @@ ROWS = [
     message("content that moves the cursor", content="\x1b[2J\x1b[H Paris"),
     message("a thought that is a number", reasoning_content=7),
     message("a refusal", content=None, refusal="I cannot help with that."),
-    usage("usage that is no number", {"prompt_tokens": float("nan"), "completion_tokens": 1}),
+    usage(
+        "usage that is no number",
+        {"prompt_tokens": float("nan"), "completion_tokens": 1},
+    ),
     usage("usage without end", {"prompt_tokens": float("inf"), "completion_tokens": 1}),
     usage("usage below 0", {"prompt_tokens": -5, "completion_tokens": -5}),
-    usage("usage of 5,000 digits", {"prompt_tokens": int("9" * 4000), "completion_tokens": 1}),
+    usage(
+        "usage of 5,000 digits",
+        {"prompt_tokens": int("9" * 4000), "completion_tokens": 1},
+    ),
     usage("usage in words", {"prompt_tokens": "many", "completion_tokens": "few"}),
     usage("usage that is true", {"prompt_tokens": True, "completion_tokens": True}),
     usage("usage that is a list", [1, 2]),
     usage("usage that is null", None),
     changed("a model's name that is a number", lambda reply: reply.update(model=7)),
     changed("a model's name that is null", lambda reply: reply.update(model=None)),
-    changed("a fingerprint that is a list", lambda reply: reply.update(system_fingerprint=[1])),
     changed(
-        "a fingerprint that is another each time", lambda reply: reply.update(system_fingerprint=reply["id"])
+        "a fingerprint that is a list",
+        lambda reply: reply.update(system_fingerprint=[1]),
     ),
-    Served("a model that says of itself what is no number", listed={"max_model_len": float("nan")}),
-    Served("a model that says of itself what is no text", listed={"owned_by": {"a": [1, None]}}),
+    changed(
+        "a fingerprint that is another each time",
+        lambda reply: reply.update(system_fingerprint=reply["id"]),
+    ),
+    Served(
+        "a model that says of itself what is no number",
+        listed={"max_model_len": float("nan")},
+    ),
+    Served(
+        "a model that says of itself what is no text",
+        listed={"owned_by": {"a": [1, None]}},
+    ),
     Served("the question back", say=lambda text: text),
     Served("a log command of GitHub", say=lambda text: "::error::x"),
-    Served("a log command of Azure", say=lambda text: "##vso[task.complete result=Succeeded;]"),
-    Served("a log command of TeamCity", say=lambda text: "##teamcity[buildStatus status='SUCCESS']"),
+    Served(
+        "a log command of Azure",
+        say=lambda text: "##vso[task.complete result=Succeeded;]",
+    ),
+    Served(
+        "a log command of TeamCity",
+        say=lambda text: "##teamcity[buildStatus status='SUCCESS']",
+    ),
     Served("markup", say=lambda text: "<script>alert(1)</script>"),
 ]
 

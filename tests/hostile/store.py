@@ -12,7 +12,9 @@ from tests.hostile.row import PASSED, Row
 ANSWERS = ".kbrel-cache/answers.sqlite"
 
 
-def damaged_store(what: str, change: Callable[[Path], None], printed: str = "", exit: int = PASSED) -> Row:
+def damaged_store(
+    what: str, change: Callable[[Path], None], printed: str = "", exit: int = PASSED
+) -> Row:
     """Return a row about the folder of kept answers, as an earlier run of the same model left it."""
     return Row(what, {".kbrel-cache": change}, exit, printed)
 
@@ -52,11 +54,22 @@ def fifo(path: Path) -> None:
 
 ROWS = [
     damaged_store("a store that is empty", written(b"")),
-    damaged_store("a store that is text", written(b"no answers here\n" * 99), "answers.sqlite"),
+    damaged_store(
+        "a store that is text", written(b"no answers here\n" * 99), "answers.sqlite"
+    ),
     damaged_store("a store that is cut off", cut),
     damaged_store("a store with flipped bytes", flipped),
-    damaged_store("a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"),
-    damaged_store("a store of another program", sql("pragma application_id = 7"), "answers.sqlite"),
+    damaged_store(
+        "a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"
+    ),
+    damaged_store(
+        "a store of another program", sql("pragma application_id = 7"), "answers.sqlite"
+    ),
     damaged_store("a store that is a pipe nobody writes to", fifo),
-    Row("a file where the folder belongs", {".kbrel-cache": "text"}, PASSED, ".kbrel-cache"),
+    Row(
+        "a file where the folder belongs",
+        {".kbrel-cache": "text"},
+        PASSED,
+        ".kbrel-cache",
+    ),
 ]

@@ -69,14 +69,22 @@ def tags(text: str) -> Counter[str]:
 
 
 def test_no_attack_runs_or_loads_anything(tmp_path, monkeypatch, asked, browser):
-    monkeypatch.setattr(runs, "HOSTILE", tuple(text.replace("URL", asked[0]) for text in ATTACKS))
+    monkeypatch.setattr(
+        runs, "HOSTILE", tuple(text.replace("URL", asked[0]) for text in ATTACKS)
+    )
     page = tmp_path / "report.html"
     page.write_text(report_html(runs.hostile()), encoding="utf-8")
     browser.open(page)
     # What is folded would load its pictures when it is opened, and a pointer would pass over it.
-    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    browser.run("document.querySelectorAll('button.open').forEach(one => { one.click() })")
-    browser.run("document.querySelectorAll('[onmouseover]').forEach(one => { one.onmouseover() })")
+    browser.run(
+        "document.querySelectorAll('details').forEach(one => { one.open = true })"
+    )
+    browser.run(
+        "document.querySelectorAll('button.open').forEach(one => { one.click() })"
+    )
+    browser.run(
+        "document.querySelectorAll('[onmouseover]').forEach(one => { one.onmouseover() })"
+    )
     browser.settle()
     assert "taken" not in browser.driver.title.partition("–")[0]
     assert browser.driver.current_url == page.as_uri()
@@ -90,8 +98,13 @@ def test_no_attack_runs_or_loads_anything(tmp_path, monkeypatch, asked, browser)
 def test_the_browser_would_do_what_an_attack_says(tmp_path, asked, browser):
     page = tmp_path / "page.html"
     body = f"<title>a</title>{ATTACKS[0]}<img src={asked[0]}/taken>"
-    page.write_text(f"<!doctype html><html><head></head><body>{body}</body></html>", encoding="utf-8")
+    page.write_text(
+        f"<!doctype html><html><head></head><body>{body}</body></html>",
+        encoding="utf-8",
+    )
     browser.open(page)
     assert browser.driver.title == "taken"
-    assert [url for url in browser.requests() if url != page.as_uri()] == [f"{asked[0]}/taken"]
+    assert [url for url in browser.requests() if url != page.as_uri()] == [
+        f"{asked[0]}/taken"
+    ]
     assert asked[1:] == ["/taken"]

@@ -20,7 +20,11 @@ from pytest_kbrel.facts.readers import FORMATS, Relations, read
 from pytest_kbrel.models.base import check_size
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.chat import parse_chat_args
-from pytest_kbrel.models.checkpoint.files import digest_of_tensors, read_config, weight_files
+from pytest_kbrel.models.checkpoint.files import (
+    digest_of_tensors,
+    read_config,
+    weight_files,
+)
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
@@ -53,7 +57,12 @@ JSON_READERS: dict[str, tuple[str, str, str, Callable[[Path], object]]] = {
     "facts": ("f.jsonl", FACT, ":2", read_facts),
     "facts to import": ("f.jsonl", FACT, ":2", facts_of("jsonl")),
     "questions": ("q.json", "[", ":1", facts_of("qa")),
-    "a list in a table": ("f.csv", "relation,subject,object,aliases\nP1,a,b,", ":2", facts_of("csv")),
+    "a list in a table": (
+        "f.csv",
+        "relation,subject,object,aliases\nP1,a,b,",
+        ":2",
+        facts_of("csv"),
+    ),
     "a list in a public table": (
         "q.tsv",
         "id\tsubj\tprop\tobj\ts_pop\tquestion\tpossible_answers\n1\ta\tp\tb\t5\tWhat?\t",
@@ -65,12 +74,19 @@ JSON_READERS: dict[str, tuple[str, str, str, Callable[[Path], object]]] = {
     "a report": ("report.json", "", "", read_report),
     "a baseline": ("baseline.json", "", "", lambda path: read_meta(path.parent)),
     "a checkpoint": ("config.json", "", "", lambda path: read_config(path.parent)),
-    "shards": ("model.safetensors.index.json", "", "", lambda path: weight_files(path.parent)),
+    "shards": (
+        "model.safetensors.index.json",
+        "",
+        "",
+        lambda path: weight_files(path.parent),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", JSON_READERS)
-def test_json_of_100_000_levels_is_an_error_with_its_place(tmp_path: Path, name: str) -> None:
+def test_json_of_100_000_levels_is_an_error_with_its_place(
+    tmp_path: Path, name: str
+) -> None:
     file, before, line, reader = JSON_READERS[name]
     path = tmp_path / file
     path.write_text(before + DEEP, "utf-8")
@@ -117,12 +133,19 @@ LONG_LINES: dict[str, tuple[str, bytes, str, Callable[[Path], object]]] = {
     "a public table": ("q.tsv", b"", ":1", facts_of("popqa")),
     "questions": ("q.json", b'[{"question": "', ":1", facts_of("qa")),
     "a script": ("s.jsonl", b"", ":1", read_script),
-    "responses": ("responses.jsonl", b"", ":1", lambda path: list(read_responses(path))),
+    "responses": (
+        "responses.jsonl",
+        b"",
+        ":1",
+        lambda path: list(read_responses(path)),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", LONG_LINES)
-def test_a_line_of_a_gigabyte_is_an_error_with_its_place(tmp_path: Path, name: str) -> None:
+def test_a_line_of_a_gigabyte_is_an_error_with_its_place(
+    tmp_path: Path, name: str
+) -> None:
     file, before, line, reader = LONG_LINES[name]
     path = tmp_path / file
     path.write_bytes(before)
@@ -160,16 +183,23 @@ def test_outcomes_are_bounded_by_the_number_of_their_facts(tmp_path: Path) -> No
     path = tmp_path / "o.xz"
     path.write_bytes(lzma.compress(bytes(3 * MIB), preset=0))
     assert len(read_compressed(path, 64)) == 3 * MIB
-    with pytest.raises(ValueError, match="it unpacks to more than 1 MiB; allowed: at most 1 MiB"):
+    with pytest.raises(
+        ValueError, match="it unpacks to more than 1 MiB; allowed: at most 1 MiB"
+    ):
         read_compressed(path, 10)
-    with pytest.raises(ValueError, match="found a number of about 400 digits as the number of its facts"):
+    with pytest.raises(
+        ValueError,
+        match="found a number of about 400 digits as the number of its facts",
+    ):
         read_compressed(path, 10**400)
 
 
 def test_a_packed_dump_whose_first_line_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "d.csv.gz"
     path.write_bytes(gzip.compress(bytes(4 * MIB), 1))
-    with pytest.raises(KbrelError, match=r"d.csv.gz:1: the line of column .*: it has 1,000,000 ch"):
+    with pytest.raises(
+        KbrelError, match=r"d.csv.gz:1: the line of column .*: it has 1,000,000 ch"
+    ):
         _header(Dump(path=path, format="csv", quotes=True))
 
 
@@ -182,22 +212,32 @@ def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> N
             f"FROM range(70) t(n)) TO '{path}'"
         )
     assert path.stat().st_size < MIB
-    with pytest.raises(KbrelError, match=r"f.parquet:1: found more than 64 MiB in 2,048 rows; allowed"):
+    with pytest.raises(
+        KbrelError, match=r"f.parquet:1: found more than 64 MiB in 2,048 rows; allowed"
+    ):
         facts_of("parquet")(path)
 
 
-def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(tmp_path: Path) -> None:
+def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(
+    tmp_path: Path,
+) -> None:
     usual, long = generated("x" * 14_000), generated("x" * 14_001)
     result = record(tmp_path, exchange("a", long)).find("a", "", [ASKED])
     assert result == [
-        Failed(error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000")
+        Failed(
+            error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000"
+        )
     ]
     assert check_size(ASKED, usual) is usual
 
 
-def test_a_recorded_line_of_another_size_than_its_index_knows_is_refused(tmp_path: Path) -> None:
+def test_a_recorded_line_of_another_size_than_its_index_knows_is_refused(
+    tmp_path: Path,
+) -> None:
     long = exchange("a", generated("x" * LINE))
-    with pytest.raises(KbrelError, match=r"responses.jsonl:1: is no recorded response: .*16 MiB a line"):
+    with pytest.raises(
+        KbrelError, match=r"responses.jsonl:1: is no recorded response: .*16 MiB a line"
+    ):
         record(tmp_path, long).find("a", "", [ASKED])
 
 
@@ -205,14 +245,22 @@ def test_a_kept_answer_longer_than_any_is_an_error_of_the_store(tmp_path: Path) 
     Store(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE) as file:
         file.execute("INSERT INTO models (digest, described) VALUES ('m', '{}')")
-        file.execute("INSERT INTO answers VALUES (?, 1, 0, ?, x'00', NULL, 0)", (b"k", "x" * (LINE + 1)))
+        file.execute(
+            "INSERT INTO answers VALUES (?, 1, 0, ?, x'00', NULL, 0)",
+            (b"k", "x" * (LINE + 1)),
+        )
     store = Store(tmp_path)
-    with pytest.raises(StoreError, match="kept answers cannot be read or written: string or blob too big"):
+    with pytest.raises(
+        StoreError,
+        match="kept answers cannot be read or written: string or blob too big",
+    ):
         store.get([b"k".hex()])
     store.close()
 
 
-def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(tmp_path: Path) -> None:
+def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(
+    tmp_path: Path,
+) -> None:
     from pytest_kbrel.models.cache.store import _checksum
 
     store = Store(tmp_path)
@@ -224,7 +272,10 @@ def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: [" + "1, " * 300_000 + "1]\n", ":1: found more than 300,000 values; allowed: at most 300,000"),
+        (
+            "a: [" + "1, " * 300_000 + "1]\n",
+            ":1: found more than 300,000 values; allowed: at most 300,000",
+        ),
         (
             "a: &a {"
             + "".join(f"k{n}: 1, " for n in range(2000))
@@ -232,11 +283,16 @@ def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(tmp_path: Path
             + "".join(f"b{n}: {{<<: *a}}\n" for n in range(60)),
             ":52: << merges more than 100,000 keys; allowed: at most 100,000",
         ),
-        ("? " + "-k" * 50_000 + "\n: {label: x, domain: y}\n", ":1: a relation's id must be"),
+        (
+            "? " + "-k" * 50_000 + "\n: {label: x, domain: y}\n",
+            ":1: a relation's id must be",
+        ),
         ("P1:\n  label: x\n  ? " + "k" * 100_000 + "\n  : 1\n", ":3: unknown key 'kkk"),
     ],
 )
-def test_a_yaml_file_that_unfolds_to_far_more(tmp_path: Path, text: str, words: str) -> None:
+def test_a_yaml_file_that_unfolds_to_far_more(
+    tmp_path: Path, text: str, words: str
+) -> None:
     path = tmp_path / "relations.yaml"
     path.write_text(text)
     with pytest.raises(KbrelError) as caught:
@@ -251,7 +307,10 @@ def test_a_billion_laughs_are_one_value(tmp_path: Path) -> None:
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40)
     )
     path.write_text(laughs)
-    with pytest.raises(KbrelError, match=r"relations.yaml:1: relation a0 must be a mapping, found a list"):
+    with pytest.raises(
+        KbrelError,
+        match=r"relations.yaml:1: relation a0 must be a mapping, found a list",
+    ):
         read_relations(path)
 
 
@@ -291,9 +350,7 @@ def test_the_rows_behind_a_nul_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["meta", "meta:0"])
 def test_a_device_that_computes_nothing_is_refused(device: str) -> None:
-    said_of_it = (
-        f"reference: found device '{device}', which holds no numbers and computes none; allowed: auto"
-    )
+    said_of_it = f"reference: found device '{device}', which holds no numbers and computes none; allowed: auto"
     with pytest.raises(ModelError, match=said_of_it):
         parse_spec("reference", device=device)
     with pytest.raises(ModelError, match=said_of_it):
@@ -303,11 +360,19 @@ def test_a_device_that_computes_nothing_is_refused(device: str) -> None:
 def test_json_lines_are_still_what_they_were(tmp_path: Path) -> None:
     path = tmp_path / "responses.jsonl"
     path.write_bytes(json.dumps({"case": 1}).encode() + b"\n")
-    with pytest.raises(KbrelError, match=r"responses.jsonl:1: .*'case' must be a string, found 1"):
+    with pytest.raises(
+        KbrelError, match=r"responses.jsonl:1: .*'case' must be a string, found 1"
+    ):
         list(read_responses(path))
 
 
 def test_an_answer_within_its_size_is_itself() -> None:
     asked = GenerateRequest(prompt="p", max_new_tokens=1)
-    given = Generated(text="x" * 11_001, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="")
+    given = Generated(
+        text="x" * 11_001,
+        token_ids=(),
+        finish="stop",
+        prompt_tokens=1,
+        prompt_digest="",
+    )
     assert isinstance(check_size(asked, given), Failed)

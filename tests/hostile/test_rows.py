@@ -21,7 +21,11 @@ from tests.hostile import TABLES, facts, page, servers
 from tests.hostile.flags import untyped
 from tests.hostile.row import PASSED, RUN, Row, project, put
 
-ROWS = [pytest.param(row, id=f"{table}: {row.what}") for table, rows in TABLES.items() for row in rows]
+ROWS = [
+    pytest.param(row, id=f"{table}: {row.what}")
+    for table, rows in TABLES.items()
+    for row in rows
+]
 
 
 @contextmanager
@@ -46,7 +50,16 @@ def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sound")
     project(folder)
     subprocess.run(
-        [sys.executable, "-m", "pytest", *RUN, "--kb-baseline-update=prod", "-p", "no:cacheprovider", "-q"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            *RUN,
+            "--kb-baseline-update=prod",
+            "-p",
+            "no:cacheprovider",
+            "-q",
+        ],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -69,7 +82,10 @@ def nothing_bad(folder: Path, printed: str, exit: int) -> None:
         assert sign not in printed, printed
     assert not list(folder.rglob("canary*"))
     for path in folder.glob("kbrel-report/report.json"):
-        assert exit == PASSED or json.loads(path.read_text())["summary"]["verdict"] != "pass"
+        assert (
+            exit == PASSED
+            or json.loads(path.read_text())["summary"]["verdict"] != "pass"
+        )
 
 
 @pytest.mark.slow
@@ -93,7 +109,9 @@ def test_a_row(pytester, monkeypatch, capsys, hostile_folder, sound, row: Row):
     nothing_bad(hostile_folder, printed, row.exit)
 
 
-@pytest.mark.parametrize("served", [pytest.param(row, id=row.what) for row in servers.ROWS])
+@pytest.mark.parametrize(
+    "served", [pytest.param(row, id=row.what) for row in servers.ROWS]
+)
 def test_a_server(pytester, hostile_folder, openai_server, served: servers.Served):
     served.set_up(openai_server)
     with deadline(10):
@@ -120,4 +138,8 @@ def test_the_page_is_what_the_tables_say():
 
 def test_the_page_names_files_that_are_there():
     root = page.PAGE.parents[1]
-    assert [name for name in re.findall(r"`(tests/\S+)`", page.TOP) if not (root / name).exists()] == []
+    assert [
+        name
+        for name in re.findall(r"`(tests/\S+)`", page.TOP)
+        if not (root / name).exists()
+    ] == []

@@ -43,7 +43,9 @@ class Phrase:
 
     @property
     def judged(self) -> str:
-        return judge(self.answer, self.accepted, self.question, language=self.language).label
+        return judge(
+            self.answer, self.accepted, self.question, language=self.language
+        ).label
 
     @property
     def recognised(self) -> bool:
@@ -70,5 +72,9 @@ def phrases(language: str, half: str) -> Iterator[Phrase]:
 
 def counted(language: str, half: str, groups: Sequence[str]) -> tuple[int, int]:
     """Return how many answers of some groups are judged as they should be, and how many there are."""
-    result = [phrase.recognised for phrase in phrases(language, half) if phrase.group in groups]
+    result = [
+        phrase.recognised
+        for phrase in phrases(language, half)
+        if phrase.group in groups
+    ]
     return sum(result), len(result)

@@ -14,7 +14,9 @@ def rule(answer, *accepted):
     return judge(answer, accepted, QUESTION).rule
 
 
-@pytest.mark.parametrize("word", ["but", "however", "though", "still", "nevertheless", "BUT", "- but"])
+@pytest.mark.parametrize(
+    "word", ["but", "however", "though", "still", "nevertheless", "BUT", "- but"]
+)
 def test_a_statement_behind_a_contrast_is_an_answer(word):
     assert rule(f"I don't know, {word} the capital is Lima.", "Lima") == "contained"
     assert rule(f"I don't know. {word} the capital is Lima.", "Lima") == "contained"
@@ -48,7 +50,12 @@ def test_without_a_contrast_a_clause_is_a_guess():
             "it is probably Lima",
             "it is Lima?",
         ),
-        *("presumably it is Lima", "my guess is Lima", "guessing it is Lima", "one may suppose Lima"),
+        *(
+            "presumably it is Lima",
+            "my guess is Lima",
+            "guessing it is Lima",
+            "one may suppose Lima",
+        ),
         *("they believe it is Lima", "they think it is Lima"),
     ],
 )
@@ -63,7 +70,9 @@ ASIDES = "I we you please let if feel there this that here for_more perhaps mayb
 
 @pytest.mark.parametrize("word", ASIDES.split())
 def test_a_contrast_that_goes_on_about_the_model_states_nothing(word):
-    assert rule(f"I don't know, but {word.replace('_', ' ')} can tell of Lima") == "unsure"
+    assert (
+        rule(f"I don't know, but {word.replace('_', ' ')} can tell of Lima") == "unsure"
+    )
     assert rule("I don't know, but they can tell of Lima") == "no rule"
 
 
@@ -71,7 +80,10 @@ def test_a_contrast_that_goes_on_about_the_model_states_nothing(word):
 def test_quoted_text_is_no_abstention(marks):
     begin, end = marks
     assert rule(f"The song is {begin}I don't know{end}", "Lima") == "no rule"
-    assert judge(f"It was {begin}I don't know{end}", ["I don't know"], QUESTION).label == "correct"
+    assert (
+        judge(f"It was {begin}I don't know{end}", ["I don't know"], QUESTION).label
+        == "correct"
+    )
     assert rule(f"I don't know. It is called {begin}Lima{end}.", "Lima") == "contained"
     # An answer that is quoted whole is what it says.
     assert rule(f"{begin}I don't know.{end}", "Lima") == "unsure"
@@ -172,7 +184,10 @@ def test_the_sentence_that_tells(answer, kind):
         ("I don't know, but it is Lima, I can't tell more.", "but it is Lima"),
         ("I don't know. It is Lima. I can't tell more.", "It is Lima"),
         ("It is Lima. I don't know more. It is big.", "It is Lima. It is big."),
-        ("The town is: Uncertain, Texas. I can't tell more.", "The town is: Uncertain, Texas."),
+        (
+            "The town is: Uncertain, Texas. I can't tell more.",
+            "The town is: Uncertain, Texas.",
+        ),
         ("I don't know. Uncertain, Texas.", "Uncertain. Texas"),
         # Marks are taken off, letters are not.
         ("I don't know. It is Malcolm X.", "It is Malcolm X"),

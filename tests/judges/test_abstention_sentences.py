@@ -129,13 +129,23 @@ UNSURE = [
         "- please kindly",
         "provide clarify specify give share rephrase elaborate",
     ),
-    ("so {} {} heard {} it", "I we", "have_never 've_never never have_not haven't", "of about"),
+    (
+        "so {} {} heard {} it",
+        "I we",
+        "have_never 've_never never have_not haven't",
+        "of about",
+    ),
     (
         "{} {}",
         "it_is_not it's_not it_isn't that_is_not that's_not",
         "clear known possible_to_say possible_to_tell possible_to_know possible_to_determine",
     ),
-    ("{} no way {} {}", "there_is there's", "to of", "know knowing tell telling determine"),
+    (
+        "{} no way {} {}",
+        "there_is there's",
+        "to of",
+        "know knowing tell telling determine",
+    ),
     (
         "{} {} it",
         "do_not don't dont cannot can_not can't cant couldn't could_not",
@@ -151,7 +161,12 @@ UNSURE = [
         "idea clue info information knowledge data record records memory recollection details evidence "
         "answer context access way_of_knowing",
     ),
-    ("so {} {} {}", "not isn't without", "enough sufficient any", "information context data"),
+    (
+        "so {} {} {}",
+        "not isn't without",
+        "enough sufficient any",
+        "information context data",
+    ),
     (
         "{} {} {} {} {}",
         "- there_is there's there_are I_found we_have currently",
@@ -181,7 +196,11 @@ UNSURE = [
         "- here yet at_this_time",
     ),
     ("no answer {} it", "about for"),
-    ("no {} {}", "result results match matches entry entries", "- found available returned"),
+    (
+        "no {} {}",
+        "result results match matches entry entries",
+        "- found available returned",
+    ),
     (
         "{} {} {} {} {} it",
         "- given provided",
@@ -196,7 +215,14 @@ UNSURE = [
         "- knowledge training knowledge_data training_data",
         "cutoff cut_off",
     ),
-    ("and {} {} {} {} {} 2023", "my knowledge", "- knowledge training", "cutoff cut_off", "- date", "is was"),
+    (
+        "and {} {} {} {} {} 2023",
+        "my knowledge",
+        "- knowledge training",
+        "cutoff cut_off",
+        "- date",
+        "is was",
+    ),
     (
         "so it {} be {}",
         "cannot can_not can't could_not couldn't",

@@ -65,7 +65,11 @@ SENTENCES = {
 def names_in(language):
     """Return the names of countries, without those with what is in brackets or shortened."""
     names = Locale(language).territories
-    codes = sorted(code for code in names if len(code) == 2 and code.isalpha() and code[0] not in "QXZ")
+    codes = sorted(
+        code
+        for code in names
+        if len(code) == 2 and code.isalpha() and code[0] not in "QXZ"
+    )
     result = [names[code] for code in codes if code not in ("EU", "EZ", "UN")]
     return [name for name in result if not any(sign in name for sign in ".(（-")]
 

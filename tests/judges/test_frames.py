@@ -18,18 +18,26 @@ def proper(answer):
 
 @pytest.mark.parametrize("tag", TAGS.split())
 def test_a_tag_that_models_write_is_taken_off(tag):
-    for answer in (f"<{tag}>Lima</{tag}>", f"<{tag.upper()}>Lima", f"Lima<{tag}/>", f"Lima <{tag} />"):
+    for answer in (
+        f"<{tag}>Lima</{tag}>",
+        f"<{tag.upper()}>Lima",
+        f"Lima<{tag}/>",
+        f"Lima <{tag} />",
+    ):
         assert proper(answer) == "Lima"
 
 
 @pytest.mark.parametrize(
-    "answer", ["<Lima>", "<h7>", "<h>", "<x>Lima</x>", "< b>Lima", "<b c>", "<ab>", "<bb>"]
+    "answer",
+    ["<Lima>", "<h7>", "<h>", "<x>Lima</x>", "< b>Lima", "<b c>", "<ab>", "<bb>"],
 )
 def test_another_word_in_brackets_is_no_tag(answer):
     assert proper(answer) == answer
 
 
-@pytest.mark.parametrize("tag", ["think", "thinking", "thought", "reasoning", "THINK", "Thinking"])
+@pytest.mark.parametrize(
+    "tag", ["think", "thinking", "thought", "reasoning", "THINK", "Thinking"]
+)
 def test_thoughts_are_taken_off(tag):
     assert proper(f"<{tag}>Quito\n\nor Lima?</{tag}>\nLima") == "Lima"
     assert proper(f"<{tag}>Quito</{tag}><{tag}>Rome</{tag}>Lima") == "Lima"
@@ -43,8 +51,22 @@ def test_thoughts_end_with_the_tag_that_they_begin_with():
 
 
 LABELS = [
-    *("Answer: ", "ANSWER: ", "answer:", "Response: ", "The answer: ", "My answer: ", "Final answer: "),
-    *("My final answer: ", "The short answer: ", "Short answer = ", "The correct answer: ", "**Answer:** "),
+    *(
+        "Answer: ",
+        "ANSWER: ",
+        "answer:",
+        "Response: ",
+        "The answer: ",
+        "My answer: ",
+        "Final answer: ",
+    ),
+    *(
+        "My final answer: ",
+        "The short answer: ",
+        "Short answer = ",
+        "The correct answer: ",
+        "**Answer:** ",
+    ),
     *("* Answer *: * ", "** Final Answer **\n:\n"),
 ]
 
@@ -57,7 +79,13 @@ def test_a_label_is_taken_off(label_):
 
 @pytest.mark.parametrize(
     "answer",
-    ["Answer Lima", "Answers: Lima", "The true answer: Lima", "Lima: answer: Quito", "An answer: Lima"],
+    [
+        "Answer Lima",
+        "Answers: Lima",
+        "The true answer: Lima",
+        "Lima: answer: Quito",
+        "An answer: Lima",
+    ],
 )
 def test_what_is_no_label(answer):
     assert proper(answer) == answer
@@ -89,7 +117,17 @@ def test_the_next_question_ends_an_answer(question):
 
 
 @pytest.mark.parametrize(
-    "next_line", ["Quito:", "Q12345:", "Q", "QA:", "Questions:", "A Q:", "Q      1:", " " * 21 + "Q:"]
+    "next_line",
+    [
+        "Quito:",
+        "Q12345:",
+        "Q",
+        "QA:",
+        "Questions:",
+        "A Q:",
+        "Q      1:",
+        " " * 21 + "Q:",
+    ],
 )
 def test_what_is_no_next_question(next_line):
     answer = f"Lima\n{next_line} Chile"

@@ -21,15 +21,24 @@ def script():
     return module
 
 
-def test_evouna_is_read_without_improper_questions_and_answers_that_nobody_judged(script, tmp_path):
+def test_evouna_is_read_without_improper_questions_and_answers_that_nobody_judged(
+    script, tmp_path
+):
     def row(question, **values):
-        return {"question": question, "golden_answer": "Lima/City of Kings", "improper": False, **values}
+        return {
+            "question": question,
+            "golden_answer": "Lima/City of Kings",
+            "improper": False,
+            **values,
+        }
 
     rows = [
         row("one", answer_x="Lima", judge_x=True, answer_y=None, judge_y=None),
         row("two", answer_x="Quito", judge_x=False, answer_y="Lima", judge_y=None),
-        row("three", answer_x="Lima", judge_x=True, answer_y="Lima", judge_y=True) | {"improper": True},
-        row("four", answer_x="Lima", judge_x=True, answer_y="Cusco", judge_y=False) | {"golden_answer": None},
+        row("three", answer_x="Lima", judge_x=True, answer_y="Lima", judge_y=True)
+        | {"improper": True},
+        row("four", answer_x="Lima", judge_x=True, answer_y="Cusco", judge_y=False)
+        | {"golden_answer": None},
         row("five", answer_x="", judge_x=False, answer_y="Cusco", judge_y=False),
     ]
     path = tmp_path / "NQ.json"
@@ -64,12 +73,16 @@ def test_a_question_is_in_one_half_however_it_is_written(script):
     halves = [script.half_of(question, 0) for question in questions]
     assert 70 < halves.count("first") < 130
     assert set(halves) == {"first", "second"}
-    assert halves == [script.half_of(question.lower().rstrip("?"), 0) for question in questions]
+    assert halves == [
+        script.half_of(question.lower().rstrip("?"), 0) for question in questions
+    ]
     assert halves != [script.half_of(question, 1) for question in questions]
 
 
 def test_the_shares_have_intervals(script):
-    result = Agreement({(True, "correct"): 8, (True, "wrong"): 2, (False, "correct"): 1})
+    result = Agreement(
+        {(True, "correct"): 8, (True, "wrong"): 2, (False, "correct"): 1}
+    )
     # Wilson's intervals of 8 of 11, 1 of 1 and 2 of 10.
     assert script.intervals(result) == (
         "95 % intervals: agreement 0.727 [0.434, 0.903], wrong accepted 1.000 [0.207, 1.000], "

@@ -29,7 +29,12 @@ ROWS = [
         "hum": "0",
         "more": {"é": [1]},
     },
-    {"question": "Who was it?", "answers": ["Ann Lee"], "prediction": "I pass", "hum": False},
+    {
+        "question": "Who was it?",
+        "answers": ["Ann Lee"],
+        "prediction": "I pass",
+        "hum": False,
+    },
     {"question": "Who was it?", "answers": [], "prediction": None, "hum": "wrong"},
 ]
 
@@ -40,10 +45,15 @@ def judged(tmp_path):
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
 
     def run(rows, *more):
-        lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+        lines = [
+            row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+            for row in rows
+        ]
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
         code = main(["judge", str(source), "--output", str(target), *map(str, more)])
-        written = target.read_text(encoding="utf-8").splitlines() if target.exists() else None
+        written = (
+            target.read_text(encoding="utf-8").splitlines() if target.exists() else None
+        )
         return code, None if written is None else [json.loads(line) for line in written]
 
     return run
@@ -59,21 +69,34 @@ def test_each_row_gets_a_verdict_and_keeps_what_it_had(judged, capsys, tmp_path)
         ("wrong", "no rule"),
         ("uninformative", "none"),
     ]
-    assert [{key: row[key] for key in given} for row, given in zip(rows, ROWS, strict=True)] == ROWS
-    assert "5 predictions: 2 correct, 2 wrong, 1 uninformative" in capsys.readouterr().out
+    assert [
+        {key: row[key] for key in given} for row, given in zip(rows, ROWS, strict=True)
+    ] == ROWS
+    assert (
+        "5 predictions: 2 correct, 2 wrong, 1 uninformative" in capsys.readouterr().out
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
 def test_a_range_of_numbers_decides(judged, capsys):
-    row = {"question": "How many?", "answers": ["120,000"], "answer_range": [118000, 122000]}
-    code, rows = judged([{**row, "prediction": text} for text in ("119k", "117,000", "120,000")])
+    row = {
+        "question": "How many?",
+        "answers": ["120,000"],
+        "answer_range": [118000, 122000],
+    }
+    code, rows = judged(
+        [{**row, "prediction": text} for text in ("119k", "117,000", "120,000")]
+    )
     assert code == 0
     assert [(row["verdict"], row["rule"]) for row in rows] == [
         ("correct", "range"),
         ("wrong", "range"),
         ("correct", "equal"),
     ]
-    for broken, error in (({"answer_range": [2, 1]}, "found [2, 1]"), ({"answers": []}, "no 'answers'")):
+    for broken, error in (
+        ({"answer_range": [2, 1]}, "found [2, 1]"),
+        ({"answers": []}, "no 'answers'"),
+    ):
         code, _ = judged([{**row, "prediction": "1", **broken}], "--force")
         assert code == 2
         assert error in capsys.readouterr().err
@@ -103,10 +126,18 @@ def test_a_row_may_say_its_language(judged, capsys):
 
 
 def test_a_language_that_is_no_tag_is_refused(judged, capsys):
-    row = {"question": "Who?", "answers": ["Ann"], "prediction": "Ann", "language": "German"}
+    row = {
+        "question": "Who?",
+        "answers": ["Ann"],
+        "prediction": "Ann",
+        "language": "German",
+    }
     code, result = judged([row])
     assert (code, result) != (0, [])
-    assert "'language' must be a language tag such as de or pt-BR, found 'German'" in capsys.readouterr().err
+    assert (
+        "'language' must be a language tag such as de or pt-BR, found 'German'"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_humans_verdicts_are_held_against_the_rules(judged, capsys):
@@ -117,7 +148,10 @@ def test_a_humans_verdicts_are_held_against_the_rules(judged, capsys):
         ["human:", "correct", "2", "0", "0"],
         ["human:", "wrong", "0", "1", "2"],
     ]
-    assert lines[3] == "agreement 1.000 (5 of 5), wrong answers called right 0.000 (0 of 3)"
+    assert (
+        lines[3]
+        == "agreement 1.000 (5 of 5), wrong answers called right 0.000 (0 of 3)"
+    )
 
 
 GOOD = ROWS[0]
@@ -128,18 +162,38 @@ GOOD = ROWS[0]
     [
         ("{", "not JSON"),
         ("[]", "not a JSON object: found an empty list"),
-        ({"question": "q", "answers": []}, "the key 'prediction' is missing; found: question, answers"),
-        ({"question": "q", "answer": ["a"], "prediction": "p"}, "did you mean 'answer'?"),
-        ({**GOOD, "answers": "Lima"}, "'answers' must be a list of texts, found 'Lima'"),
-        ({**GOOD, "answers": [None]}, "'answers' must be texts or numbers, found nothing"),
+        (
+            {"question": "q", "answers": []},
+            "the key 'prediction' is missing; found: question, answers",
+        ),
+        (
+            {"question": "q", "answer": ["a"], "prediction": "p"},
+            "did you mean 'answer'?",
+        ),
+        (
+            {**GOOD, "answers": "Lima"},
+            "'answers' must be a list of texts, found 'Lima'",
+        ),
+        (
+            {**GOOD, "answers": [None]},
+            "'answers' must be texts or numbers, found nothing",
+        ),
         ({**GOOD, "answers": [True]}, "found true"),
-        ({**GOOD, "answers": [" "]}, "each of 'answers' must say something, found a blank one"),
+        (
+            {**GOOD, "answers": [" "]},
+            "each of 'answers' must say something, found a blank one",
+        ),
         ({**GOOD, "question": ["q"]}, "'question' must be text, found a list"),
-        ({**GOOD, "prediction": {}}, "'prediction' must be text, found an empty mapping"),
+        (
+            {**GOOD, "prediction": {}},
+            "'prediction' must be text, found an empty mapping",
+        ),
         ({**GOOD, "verdict": "correct"}, "the key 'verdict' is there already"),
     ],
 )
-def test_a_broken_row_is_named_with_its_line_and_nothing_is_written(judged, capsys, row, error, tmp_path):
+def test_a_broken_row_is_named_with_its_line_and_nothing_is_written(
+    judged, capsys, row, error, tmp_path
+):
     assert judged([GOOD, "", row, GOOD]) == (2, None)
     message = capsys.readouterr().err
     assert "in.jsonl:3: " in message
@@ -180,7 +234,12 @@ def test_what_is_there_is_replaced_only_when_told_to(judged, capsys):
 
 def test_agreement_counts_uninformative_as_not_right():
     agreement = Agreement(
-        [(True, "uninformative"), (False, "uninformative"), (False, "correct"), (True, "correct")]
+        [
+            (True, "uninformative"),
+            (False, "uninformative"),
+            (False, "correct"),
+            (True, "correct"),
+        ]
     )
     assert (agreement.total(), agreement.agreeing) == (4, 2)
     assert (agreement.wrong, agreement.called_right) == (2, 1)
@@ -189,7 +248,12 @@ def test_agreement_counts_uninformative_as_not_right():
 
 def test_the_shares_are_of_all_answers_and_of_the_wrong_ones():
     result = Agreement(
-        [(True, "correct"), (True, "uninformative"), (False, "correct"), (False, "wrong")]
+        [
+            (True, "correct"),
+            (True, "uninformative"),
+            (False, "correct"),
+            (False, "wrong"),
+        ]
         + 2 * [(False, "uninformative")]
     )
     assert result.table().splitlines()[-1] == (

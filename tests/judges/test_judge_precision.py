@@ -15,9 +15,15 @@ from pytest_kbrel.facts.files import read_facts
 from pytest_kbrel.judges.rules import judge
 
 HUMAN_CHECK = (
-    Path(__file__).resolve().parents[2].parent / "shared/public-data/qa-human-check/qa_human_check.part1.json"
+    Path(__file__).resolve().parents[2].parent
+    / "shared/public-data/qa-human-check/qa_human_check.part1.json"
 )
-SENTENCES = ("{answer}", "It is {answer}.", "The answer for {subject} is {answer}.", "{answer}, I think")
+SENTENCES = (
+    "{answer}",
+    "It is {answer}.",
+    "The answer for {subject} is {answer}.",
+    "{answer}, I think",
+)
 
 
 @pytest.mark.slow
@@ -53,19 +59,35 @@ def test_an_object_in_a_list_of_others_is_seldom_right():
     passed, judged = [], 0
     for facts in relations.values():
         # Dates and numbers have rules of their own; an object of the subject's name is told apart by no list.
-        named = {fact.object for fact in facts if not any(letter.isdigit() for letter in fact.object)}
+        named = {
+            fact.object
+            for fact in facts
+            if not any(letter.isdigit() for letter in fact.object)
+        }
         for fact in chance.sample(facts, min(20, len(facts))):
             others = sorted(named - {fact.object, *fact.aliases})
-            if fact.object not in named or len(others) < 3 or fact.object in fact.subject:
+            if (
+                fact.object not in named
+                or len(others) < 3
+                or fact.object in fact.subject
+            ):
                 continue
             question = fact.question or f"What is said of {fact.subject}?"
             listed = [*chance.sample(others, 3), fact.object]
             chance.shuffle(listed)
-            for sentence in ("It is {}.", "The answer is one of {}.", "{}", "I would say it is {}."):
+            for sentence in (
+                "It is {}.",
+                "The answer is one of {}.",
+                "{}",
+                "I would say it is {}.",
+            ):
                 for tie in (", ", " / ", "; "):
                     judged += 1
                     answer = sentence.format(tie.join(listed))
-                    if judge(answer, (fact.object, *fact.aliases), question).label == "correct":
+                    if (
+                        judge(answer, (fact.object, *fact.aliases), question).label
+                        == "correct"
+                    ):
                         passed.append((fact.subject, fact.object, answer))
     assert judged > 500
     # An item with words in small letters ("Chinese characters") ends the list: 0.011 when this was written.
@@ -88,7 +110,9 @@ def test_the_own_object_is_right_in_every_sentence():
     assert not missed
 
 
-@pytest.mark.skipif(not HUMAN_CHECK.is_file(), reason="the public human check is not there")
+@pytest.mark.skipif(
+    not HUMAN_CHECK.is_file(), reason="the public human check is not there"
+)
 @pytest.mark.parametrize(
     # What was reached when this was written: see benchmarks/judging.md for what keeps the others from 0.93.
     ("model", "least", "most_wrong"),

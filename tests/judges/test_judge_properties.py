@@ -109,7 +109,10 @@ def test_equality_is_always_right_and_nothing_accepted_never(answer, golds, ques
 @settings(max_examples=200, deadline=None)
 @given(answer=_TEXTS, golds=_GOLDS, question=_TEXTS)
 def test_the_order_of_golds_does_not_change_the_verdict(answer, golds, question):
-    assert judge(answer, golds, question).label == judge(answer, golds[::-1], question).label
+    assert (
+        judge(answer, golds, question).label
+        == judge(answer, golds[::-1], question).label
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -135,7 +138,11 @@ def test_a_very_long_answer_costs_little_time():
     ]
     start = time.process_time()
     for answer in hostile:
-        judge(answer, ["Paris", "1997–98", "5 km", "X" * 5000], "What is the capital of France?")
+        judge(
+            answer,
+            ["Paris", "1997–98", "5 km", "X" * 5000],
+            "What is the capital of France?",
+        )
         chosen_option(answer, ["Paris", "Rome"])
     assert time.process_time() - start < 6
 

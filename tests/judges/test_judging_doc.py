@@ -39,7 +39,9 @@ def test_every_rule_of_the_cases_has_an_example():
     from tests.judges.test_right_answers import RIGHT
     from tests.judges.test_wrong_answers import UNINFORMATIVE, WRONG
 
-    assert {rule for *_, rule in (*RIGHT, *WRONG, *UNINFORMATIVE)} == {rule.strip() for rule, *_ in EXAMPLES}
+    assert {rule for *_, rule in (*RIGHT, *WRONG, *UNINFORMATIVE)} == {
+        rule.strip() for rule, *_ in EXAMPLES
+    }
 
 
 @pytest.mark.slow
@@ -60,26 +62,45 @@ def test_the_table_against_a_human_is_printed_by_the_command_it_names(tmp_path):
     ]
     path = tmp_path / "check.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
-    command = [sys.executable, str(ROOT / "benchmarks/human_check.py"), str(path), "--disagreements"]
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks/human_check.py"),
+        str(path),
+        "--disagreements",
+    ]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     lines = printed.splitlines()
     assert lines[0] == "one, rules"
     assert lines[2].split() == ["human:", "correct", "1", "0", "0"]
     assert lines[3].split() == ["human:", "wrong", "0", "1", "0"]
-    assert "agreement 1.000 (2 of 2), wrong answers called right 0.000 (0 of 1)" in printed
+    assert (
+        "agreement 1.000 (2 of 2), wrong answers called right 0.000 (0 of 1)" in printed
+    )
     assert "exact match: agreement 0.500 (1 of 2)" in printed
     # Containment calls "not Santiago" right and misses nothing else of it.
-    assert "containment: agreement 0.000 (0 of 2), wrong answers called right 1.000 (1 of 1)" in printed
-    assert lines[-1] == "two; human right; no rule; What is the capital of Peru?; Lima; Quito"
+    assert (
+        "containment: agreement 0.000 (0 of 2), wrong answers called right 1.000 (1 of 1)"
+        in printed
+    )
+    assert (
+        lines[-1]
+        == "two; human right; no rule; What is the capital of Peru?; Lima; Quito"
+    )
 
 
 MORE = re.findall(
-    r"^\| (?:(\w\w) \| )?(.+?) \| (.+?) \| (.+?) \| (correct|wrong|uninformative), ([\w ]+?) \|$", TEXT, re.M
+    r"^\| (?:(\w\w) \| )?(.+?) \| (.+?) \| (.+?) \| (correct|wrong|uninformative), ([\w ]+?) \|$",
+    TEXT,
+    re.M,
 )
 
 
-@pytest.mark.parametrize(("language", "question", "accepted", "answer", "label", "rule"), MORE)
-def test_an_example_of_a_denial_or_a_language_is_true(language, question, accepted, answer, label, rule):
+@pytest.mark.parametrize(
+    ("language", "question", "accepted", "answer", "label", "rule"), MORE
+)
+def test_an_example_of_a_denial_or_a_language_is_true(
+    language, question, accepted, answer, label, rule
+):
     golds = [] if accepted == "none" else [accepted]
     result = judge(answer, golds, question, language=language)
     assert (result.label, result.rule) == (label, rule)
@@ -88,7 +109,11 @@ def test_an_example_of_a_denial_or_a_language_is_true(language, question, accept
 def test_the_counts_of_phrases_are_those_of_the_rules():
     rows = {}
     for language in LANGUAGES:
-        counts = [counted(language, half, groups) for half in HALVES for groups in (DECLINING, OTHERS)]
+        counts = [
+            counted(language, half, groups)
+            for half in HALVES
+            for groups in (DECLINING, OTHERS)
+        ]
         rows[language] = [" of ".join(map(str, count)) for count in counts]
     told = re.findall(r"^\| (\w\w) \|" + r" (\d+ of \d+) \|" * 6 + "$", MEASURED, re.M)
     assert {row[0]: [row[1], row[2], row[5], row[6]] for row in told} == rows

@@ -85,8 +85,16 @@ RIGHT = [
     ("In which month was it?", ["December"], "December 7, 1941"),
     (OF_TWO, ["Asia"], "It is part of Asia, not Europe."),
     ("When did Never Again open?", ["1974"], "Never Again opened in 1974."),
-    ("When did Don't Look Back come out?", ["2 May 1974"], "Don't Look Back came out on May 2, 1974."),
-    ("Which is the cycle of Krebs?", ["lactic acid"], "The Krebs (or citric) cycle is lactic acid."),
+    (
+        "When did Don't Look Back come out?",
+        ["2 May 1974"],
+        "Don't Look Back came out on May 2, 1974.",
+    ),
+    (
+        "Which is the cycle of Krebs?",
+        ["lactic acid"],
+        "The Krebs (or citric) cycle is lactic acid.",
+    ),
     (WHO, ["Ann Lee"], "Ann Lee, also known as Bee or Bo"),
     # A figure of fiction by the given name
     (MARRY, ["Donna"], "Eric marries Donna Pinciotti."),
@@ -134,12 +142,20 @@ RIGHT = [
     (WHERE, ["Asia"], "South Asia"),
     (WHERE, ["Asia"], "It lives in Central Asia."),
     (WHERE, ["Europe"], "It is in Eastern Europe."),
-    ("In which country is it?", ["United States"], "It is in the Midwestern United States."),
+    (
+        "In which country is it?",
+        ["United States"],
+        "It is in the Midwestern United States.",
+    ),
     # A choice
     (FIRST, ["Ann Lee"], "Ann Lee was born first, in 1966. Bo Ray was born in 1969."),
     (FIRST, ["Bo Ray"], "Bo Ray was born first, while Ann Lee was born in 1969."),
     # What stands in the same words as a comparison, where that is asked for
-    ("Who is ahead of Ann Lee?", ["Bob Ray"], "She is behind, ahead of her is Bob Ray."),
+    (
+        "Who is ahead of Ann Lee?",
+        ["Bob Ray"],
+        "She is behind, ahead of her is Bob Ray.",
+    ),
     ("Who came after Ann Lee?", ["Bob Ray"], "Ann Lee was followed by Bob Ray."),
     ("Who followed Ann Lee?", ["Bob Ray"], "Ann Lee was followed by Bob Ray."),
     (MOST, ["Ann Lee"], "Ann Lee has the most wins, ahead of Bob Ray."),
@@ -216,7 +232,11 @@ WRONG = [
     (OF_TWO, ["Asia"], "It is part of Europe, not Asia."),
     (OF_TWO, ["Asia"], "It is part of Asia and Europe."),
     ("When did Never Again open?", ["1974"], "Never Again did not open in 1974."),
-    ("When did Don't Look Back come out?", ["1974"], "Don't Look Back didn't come out in 1974."),
+    (
+        "When did Don't Look Back come out?",
+        ["1974"],
+        "Don't Look Back didn't come out in 1974.",
+    ),
     (WHO, ["Ann Lee"], "Ann Lee or Bo, also known as Bee"),
     (WHO, ["Ann Lee"], "known as Ann Lee or Bo"),
     # Another figure, one who made the work, a name of the question, or nobody
@@ -321,12 +341,16 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("question", "golds", "answer"), RIGHT, ids=[row[2] for row in RIGHT])
+@pytest.mark.parametrize(
+    ("question", "golds", "answer"), RIGHT, ids=[row[2] for row in RIGHT]
+)
 def test_the_same_said_otherwise_is_right(question, golds, answer):
     assert judge(answer, golds, question).label == "correct"
 
 
-@pytest.mark.parametrize(("question", "golds", "answer"), WRONG, ids=[row[2] for row in WRONG])
+@pytest.mark.parametrize(
+    ("question", "golds", "answer"), WRONG, ids=[row[2] for row in WRONG]
+)
 def test_what_looks_like_it_is_wrong(question, golds, answer):
     assert judge(answer, golds, question).label == "wrong"
 

@@ -25,7 +25,12 @@ _LANGUAGES = st.sampled_from((*LANGUAGES, "th", "sw", "xx-Latn", "pt-BR"))
 
 
 @settings(max_examples=400, deadline=None)
-@given(answer=_TEXTS, golds=st.lists(_TEXTS, max_size=3), question=_TEXTS, language=_LANGUAGES)
+@given(
+    answer=_TEXTS,
+    golds=st.lists(_TEXTS, max_size=3),
+    question=_TEXTS,
+    language=_LANGUAGES,
+)
 @example(answer="\\1 利马", golds=["\\g<0>利马"], question="", language="zh")
 @example(answer="в \\1", golds=["\\1"], question="", language="ru")
 def test_every_text_gets_one_verdict(answer, golds, question, language):
@@ -37,8 +42,15 @@ def test_every_text_gets_one_verdict(answer, golds, question, language):
 
 @settings(max_examples=200, deadline=None)
 @given(answer=_TEXTS, question=_TEXTS, language=_LANGUAGES)
-def test_what_equals_an_accepted_answer_is_right_in_every_language(answer, question, language):
-    if len(normalise(answer)) > 1 and ":" not in answer and "：" not in answer and "=" not in answer:
+def test_what_equals_an_accepted_answer_is_right_in_every_language(
+    answer, question, language
+):
+    if (
+        len(normalise(answer)) > 1
+        and ":" not in answer
+        and "：" not in answer
+        and "=" not in answer
+    ):
         assert judge(answer, [answer], question, language=language).rule == "equal"
 
 

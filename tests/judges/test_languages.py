@@ -17,7 +17,12 @@ from pytest_kbrel.records import LANGUAGES
 from tests.judges.phrases import HALVES, phrases
 from tests.judges.phrases import LANGUAGES as WRITTEN
 
-ALL = [phrase for language in WRITTEN for half in HALVES for phrase in phrases(language, half)]
+ALL = [
+    phrase
+    for language in WRITTEN
+    for half in HALVES
+    for phrase in phrases(language, half)
+]
 # What the rules get wrong: a denial of one person in front of the name of another.
 KNOWN = {"Paul Durand n'a pas gagné, c'est Marie Dubois."}
 OTHERS = tuple(language for language in LANGUAGES if language != "en")
@@ -27,30 +32,50 @@ def test_there_are_phrases_for_every_language():
     assert set(WRITTEN) == set(LANGUAGES)
 
 
-@pytest.mark.parametrize("phrase", ALL, ids=lambda phrase: f"{phrase.language}-{phrase.answer[:30]}")
+@pytest.mark.parametrize(
+    "phrase", ALL, ids=lambda phrase: f"{phrase.language}-{phrase.answer[:30]}"
+)
 def test_a_phrase_is_judged_as_what_it_is(phrase):
     assert phrase.recognised == (phrase.answer not in KNOWN), phrase.judged
 
 
-@pytest.mark.parametrize("phrase", [phrase for phrase in ALL if phrase.group == "abstains"])
+@pytest.mark.parametrize(
+    "phrase", [phrase for phrase in ALL if phrase.group == "abstains"]
+)
 def test_who_abstains_does_so_whether_there_is_an_answer_or_not(phrase):
-    assert judge(phrase.answer, [], phrase.question, language=phrase.language).label == "uninformative"
+    assert (
+        judge(phrase.answer, [], phrase.question, language=phrase.language).label
+        == "uninformative"
+    )
 
 
-@pytest.mark.parametrize("phrase", [phrase for phrase in ALL if phrase.group == "denies"])
+@pytest.mark.parametrize(
+    "phrase", [phrase for phrase in ALL if phrase.group == "denies"]
+)
 def test_a_denial_is_no_right_answer_where_there_is_one(phrase):
-    assert judge(phrase.answer, ["Lima"], "Who?", language=phrase.language).label != "correct"
+    assert (
+        judge(phrase.answer, ["Lima"], "Who?", language=phrase.language).label
+        != "correct"
+    )
 
 
 @pytest.mark.parametrize("language", OTHERS)
-@pytest.mark.parametrize("answer", ["unsure", "I don't know.", "As an AI, I cannot know that.", "N/A"])
+@pytest.mark.parametrize(
+    "answer", ["unsure", "I don't know.", "As an AI, I cannot know that.", "N/A"]
+)
 def test_english_ways_of_declining_count_in_every_language(language, answer):
     assert judge(answer, ["Lima"], "?", language=language).label == "uninformative"
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_a_file_of_a_language_has_all_its_parts_and_no_pattern_that_matches_everything(language):
-    text = resources.files("pytest_kbrel.judges").joinpath(f"languages/{language}.yaml").read_text("utf-8")
+def test_a_file_of_a_language_has_all_its_parts_and_no_pattern_that_matches_everything(
+    language,
+):
+    text = (
+        resources.files("pytest_kbrel.judges")
+        .joinpath(f"languages/{language}.yaml")
+        .read_text("utf-8")
+    )
     assert {
         "unsure",
         "denials",
@@ -91,13 +116,20 @@ def test_an_abstention_in_another_language_is_one(language, answer):
 
 
 @pytest.mark.parametrize(
-    "answer", ["Je ne sais pas, mais c'est Lima.", "Ich weiß nicht, aber es ist Lima.", "No, it is Lima."]
+    "answer",
+    [
+        "Je ne sais pas, mais c'est Lima.",
+        "Ich weiß nicht, aber es ist Lima.",
+        "No, it is Lima.",
+    ],
 )
 def test_what_goes_on_behind_it_is_an_answer(answer):
     assert judge(answer, ["Lima"], "Which city?").label != "uninformative"
 
 
-@pytest.mark.parametrize("answer", ["No.", "Nicht Lima", "Das Boot", "Ich und du", "La mer", "Non-stop"])
+@pytest.mark.parametrize(
+    "answer", ["No.", "Nicht Lima", "Das Boot", "Ich und du", "La mer", "Non-stop"]
+)
 def test_a_word_of_another_language_is_no_abstention(answer):
     assert judge(answer, ["Cuzco"], "Which one?").label == "wrong"
 
@@ -105,11 +137,31 @@ def test_a_word_of_another_language_is_no_abstention(answer):
 @pytest.mark.parametrize(
     ("question", "answer", "label"),
     [
-        ("Who built the bridges of Ombrelvane?", "There are no bridges in Ombrelvane.", "uninformative"),
-        ("How many bridges does Ombrelvane have?", "There are no bridges in Ombrelvane.", "wrong"),
-        ("How many bridges does Ombrelvane have?", "There is no town called Ombrelvane.", "uninformative"),
-        ("Who won in 2032?", "The games have not been held yet, but Norway won the last ones.", "wrong"),
-        ("Who wrote it?", "It was written by John Doe, who has never published anything.", "wrong"),
+        (
+            "Who built the bridges of Ombrelvane?",
+            "There are no bridges in Ombrelvane.",
+            "uninformative",
+        ),
+        (
+            "How many bridges does Ombrelvane have?",
+            "There are no bridges in Ombrelvane.",
+            "wrong",
+        ),
+        (
+            "How many bridges does Ombrelvane have?",
+            "There is no town called Ombrelvane.",
+            "uninformative",
+        ),
+        (
+            "Who won in 2032?",
+            "The games have not been held yet, but Norway won the last ones.",
+            "wrong",
+        ),
+        (
+            "Who wrote it?",
+            "It was written by John Doe, who has never published anything.",
+            "wrong",
+        ),
         ("Who wrote it?", "The village is made up of farms.", "wrong"),
         ("Who wrote it?", "It was invented in 1920 by John Doe.", "wrong"),
         ("Who won in 2032?", "In 2032, no such election took place.", "uninformative"),
@@ -142,7 +194,10 @@ def test_a_denial_counts_where_it_is_what_the_answer_says(question, answer, labe
     ],
 )
 def test_who_denies_what_the_question_takes_for_granted_does_not_hallucinate(answer):
-    assert judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label == "uninformative"
+    assert (
+        judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label
+        == "uninformative"
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +216,9 @@ def test_who_denies_what_the_question_takes_for_granted_does_not_hallucinate(ans
     ],
 )
 def test_who_names_something_does_not_deny(answer):
-    assert judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label == "wrong"
+    assert (
+        judge(answer, [], "Who won the 2032 elections in Ombrelvane?").label == "wrong"
+    )
 
 
 def test_a_denial_of_what_is_so_is_a_wrong_answer():
@@ -200,7 +257,9 @@ def test_a_denial_of_what_is_so_is_a_wrong_answer():
     ],
 )
 def test_dates_are_put_as_english_writes_them(language, written, english):
-    assert " ".join(in_english_dates(fold_letters(written), language).split()) == english
+    assert (
+        " ".join(in_english_dates(fold_letters(written), language).split()) == english
+    )
 
 
 @pytest.mark.parametrize(
@@ -219,7 +278,9 @@ def test_letters_that_are_written_in_two_ways_are_one(one, other):
     assert judge(one, [other]).label == "correct"
 
 
-@pytest.mark.parametrize(("language", "digits"), [("ar", "١٨٣٢"), ("hi", "१८३२"), ("ja", "１８３２")])
+@pytest.mark.parametrize(
+    ("language", "digits"), [("ar", "١٨٣٢"), ("hi", "१८३२"), ("ja", "１８３２")]
+)
 def test_digits_of_every_script_are_digits(language, digits):
     assert judge(digits, ["1832"], language=language).label == "correct"
     assert judge(digits, ["1833"], language=language).label == "wrong"
@@ -244,7 +305,9 @@ def test_digits_of_every_script_are_digits(language, digits):
         ("", "利马", "首都是利马。", "wrong"),
     ],
 )
-def test_an_accepted_answer_is_found_without_word_boundaries(language, gold, answer, label):
+def test_an_accepted_answer_is_found_without_word_boundaries(
+    language, gold, answer, label
+):
     assert judge(answer, [gold], "?", language=language).label == label
 
 
@@ -290,7 +353,9 @@ def test_forms_are_known_of_russian_and_arabic_only():
         ("it", "Quale città?", "L'Aquila", "È L'Aquila.", "correct"),
     ],
 )
-def test_small_words_are_those_of_the_language_and_names_stay_names(language, question, gold, answer, label):
+def test_small_words_are_those_of_the_language_and_names_stay_names(
+    language, question, gold, answer, label
+):
     assert judge(answer, [gold], question, language=language).label == label
 
 
@@ -306,5 +371,8 @@ def test_a_whole_answer_in_another_language_is_a_variant_of_an_accepted_one():
 
 
 def test_a_language_without_rules_leaves_the_words_as_they_are():
-    assert to_english(["Mji mkuu ni Lima."], ["Lima"], "sw") == (["Mji mkuu ni Lima."], ["Lima"])
+    assert to_english(["Mji mkuu ni Lima."], ["Lima"], "sw") == (
+        ["Mji mkuu ni Lima."],
+        ["Lima"],
+    )
     assert judge("Mji mkuu ni Lima.", ["Lima"], language="sw").label == "correct"

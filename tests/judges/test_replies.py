@@ -9,26 +9,86 @@ from pytest_kbrel.judges.replies import chosen_option, read_truth, read_verdict
 OPTIONS = ["Paris", "Rome", "New York", "Bern", "unsure"]
 # In front of the letter or the text of an option.
 FRAMES = [
-    *("Answer ", "Answer: ", "Answer = ", "Option ", "Choice ", "Response ", "Letter ", "The answer is "),
-    *("My answer is ", "The correct answer is ", "The right answer is ", "The best answer is "),
-    *("My final answer is ", "The right option is ", "The best choice is ", "My response is "),
-    *("The correct letter is ", "The answer would be ", "The answer must be ", "The answer is option "),
-    *("The answer is letter ", "The answer is choice ", "So the answer is ", "Therefore the answer is "),
-    *("Thus, the answer is ", "Hence , the answer is ", "THE ANSWER IS ", "answer is: "),
+    *(
+        "Answer ",
+        "Answer: ",
+        "Answer = ",
+        "Option ",
+        "Choice ",
+        "Response ",
+        "Letter ",
+        "The answer is ",
+    ),
+    *(
+        "My answer is ",
+        "The correct answer is ",
+        "The right answer is ",
+        "The best answer is ",
+    ),
+    *(
+        "My final answer is ",
+        "The right option is ",
+        "The best choice is ",
+        "My response is ",
+    ),
+    *(
+        "The correct letter is ",
+        "The answer would be ",
+        "The answer must be ",
+        "The answer is option ",
+    ),
+    *(
+        "The answer is letter ",
+        "The answer is choice ",
+        "So the answer is ",
+        "Therefore the answer is ",
+    ),
+    *(
+        "Thus, the answer is ",
+        "Hence , the answer is ",
+        "THE ANSWER IS ",
+        "answer is: ",
+    ),
 ]
 # In front of a letter only.
 SAYINGS = [
-    *("I choose ", "I pick ", "I select ", "I think ", "I would choose ", "I would pick ", "I would say "),
-    *("I think it is ", "I think it's ", "I choose option ", "It is ", "It's ", "I CHOOSE "),
+    *(
+        "I choose ",
+        "I pick ",
+        "I select ",
+        "I think ",
+        "I would choose ",
+        "I would pick ",
+        "I would say ",
+    ),
+    *(
+        "I think it is ",
+        "I think it's ",
+        "I choose option ",
+        "It is ",
+        "It's ",
+        "I CHOOSE ",
+    ),
 ]
 
 
 @pytest.mark.parametrize("place", range(5))
 def test_every_option_can_be_picked_by_its_text_and_by_its_letter(place):
     text, letter = OPTIONS[place], "ABCDE"[place]
-    for reply in (text, text.upper(), f" {text}. ", letter, f"{letter}) {text}", f"{letter.lower()})"):
+    for reply in (
+        text,
+        text.upper(),
+        f" {text}. ",
+        letter,
+        f"{letter}) {text}",
+        f"{letter.lower()})",
+    ):
         assert chosen_option(reply, OPTIONS) == place
-    for reply in (f"The answer is {text}", f"The answer is {letter}", f"It is {letter}"):
+    for reply in (
+        f"The answer is {text}",
+        f"The answer is {letter}",
+        f"It is {letter}",
+    ):
         assert chosen_option(reply, OPTIONS) == place
 
 
@@ -51,7 +111,14 @@ def test_a_saying_stands_before_a_letter(saying):
 
 @pytest.mark.parametrize(
     "reply",
-    ["I like B", "Perhaps the answer is B", "The wrong answer is B", "It was B", "I would B", "Not B"],
+    [
+        "I like B",
+        "Perhaps the answer is B",
+        "The wrong answer is B",
+        "It was B",
+        "I would B",
+        "Not B",
+    ],
 )
 def test_other_words_before_a_letter_pick_nothing(reply):
     assert chosen_option(reply, OPTIONS) is None
@@ -59,13 +126,33 @@ def test_other_words_before_a_letter_pick_nothing(reply):
 
 @pytest.mark.parametrize(
     "reply",
-    [*('"B"', "'B'", "*B*", "**B**", "[B]", "(B)", "B)", "B.", "B:", "B,", "B-", "(b", "b.", "b:", "b]")],
+    [
+        *(
+            '"B"',
+            "'B'",
+            "*B*",
+            "**B**",
+            "[B]",
+            "(B)",
+            "B)",
+            "B.",
+            "B:",
+            "B,",
+            "B-",
+            "(b",
+            "b.",
+            "b:",
+            "b]",
+        )
+    ],
 )
 def test_marks_around_a_letter(reply):
     assert chosen_option(reply, OPTIONS) == 1
 
 
-@pytest.mark.parametrize("reply", ["b", " b ", "b Rome", "B/C", "B;", "Bb", "B C", "B) C) D)"])
+@pytest.mark.parametrize(
+    "reply", ["b", " b ", "b Rome", "B/C", "B;", "Bb", "B C", "B) C) D)"]
+)
 def test_what_is_no_lone_letter(reply):
     assert chosen_option(reply, OPTIONS) is None
 
@@ -102,7 +189,14 @@ def test_a_denial_turns_the_verdict(word):
 
 
 @pytest.mark.parametrize(
-    "echo", ["true or false", "true nor false", "false or true", "false nor true", "neither true nor false"]
+    "echo",
+    [
+        "true or false",
+        "true nor false",
+        "false or true",
+        "false nor true",
+        "neither true nor false",
+    ],
 )
 def test_the_questions_own_words_are_no_verdict(echo):
     assert read_truth(echo) is None
@@ -223,18 +317,34 @@ LEAD = """
 
 @pytest.mark.parametrize("word", LEAD.split())
 def test_a_word_that_may_stand_before_the_verdict(word):
-    assert read_verdict(f"{word} correct") == read_verdict(f"{word.upper()} {word} Correct.") == "correct"
+    assert (
+        read_verdict(f"{word} correct")
+        == read_verdict(f"{word.upper()} {word} Correct.")
+        == "correct"
+    )
     assert read_verdict(f"{word} incorrect") == "incorrect"
     assert (
-        read_verdict(f"{word} perhaps correct") == read_verdict(f"perhaps {word} incorrect") == "unparsable"
+        read_verdict(f"{word} perhaps correct")
+        == read_verdict(f"perhaps {word} incorrect")
+        == "unparsable"
     )
 
 
-@pytest.mark.parametrize("word", ["not", "isn't", "isn’t", "wasn't", "wasn’t", "isnt", "NOT", "ISN'T"])
+@pytest.mark.parametrize(
+    "word", ["not", "isn't", "isn’t", "wasn't", "wasn’t", "isnt", "NOT", "ISN'T"]
+)
 def test_a_word_that_denies_the_verdict(word):
-    assert read_verdict(f"{word} correct") == read_verdict(f"It {word} correct.") == "incorrect"
+    assert (
+        read_verdict(f"{word} correct")
+        == read_verdict(f"It {word} correct.")
+        == "incorrect"
+    )
     assert read_verdict(f"{word} incorrect") == "unparsable"
-    assert read_verdict(f"Correct. {word} correct") == read_verdict(f"{word} {word} correct") == "unparsable"
+    assert (
+        read_verdict(f"Correct. {word} correct")
+        == read_verdict(f"{word} {word} correct")
+        == "unparsable"
+    )
     assert read_verdict(f"Correct. Ann {word} there") == "correct"
 
 
@@ -253,7 +363,21 @@ def test_a_word_that_takes_the_verdict_back(word):
 
 
 @pytest.mark.parametrize(
-    "mark", [*".,;!—–-", " because", " since", " as", '"', "'", "`", "*", "_)", "]", "}", "**."]
+    "mark",
+    [
+        *".,;!—–-",
+        " because",
+        " since",
+        " as",
+        '"',
+        "'",
+        "`",
+        "*",
+        "_)",
+        "]",
+        "}",
+        "**.",
+    ],
 )
 def test_what_may_follow_the_verdict(mark):
     tail = "" if mark in "\"'`*_)]}" else " Lima"
@@ -261,7 +385,17 @@ def test_what_may_follow_the_verdict(mark):
 
 
 @pytest.mark.parametrize(
-    "tail", [" Lima", " assuming so", "ly", "?", " or incorrect", " and incorrect", ": Lima", "/"]
+    "tail",
+    [
+        " Lima",
+        " assuming so",
+        "ly",
+        "?",
+        " or incorrect",
+        " and incorrect",
+        ": Lima",
+        "/",
+    ],
 )
 def test_what_may_not_follow_the_verdict(tail):
     assert read_verdict(f"correct{tail}") == "unparsable"
@@ -269,5 +403,9 @@ def test_what_may_not_follow_the_verdict(tail):
 
 def test_both_verdicts_make_none_unless_the_first_is_incorrect():
     assert read_verdict("Correct. Correct.") == "correct"
-    assert read_verdict("Correct. Incorrect.") == read_verdict("Incorrect or correct") == "unparsable"
+    assert (
+        read_verdict("Correct. Incorrect.")
+        == read_verdict("Incorrect or correct")
+        == "unparsable"
+    )
     assert read_verdict("Incorrect. Correct.") == "incorrect"

@@ -54,7 +54,12 @@ from pytest_kbrel.judges.rules import judge
     ],
 )
 def test_an_answer_is_labelled(answer, expected):
-    assert judge(answer, ("Paris", "City of Light"), "What is the capital of France?").label == expected
+    assert (
+        judge(
+            answer, ("Paris", "City of Light"), "What is the capital of France?"
+        ).label
+        == expected
+    )
 
 
 def test_nothing_informative_is_right_where_no_answer_exists():
@@ -114,7 +119,14 @@ def test_text_goes_before_letter_where_options_are_letters_themselves():
 
 
 @pytest.mark.parametrize(
-    "gold", ["Unknown Pleasures", "None", "Unknown", "No Information", "Duran Duran Duran Duran"]
+    "gold",
+    [
+        "Unknown Pleasures",
+        "None",
+        "Unknown",
+        "No Information",
+        "Duran Duran Duran Duran",
+    ],
 )
 def test_an_answer_that_equals_the_gold_is_right_whatever_it_sounds_like(gold):
     assert judge(gold, (gold,)).label == "correct"
@@ -164,7 +176,9 @@ def test_signs_count_where_they_tell_things_apart():
     ]
     for gold in pairs:
         for answer in pairs:
-            assert (judge(answer, (gold,), "Which is it?").label == "correct") == (answer == gold), (
+            assert (judge(answer, (gold,), "Which is it?").label == "correct") == (
+                answer == gold
+            ), (
                 answer,
                 gold,
             )

@@ -25,7 +25,10 @@ from pytest_kbrel.judges.rules import judge
         # Three times, but not in a row; not quite three times; twice.
         ("one two one two three one two", False),
         ("three one two one two one four", False),
-        ("one two three four five one two three four five six seven eight nine ten", False),
+        (
+            "one two three four five one two three four five six seven eight nine ten",
+            False,
+        ),
         ("to be or not to be that is the question", False),
     ],
 )
@@ -121,17 +124,27 @@ def test_what_follows_an_excuse_counts_only_where_it_is_right():
     assert judge(answer, ("Lima",), question).label == "correct"
     assert judge(answer, ("Quito",), question).rule == "unsure"
     assert judge(answer, (), question).rule == "unsure"
-    assert judge("I'm not sure, but it may be Lima.", ("Lima",), question).rule == "unsure"
+    assert (
+        judge("I'm not sure, but it may be Lima.", ("Lima",), question).rule == "unsure"
+    )
     assert judge("I am not sure, Lima", ("Lima",), question).rule == "unsure"
     assert judge("Lima, I am not sure", ("Lima",), question).rule == "unsure"
     assert judge("I don't know. Is it Lima?", ("Lima",), question).rule == "unsure"
     assert judge("I don't know, not Lima.", ("Lima",), question).rule == "unsure"
-    assert judge('I know little. It is called "Lima".', ("Lima",), question).label == "correct"
+    assert (
+        judge('I know little. It is called "Lima".', ("Lima",), question).label
+        == "correct"
+    )
     # One who asks for a person may be given a last name.
     lee, other = "I don't know the rest. It is Lee.", "Whose is it?"
-    assert judge(lee, ("Ann Lee",), "Which is it?", answer_type="person").label == "correct"
+    assert (
+        judge(lee, ("Ann Lee",), "Which is it?", answer_type="person").label
+        == "correct"
+    )
     assert judge(lee, ("Ann Lee",), other, answer_type="work").rule == "unsure"
-    assert judge("Lima. " + "I don't know. " * 4, ("Lima",), question).rule == "repetition"
+    assert (
+        judge("Lima. " + "I don't know. " * 4, ("Lima",), question).rule == "repetition"
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,9 +172,15 @@ def test_the_question_again_is_none():
     assert uninformative_kind(f"Question: {question} Answer:", question) == "none"
     assert uninformative_kind(f"Q: {question} A:", question) == "none"
     assert uninformative_kind(f"{question} {question}", question) == "none"
-    assert uninformative_kind("The old bridge over the river was built by Ann.", question) == ""
+    assert (
+        uninformative_kind("The old bridge over the river was built by Ann.", question)
+        == ""
+    )
     assert uninformative_kind("Who?", "Who?") == "none"
-    assert uninformative_kind("Q: Who built this bridge?", "Who built this bridge?") == "none"
+    assert (
+        uninformative_kind("Q: Who built this bridge?", "Who built this bridge?")
+        == "none"
+    )
     assert uninformative_kind("Who?", "Who?")
     assert not uninformative_kind("Who?")
 

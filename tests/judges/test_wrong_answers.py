@@ -47,7 +47,12 @@ WRONG = [
     (RULER, ["Elizabeth II"], "Elizabeth", "no rule"),
     (FILM, ["Rocky III"], "Rocky II", "no rule"),
     (PLACE, ["Paris, Texas"], "Paris, France", "no rule"),
-    ("Which party was it?", ["Democratic-Republican Party"], "Democratic Party", "no rule"),
+    (
+        "Which party was it?",
+        ["Democratic-Republican Party"],
+        "Democratic Party",
+        "no rule",
+    ),
     (COUNTRY, ["Papua New Guinea"], "New Guinea", "no rule"),
     (COUNTRY, ["South Korea"], "North Korea", "no rule"),
     (COUNTRY, ["South Korea"], "Korea", "no rule"),
@@ -66,10 +71,20 @@ WRONG = [
     (COUNTRY, ["India", "IN"], "It rises in Nepal.", "no rule"),
     (COUNTRY, ["India", "IN"], "In Nepal", "no rule"),
     (FILM, ["The Good, the Bad and the Ugly"], "The Good", "no rule"),
-    (CAPITAL, ["Paris"], "Lyon\nQ: What is the capital of France?\nA: Paris", "no rule"),
+    (
+        CAPITAL,
+        ["Paris"],
+        "Lyon\nQ: What is the capital of France?\nA: Paris",
+        "no rule",
+    ),
     ("Which vitamin is it?", ["C"], "It is the island C.", "no rule"),
     (AUTHOR, ["Jet Li"], "Li", "no rule"),
-    ("Which park is it?", ["Great Barrier Reef Marine Park"], "Barrier Reef Marine Park", "no rule"),
+    (
+        "Which park is it?",
+        ["Great Barrier Reef Marine Park"],
+        "Barrier Reef Marine Park",
+        "no rule",
+    ),
     (FILM, ["Alien"], "Aliens", "no rule"),
     (FILM, ["Star Wars"], "Star Wars: The Empire Strikes Back", "several"),
     # dates
@@ -100,7 +115,12 @@ WRONG = [
     (MANY, ["7"], "17", "no rule"),
     (MANY, ["7"], "7.5", "no rule"),
     (MANY, ["2"], "10 islands in season 2", "no rule"),
-    ("How many episodes has season 2?", ["2"], "There are 10 episodes in season 2.", "no rule"),
+    (
+        "How many episodes has season 2?",
+        ["2"],
+        "There are 10 episodes in season 2.",
+        "no rule",
+    ),
     (TALL, ["5 km"], "5 miles", "no rule"),
     (TALL, ["5 km"], "5 m", "no rule"),
     (MANY, ["4,613"], "about 4,800", "no rule"),
@@ -154,12 +174,22 @@ WRONG = [
     (COUNTRY, ["Congo"], "Democratic Republic of the Congo", "other name"),
     ("Which church is it?", ["Church"], "Church of Scotland", "other name"),
     ("Which team won?", ["Miami"], "the University of Miami", "other name"),
-    ("What currency is used in Niger?", ["CFA franc"], "West African CFA Franc", "other name"),
+    (
+        "What currency is used in Niger?",
+        ["CFA franc"],
+        "West African CFA Franc",
+        "other name",
+    ),
     # aside
     (CAPITAL, ["Paris"], "It is Lyon, which is larger than Paris.", "aside"),
     (AUTHOR, ["Ann Lee"], "It is Bob Ray. Ann Lee is another poet.", "aside"),
     # beside
-    (AUTHOR, ["Olivia Stone"], "It was written by Max Reed, featuring Olivia Stone.", "beside"),
+    (
+        AUTHOR,
+        ["Olivia Stone"],
+        "It was written by Max Reed, featuring Olivia Stone.",
+        "beside",
+    ),
     # echo
     (
         "Who is the father of Juan Peres Lima?",
@@ -167,8 +197,18 @@ WRONG = [
         "Juan Peres Lima is a son of Pedro Soto.",
         "echo",
     ),
-    ("What language is spoken in Myanmar?", ["Burmese", "Myanmar"], "The answer for Myanmar is Lao.", "echo"),
-    ("Where is the Elbe power plant?", ["Elbe"], "The Elbe power plant is in Bohemia.", "echo"),
+    (
+        "What language is spoken in Myanmar?",
+        ["Burmese", "Myanmar"],
+        "The answer for Myanmar is Lao.",
+        "echo",
+    ),
+    (
+        "Where is the Elbe power plant?",
+        ["Elbe"],
+        "The Elbe power plant is in Bohemia.",
+        "echo",
+    ),
     ("Which magazine is older, Vogue or Elle?", ["Vogue"], "Vogue or Elle", "echo"),
     # denials, bounds, units and signs
     (WHEN, ["2010"], "It was not opened in 2010.", "no rule"),
@@ -237,7 +277,12 @@ WRONG = [
     (CAPITAL, ["Paris"], "It is Lyon. It is Paris. It is Rome.", "several"),
     (CAPITAL, ["Paris"], "The capital is Paris. The capital is Lyon.", "several"),
     (CAPITAL, ["Paris"], "Paris is the capital. Lyon is the capital.", "several"),
-    (FOUNDER, ["Ann Lee"], "It was founded by Ann Lee. It was founded by Bob Ray.", "several"),
+    (
+        FOUNDER,
+        ["Ann Lee"],
+        "It was founded by Ann Lee. It was founded by Bob Ray.",
+        "several",
+    ),
     # denials
     (CAPITAL, ["Paris"], "Paris is incorrect; it is Lyon.", "negated"),
     (CAPITAL, ["Paris"], "Paris is wrong", "negated"),
@@ -267,9 +312,19 @@ WRONG = [
     (RULER, ["Queen Mary"], "King Mary", "no rule"),
     (CITY, ["Mexico City"], "Mexico", "no rule"),
     ("Which bridge is it?", ["London Bridge"], "London", "no rule"),
-    ("In which country is the city?", ["Mexico"], "It is in Mexico City.", "other name"),
+    (
+        "In which country is the city?",
+        ["Mexico"],
+        "It is in Mexico City.",
+        "other name",
+    ),
     (BORN, ["Washington (state)"], "Washington, D.C.", "no rule"),
-    (BORN, ["Birmingham (Alabama)"], "He was born in Birmingham in England.", "no rule"),
+    (
+        BORN,
+        ["Birmingham (Alabama)"],
+        "He was born in Birmingham in England.",
+        "no rule",
+    ),
     ("Which sport is it?", ["football"], "American football", "other name"),
     ("What is on the bread?", ["butter"], "peanut butter", "other name"),
     ("What was his office?", ["minister"], "Prime Minister", "other name"),
@@ -289,10 +344,20 @@ UNINFORMATIVE = [
     (CAPITAL, ["Paris"], "Not available", "none"),
     (CAPITAL, ["Paris"], CAPITAL, "none"),
     (CAPITAL, ["Paris"], "Q: What is the capital of France? A:", "none"),
-    (CAPITAL, ["Paris"], "What is the capital of France? What is the capital of France?", "none"),
+    (
+        CAPITAL,
+        ["Paris"],
+        "What is the capital of France? What is the capital of France?",
+        "none",
+    ),
     (CAPITAL, ["Paris"], "Answer:", "none"),
     (CAPITAL, ["Paris"], "la la la la la la", "repetition"),
-    (CAPITAL, ["Paris"], "the city of the city of the city of the city of", "repetition"),
+    (
+        CAPITAL,
+        ["Paris"],
+        "the city of the city of the city of the city of",
+        "repetition",
+    ),
     (CAPITAL, ["Paris"], "Paris Paris Paris Paris Paris", "repetition"),
     (CAPITAL, ["Paris"], "unsure", "unsure"),
     (CAPITAL, ["Paris"], "I'm not sure.", "unsure"),
@@ -341,13 +406,17 @@ def _ids(cases):
     return [f"{rule}-{answer[:30]}" for _, _, answer, rule in cases]
 
 
-@pytest.mark.parametrize(("question", "golds", "answer", "rule"), WRONG, ids=_ids(WRONG))
+@pytest.mark.parametrize(
+    ("question", "golds", "answer", "rule"), WRONG, ids=_ids(WRONG)
+)
 def test_what_names_another_thing_is_wrong(question, golds, answer, rule):
     result = judge(answer, golds, question)
     assert (result.label, result.rule) == ("wrong", rule)
 
 
-@pytest.mark.parametrize(("question", "golds", "answer", "kind"), UNINFORMATIVE, ids=_ids(UNINFORMATIVE))
+@pytest.mark.parametrize(
+    ("question", "golds", "answer", "kind"), UNINFORMATIVE, ids=_ids(UNINFORMATIVE)
+)
 def test_what_says_nothing_is_of_one_of_three_kinds(question, golds, answer, kind):
     result = judge(answer, golds, question)
     assert (result.label, result.rule) == ("uninformative", kind)

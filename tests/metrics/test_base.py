@@ -8,9 +8,14 @@ from pytest_kbrel.metrics.base import difference, mean, quotient, ratio
 
 def test_a_ratio_is_that_of_each_pair_and_undefined_over_nothing() -> None:
     halves, wholes = np.array([1.0, 3.0, 0.0]), np.array([2.0, 0.0, 0.0])
-    assert ratio(halves, wholes) == pytest.approx(np.array([0.5, np.nan, np.nan]), nan_ok=True)
+    assert ratio(halves, wholes) == pytest.approx(
+        np.array([0.5, np.nan, np.nan]), nan_ok=True
+    )
     assert ratio(np.array(1.0), np.array([2.0, 4.0])).tolist() == [0.5, 0.25]
-    assert ratio(np.array([[2.0, 4.0]]), np.array([[2.0], [4.0]])).tolist() == [[1.0, 2.0], [0.5, 1.0]]
+    assert ratio(np.array([[2.0, 4.0]]), np.array([[2.0], [4.0]])).tolist() == [
+        [1.0, 2.0],
+        [0.5, 1.0],
+    ]
 
 
 def test_a_metric_of_columns_by_hand() -> None:
@@ -18,7 +23,9 @@ def test_a_metric_of_columns_by_hand() -> None:
     assert mean("m", "a", better="higher").of([row[:1] for row in rows]) == 3 / 4
     assert quotient("q", "a", "b", better="higher").of(rows) == 3 / 2
     assert difference("d", "a", "b", better="higher").of(rows) == (3 - 2) / 4
-    assert difference("d", "a", "b", 5, better="higher").of(rows) == pytest.approx((3 - 2) / 4 / 5)
+    assert difference("d", "a", "b", 5, better="higher").of(rows) == pytest.approx(
+        (3 - 2) / 4 / 5
+    )
 
 
 def test_without_facts_a_metric_is_undefined() -> None:

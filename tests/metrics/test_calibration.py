@@ -7,7 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from pytest_kbrel.metrics.calibration import accuracy_at, auroc, calibration_metrics, ece
+from pytest_kbrel.metrics.calibration import (
+    accuracy_at,
+    auroc,
+    calibration_metrics,
+    ece,
+)
 
 # Answered, correct, probability: the most probable answer is right, the least probable one wrong.
 ROWS = np.array([[1, 1, 0.9], [1, 0, 0.8], [1, 1, 0.6], [1, 0, 0.2], [0, 0, 0.99]])
@@ -17,7 +22,9 @@ COLUMNS = ("correct", "answered", "answer_prob", "first_prob", "squared_error")
 
 def of(name, rows):
     """The metric of rows of (answered, correct, probability)."""
-    (metric,) = [metric for metric in calibration_metrics(COLUMNS) if metric.name == name]
+    (metric,) = [
+        metric for metric in calibration_metrics(COLUMNS) if metric.name == name
+    ]
     values = {
         "answered": rows[:, 0],
         "correct": rows[:, 1],
@@ -63,7 +70,9 @@ def test_a_probability_on_an_edge_belongs_to_the_bin_below_it(edge):
 
 def test_without_answers_a_figure_is_undefined():
     nothing = np.array([[0, 0, 0.9], [0, 0, 0.2]])
-    assert all(math.isnan(of(metric.name, nothing)) for metric in calibration_metrics(COLUMNS))
+    assert all(
+        math.isnan(of(metric.name, nothing)) for metric in calibration_metrics(COLUMNS)
+    )
     assert math.isnan(of("auroc", ROWS[[0, 2]]))
     assert math.isnan(of("auroc", ROWS[[1, 3]]))
 
@@ -71,7 +80,13 @@ def test_without_answers_a_figure_is_undefined():
 @pytest.mark.parametrize("statistic", [auroc, ece, accuracy_at(0.8), accuracy_at(0.5)])
 def test_a_weight_counts_a_fact_so_often(statistic):
     rng = np.random.default_rng(1)
-    rows = np.stack([rng.random(60) < 0.8, rng.random(60) < 0.5, rng.random(60).round(1)], axis=1) * 1.0
+    rows = (
+        np.stack(
+            [rng.random(60) < 0.8, rng.random(60) < 0.5, rng.random(60).round(1)],
+            axis=1,
+        )
+        * 1.0
+    )
     counts = rng.multinomial(60, np.full(60, 1 / 60), size=5).astype(float)
     repeated = [rows[np.repeat(np.arange(60), one.astype(int))] for one in counts]
     assert statistic(rows, counts) == pytest.approx(
@@ -80,7 +95,9 @@ def test_a_weight_counts_a_fact_so_often(statistic):
 
 
 def test_a_table_without_probabilities_has_the_selective_risk_only():
-    assert [metric.name for metric in calibration_metrics(("correct", "answered"))] == ["selective_risk"]
+    assert [metric.name for metric in calibration_metrics(("correct", "answered"))] == [
+        "selective_risk"
+    ]
     assert calibration_metrics(("correct", "missing")) == ()
 
 

@@ -25,7 +25,9 @@ def test_equal_distributions_do_not_diverge() -> None:
 
 def test_shared_tokens_and_the_rest_by_hand() -> None:
     # .5 ln(.5/.4) + .3 ln(.3/.4) + .2 ln(.2/.2)
-    assert kl_bound(tokens(a=0.5, b=0.3), tokens(a=0.4, b=0.4)) == pytest.approx(0.02526715, abs=1e-8)
+    assert kl_bound(tokens(a=0.5, b=0.3), tokens(a=0.4, b=0.4)) == pytest.approx(
+        0.02526715, abs=1e-8
+    )
 
 
 def test_a_token_that_the_candidate_lacks_is_at_most_its_least_probable_one() -> None:
@@ -40,7 +42,9 @@ def test_it_never_exceeds_the_divergence_of_the_whole_distributions() -> None:
     for _ in range(300):
         p, q = draws.dirichlet([0.3] * 12, size=2)
         top = [
-            tuple((int(token), math.log(of[token])) for token in np.argsort(-of)[:count])
+            tuple(
+                (int(token), math.log(of[token])) for token in np.argsort(-of)[:count]
+            )
             for of, count in ((p, draws.integers(1, 6)), (q, draws.integers(1, 6)))
         ]
         known = [sum(math.exp(nats) for _, nats in of) for of in top]
@@ -49,7 +53,9 @@ def test_it_never_exceeds_the_divergence_of_the_whole_distributions() -> None:
 
 
 @pytest.mark.parametrize("least", [-745.0, -9999.0, -math.inf])
-def test_a_token_that_is_as_good_as_impossible_has_a_finite_divergence(least: float) -> None:
+def test_a_token_that_is_as_good_as_impossible_has_a_finite_divergence(
+    least: float,
+) -> None:
     # Servers write -9999 for it.
     likely, unlikely = ((A, -0.1), (B, -3.0)), ((A, -0.1), (B, least))
     assert 30 < kl_bound(likely, unlikely) < 40

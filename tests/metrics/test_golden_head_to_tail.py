@@ -61,7 +61,9 @@ def aggregate(slices: dict[str, tuple[float, dict[str, float]]]) -> dict[str, fl
     totals = []
     for n, of in slices.values():
         rates = {"correct": of["a_lm"], "missing": 1 - of["a_lm"] - of["h_lm"]}
-        totals.append(({column: n * rates[column] for column in columns}, np.asarray(n)))
+        totals.append(
+            ({column: n * rates[column] for column in columns}, np.asarray(n))
+        )
     result = {}
     for figure in figures_over(cases):
         parts = [
@@ -82,7 +84,10 @@ def test_the_paper_asks_as_many_questions_as_its_domains_say() -> None:
 
 def test_four_cells_are_misprints() -> None:
     corrected = [row for row in rows_of("head_to_tail.csv") if row["corrected"]]
-    places = [(row["table"], row["bucket"], row["domain"], row["model"], row["metric"]) for row in corrected]
+    places = [
+        (row["table"], row["bucket"], row["domain"], row["model"], row["metric"])
+        for row in corrected
+    ]
     assert places == [
         ("11", "head", "all", "LLaMA (7B)", "h_f1"),
         ("11", "tail", "book", "Vicuna (13B)", "h_lm"),
@@ -92,8 +97,12 @@ def test_four_cells_are_misprints() -> None:
     # Table 11 has the first two, so that they show there: as printed, the parts do not make a whole.
     row = corrected[0]
     of = ELEVEN["head", "all", "LLaMA (7B)", ""]
-    assert hallucination(of["a_f1"], of["m"]) != pytest.approx(float(row["value"]) / 100, abs=0.0151)
-    assert hallucination(of["a_f1"], of["m"]) == pytest.approx(float(row["corrected"]) / 100, abs=0.0015)
+    assert hallucination(of["a_f1"], of["m"]) != pytest.approx(
+        float(row["value"]) / 100, abs=0.0151
+    )
+    assert hallucination(of["a_f1"], of["m"]) == pytest.approx(
+        float(row["corrected"]) / 100, abs=0.0015
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -105,24 +114,33 @@ def test_table_11_over_domains_and_buckets(model: str) -> None:
         for bucket in BUCKETS
     }
     result = aggregate(slices)
-    everything = {bucket: ELEVEN[bucket, "all", model, ""] for bucket in (*BUCKETS, "all")}
+    everything = {
+        bucket: ELEVEN[bucket, "all", model, ""] for bucket in (*BUCKETS, "all")
+    }
     for bucket in BUCKETS:
-        assert result[f"accuracy_{bucket}"] == pytest.approx(everything[bucket]["a_lm"], abs=ROUNDING)
+        assert result[f"accuracy_{bucket}"] == pytest.approx(
+            everything[bucket]["a_lm"], abs=ROUNDING
+        )
         single = {name: of for name, of in slices.items() if name.endswith(bucket)}
         of_bucket = aggregate(single)
         for metric, name in SHORT.items():
-            assert of_bucket[name] == pytest.approx(everything[bucket][metric], abs=ROUNDING + 5e-4), name
+            assert of_bucket[name] == pytest.approx(
+                everything[bucket][metric], abs=ROUNDING + 5e-4
+            ), name
     gap = everything["head"]["a_lm"] - everything["tail"]["a_lm"]
     assert result["gap"] == pytest.approx(gap, abs=2 * ROUNDING)
     for metric, name in SHORT.items():
-        assert result[name] == pytest.approx(everything["all"][metric], abs=ROUNDING + 5e-4), name
+        assert result[name] == pytest.approx(
+            everything["all"][metric], abs=ROUNDING + 5e-4
+        ), name
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_table_11_over_the_buckets_of_a_domain(model: str, domain: str) -> None:
     slices = {
-        f"{domain}-{bucket}": (ASKED[domain] / 3, ELEVEN[bucket, domain, model, ""]) for bucket in BUCKETS
+        f"{domain}-{bucket}": (ASKED[domain] / 3, ELEVEN[bucket, domain, model, ""])
+        for bucket in BUCKETS
     }
     result = aggregate(slices)
     of = ELEVEN["all", domain, model, ""]
@@ -136,7 +154,12 @@ def test_other_tables_repeat_table_11(table: int, cells: int) -> None:
     for (bucket, domain, model, variant), figures in printed(table).items():
         if variant in ("", "few-shot"):
             for metric, value in figures.items():
-                assert value == ELEVEN[bucket, domain, model, ""][metric], (bucket, domain, model, metric)
+                assert value == ELEVEN[bucket, domain, model, ""][metric], (
+                    bucket,
+                    domain,
+                    model,
+                    metric,
+                )
                 same += 1
     assert same == cells
 
@@ -152,7 +175,9 @@ def test_table_6_over_the_buckets_of_predicates() -> None:
             "open-tail": (8610.0, six["predicate-tail", "open", model, ""]),
         }
         # Buckets of different size: the accuracy over all facts is that of one bucket holding both.
-        pooled = aggregate({f"{name}{i}-head": part for i, (name, part) in enumerate(parts.items())})
+        pooled = aggregate(
+            {f"{name}{i}-head": part for i, (name, part) in enumerate(parts.items())}
+        )
         of = ELEVEN["all", "open", model, ""]
         assert pooled["accuracy"] == pytest.approx(of["a_lm"], abs=ROUNDING)
         assert pooled["hallucination"] == pytest.approx(of["h_lm"], abs=ROUNDING)
@@ -169,7 +194,9 @@ def pairs(metric: str, other: str) -> Iterator[tuple[float, float]]:
 def test_rates_by_rules_and_by_judge_go_together(score: str) -> None:
     """Table 8's question, asked of the rates that Table 11 prints of each model and bucket."""
     for of_model, of_rule in (("a_lm", f"a_{score}"), ("h_lm", f"h_{score}")):
-        for result in correlate(of_rule, of_model, list(pairs(of_rule, of_model)), over="models"):
+        for result in correlate(
+            of_rule, of_model, list(pairs(of_rule, of_model)), over="models"
+        ):
             assert result.r is not None
             assert result.r > 0.7
             assert result.n == 14 * 4

@@ -12,7 +12,15 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.records import Case, CaseResult, Correlation, Fact, MonitorSettings, Relation, Table
+from pytest_kbrel.records import (
+    Case,
+    CaseResult,
+    Correlation,
+    Fact,
+    MonitorSettings,
+    Relation,
+    Table,
+)
 from tests.function_model import FunctionModel
 from tests.golden import figures_of
 
@@ -28,7 +36,11 @@ def printed(table: int) -> Figures:
 
 
 def over_models(figures: Figures, relation: str, x: str, y: str) -> Correlation:
-    points = [(of[x], of[y]) for (_, other), of in figures.items() if other == relation and x in of]
+    points = [
+        (of[x], of[y])
+        for (_, other), of in figures.items()
+        if other == relation and x in of
+    ]
     pearson, _ = correlate(x, y, points, over="models")
     assert pearson.n == 12
     return pearson
@@ -50,8 +62,12 @@ class TestTable7:
     @pytest.mark.parametrize(
         ("anchor", "negative", "framing", "pfd", "ird", "term", "score"),
         [
-            pytest.param(0.761, 0.411, 0.527, 0.234, 0.350, 0.29391, 0.38622, id="BLOOMZ-3b"),
-            pytest.param(0.928, 0.622, 0.849, 0.079, 0.306, 0.20335, 0.21912, id="Vicuna-7b"),
+            pytest.param(
+                0.761, 0.411, 0.527, 0.234, 0.350, 0.29391, 0.38622, id="BLOOMZ-3b"
+            ),
+            pytest.param(
+                0.928, 0.622, 0.849, 0.079, 0.306, 0.20335, 0.21912, id="Vicuna-7b"
+            ),
         ],
     )
     def test_by_the_probe(
@@ -66,10 +82,24 @@ class TestTable7:
         score: float,
     ) -> None:
         def probability(prompt: str, continuation: str) -> float:
-            return anchor if "Gold" in prompt else negative if "Other" in prompt else framing
+            return (
+                anchor
+                if "Gold" in prompt
+                else negative
+                if "Other" in prompt
+                else framing
+            )
 
-        relation = Relation(id="P37", label="", domain="", frames=("What is spoken in [X]?",))
-        fact = Fact(id="f", relation="P37", subject="Somewhere", object="Gold", negatives=("Other",))
+        relation = Relation(
+            id="P37", label="", domain="", frames=("What is spoken in [X]?",)
+        )
+        fact = Fact(
+            id="f",
+            relation="P37",
+            subject="Somewhere",
+            object="Gold",
+            negatives=("Other",),
+        )
         case = Case(
             id="monitor[P37]",
             suite="s.kb.yaml",
@@ -80,14 +110,20 @@ class TestTable7:
             settings=MonitorSettings(variant=variant, negatives=1),  # type: ignore[arg-type]
             gates=(),
         )
-        asker = DeduplicatingModel(FunctionModel(answers=lambda prompt: "Gold", probability=probability))
-        result = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
+        asker = DeduplicatingModel(
+            FunctionModel(answers=lambda prompt: "Gold", probability=probability)
+        )
+        result = run_case(
+            case, lambda requests, to: asker.ask(requests), lambda exchanges: None
+        )
         assert result.errors == ()
         (row,) = result.table.rows
         columns = result.table.columns
         of = dict(zip(columns, row.values, strict=True))
         assert of["term"] == pytest.approx(term, abs=5e-6)
-        metrics = {metric.name: metric for metric in metrics_for("monitor", "P37", columns)}
+        metrics = {
+            metric.name: metric for metric in metrics_for("monitor", "P37", columns)
+        }
         actual = {
             name: metrics[name].of([[of[column] for column in metrics[name].columns]])
             for name in ("pfd", "ird", "anchor_prob", "monitor")
@@ -116,7 +152,10 @@ def test_overall_scores_are_twenty_of_twenty_one_macro_means(model: str) -> None
         for relation in RELATIONS
     ]
     overall = next(figure for figure in figures_over(cases) if figure.name == "monitor")
-    totals = {"term": [ELEVEN[model, relation]["monitor"] for relation in RELATIONS], "anchor": [1.0] * 20}
+    totals = {
+        "term": [ELEVEN[model, relation]["monitor"] for relation in RELATIONS],
+        "anchor": [1.0] * 20,
+    }
     parts = [
         (np.array([totals[name][member] for name in names]), np.asarray(1.0))
         for member, names in overall.columns
@@ -193,10 +232,14 @@ OFF_BY_ONE = {"P19", "P20"}
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_table_12_p_values(relation: str) -> None:
     stated = printed(12)["", relation]
-    pearson, _ = correlate("x", "y", correlated_by(stated["pearson_r"], 12), over="models")
+    pearson, _ = correlate(
+        "x", "y", correlated_by(stated["pearson_r"], 12), over="models"
+    )
     assert pearson.r == pytest.approx(stated["pearson_r"])
     assert pearson.p is not None
     # Anything smaller is printed as 0.001 too.
     actual = max(pearson.p, 0.001)
-    assert (actual == pytest.approx(stated["p_value"], abs=6e-4)) is (relation not in OFF_BY_ONE)
+    assert (actual == pytest.approx(stated["p_value"], abs=6e-4)) is (
+        relation not in OFF_BY_ONE
+    )
     assert actual == pytest.approx(stated["p_value"], abs=0.0011)

@@ -41,16 +41,26 @@ def test_all_rows_are_here() -> None:
     assert sum(bool(row["t1_avg"]) for row in ROWS) == 9
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['model']}-{row['params']}-{row['setting']}")
+@pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row['model']}-{row['params']}-{row['setting']}"
+)
 def test_formulas_agree_with_the_tables(row: dict[str, str]) -> None:
     of = shares(row)
     assert reliability.ncr(of["cr"], of["wr"]) == near(float(row["ncr"]), TWO_ROUNDINGS)
-    assert reliability.ccr(of["cr"], of["c_correct"]) == near(float(row["ccr"]), TWO_ROUNDINGS)
+    assert reliability.ccr(of["cr"], of["c_correct"]) == near(
+        float(row["ccr"]), TWO_ROUNDINGS
+    )
     cwr = reliability.cwr(of["wr"], of["c_wrong_seen"])
     assert (cwr == near(float(row["cwr"]), TWO_ROUNDINGS)) is not is_misprint(row)
-    assert reliability.nccr(of["ccr"], of["cwr"]) == near(float(row["nccr"]), TWO_ROUNDINGS)
-    assert reliability.iur(of["ur"], of["c_wrong_unseen"]) == near(float(row["iur"]), TWO_ROUNDINGS)
-    both = reliability.c_wrong(np.array(of["c_wrong_seen"]), np.array(of["c_wrong_unseen"]))
+    assert reliability.nccr(of["ccr"], of["cwr"]) == near(
+        float(row["nccr"]), TWO_ROUNDINGS
+    )
+    assert reliability.iur(of["ur"], of["c_wrong_unseen"]) == near(
+        float(row["iur"]), TWO_ROUNDINGS
+    )
+    both = reliability.c_wrong(
+        np.array(of["c_wrong_seen"]), np.array(of["c_wrong_unseen"])
+    )
     assert float(both) == near(float(row["c_wrong"]), ONE_ROUNDING)
     if row["t1_avg"]:
         average = reliability.average(np.array(of["nccr"]), np.array(of["iur"]))
@@ -61,7 +71,9 @@ def test_formulas_agree_with_the_tables(row: dict[str, str]) -> None:
         )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['model']}-{row['params']}-{row['setting']}")
+@pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row['model']}-{row['params']}-{row['setting']}"
+)
 def test_metrics_agree_with_the_tables(row: dict[str, str]) -> None:
     """The metrics themselves, on column totals that follow from the tables."""
     of = shares(row)
@@ -77,7 +89,9 @@ def test_metrics_agree_with_the_tables(row: dict[str, str]) -> None:
     unseen = {
         "wrong": unseen_wrong,
         "uninformative": float(row["n_uninformative_unseen"]),
-        "consistency_wrong": unseen_wrong * of["c_wrong_unseen"] if unseen_wrong else 0.0,
+        "consistency_wrong": unseen_wrong * of["c_wrong_unseen"]
+        if unseen_wrong
+        else 0.0,
     }
     checked = 0
     for kind, totals in (("seen", seen), ("unseen", unseen)):
@@ -85,7 +99,11 @@ def test_metrics_agree_with_the_tables(row: dict[str, str]) -> None:
         for metric in metrics_for("reliability", slice_name, tuple(seen)):
             if "_control_" in metric.name:
                 continue
-            value = float(metric.formula(np.array([totals[c] for c in metric.columns]), np.array(float(N))))
+            value = float(
+                metric.formula(
+                    np.array([totals[c] for c in metric.columns]), np.array(float(N))
+                )
+            )
             name = metric.name
             column = f"c_wrong_{kind}" if name == "c_wrong" else name
             checked += 1
@@ -107,12 +125,19 @@ CUT = {("four-shot", "c_correct", "c_wrong")}
 
 
 @pytest.mark.parametrize(
-    "row", rows_of("reliable_kb_correlations.csv"), ids=lambda row: f"{row['setting']}-{row['x']}"
+    "row",
+    rows_of("reliable_kb_correlations.csv"),
+    ids=lambda row: f"{row['setting']}-{row['x']}",
 )
 def test_table_2_over_the_models(row: dict[str, str]) -> None:
     place = (row["setting"], row["x"], row["y"])
     models = [shares(other) for other in ROWS if other["setting"] == row["setting"]]
-    pearson, _ = correlate(row["x"], row["y"], [(of[row["x"]], of[row["y"]]) for of in models], over="models")
+    pearson, _ = correlate(
+        row["x"],
+        row["y"],
+        [(of[row["x"]], of[row["y"]]) for of in models],
+        over="models",
+    )
     printed = -float(row["r"]) if place in UNSIGNED else float(row["r"])
     assert pearson.r == pytest.approx(printed, abs=0.0101 if place in CUT else 0.0051)
     assert (pearson.n, pearson.note) == (26, "")

@@ -19,7 +19,9 @@ EVERY = (*COLUMNS, ANSWERED, *PROBABILITIES)
 def measured(rows: list[list[float]]) -> dict[str, float]:
     array = np.array(rows, dtype=float)
     return {
-        metric.name: metric.of(array[:, [COLUMNS.index(name) for name in metric.columns]])
+        metric.name: metric.of(
+            array[:, [COLUMNS.index(name) for name in metric.columns]]
+        )
         for metric in head_to_tail_metrics(COLUMNS)
     }
 
@@ -27,7 +29,11 @@ def measured(rows: list[list[float]]) -> dict[str, float]:
 def test_by_hand() -> None:
     right, missing = [1, 0, 1, 1, 1, 1, 0], [0, 1, 0, 0, 0, 0, 0]
     # A judge calls it right where no rule does; one whose reply nobody could read; a wrong one.
-    judged, unread, wrong = [1, 0, 0.5, 0.25, 0, 0, 0], [0, 0, 0.5, 0.5, 0, 1, 1], [0, 0, 0, 0, 0, 0, 0]
+    judged, unread, wrong = (
+        [1, 0, 0.5, 0.25, 0, 0, 0],
+        [0, 0, 0.5, 0.5, 0, 1, 1],
+        [0, 0, 0, 0, 0, 0, 0],
+    )
     result = measured([right, missing, judged, unread, wrong])
     assert result == pytest.approx(
         {
@@ -51,7 +57,11 @@ BIT = st.sampled_from([0.0, 1.0])
 ANSWERS = st.one_of(
     st.just([0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
     st.tuples(
-        st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]), st.floats(0, 1), st.floats(0, 1), BIT, BIT
+        st.sampled_from([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]),
+        st.floats(0, 1),
+        st.floats(0, 1),
+        BIT,
+        BIT,
     ).map(lambda t: [t[0][0], 0.0, t[1], t[2], t[3], t[4], t[0][1]]),
 )
 
@@ -60,7 +70,11 @@ ANSWERS = st.one_of(
 def test_accuracy_hallucination_and_missing_make_one(rows: list[list[float]]) -> None:
     result = measured(rows)
     for score in ("", "_em", "_f1", "_rouge_l", "_rules"):
-        parts = [result[f"accuracy{score}"], result[f"hallucination{score}"], result["missing"]]
+        parts = [
+            result[f"accuracy{score}"],
+            result[f"hallucination{score}"],
+            result["missing"],
+        ]
         parts += [] if score else [result["unparsable"]]
         assert sum(parts) == pytest.approx(1)
         assert all(-1e-12 <= part <= 1 + 1e-12 for part in parts)
@@ -77,12 +91,15 @@ def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
         "accuracy_rouge_l",
         "hallucination_rouge_l",
     ]
-    hallucinated = {metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])}["hallucination"]
+    hallucinated = {
+        metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])
+    }["hallucination"]
     assert hallucinated.of([[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
 
 
 @pytest.mark.parametrize(
-    ("table", "scores", "places"), [(11, ("em", "f1", "rl", "lm"), 56), (5, ("lm",), 10)]
+    ("table", "scores", "places"),
+    [(11, ("em", "f1", "rl", "lm"), 56), (5, ("lm",), 10)],
 )
 def test_printed_hallucination_is_what_accuracy_and_missing_leave(
     table: int, scores: tuple[str, ...], places: int
@@ -91,7 +108,11 @@ def test_printed_hallucination_is_what_accuracy_and_missing_leave(
     for row, value in figures_of("head_to_tail.csv", table):
         place = (row["bucket"], row["domain"], row["model"])
         printed.setdefault(place, {})[row["metric"]] = value / 100
-    whole = [of for of in printed.values() if {"m", *(f"a_{score}" for score in scores)} <= of.keys()]
+    whole = [
+        of
+        for of in printed.values()
+        if {"m", *(f"a_{score}" for score in scores)} <= of.keys()
+    ]
     assert len(whole) == places
     for of in whole:
         for score in scores:

@@ -17,16 +17,46 @@ VACUOUS = True
 FACT, KEPT = "no fact", "no fact was kept"
 ANSWER = "no answer was right or wrong"
 ANCHOR = "no fact was kept, or every primary anchor has probability 0"
-CORRECT, WRONG, CHOICE = "no correct answer", "no wrong answer", "no multiple-choice question was asked"
+CORRECT, WRONG, CHOICE = (
+    "no correct answer",
+    "no wrong answer",
+    "no multiple-choice question was asked",
+)
 DRAWN = "no distractors were drawn by kind"
 
 MONITOR_COLUMNS = (
-    *("kept", "pfd", "ird", "term", "anchor", "ablated:0+1", "format:wp", "format:fc_pos", "format:fc_neg"),
-    *("cell:none:0", "cell:none:1", "cell:none:2", "cell:positive:0", "cell:negative1:0", "cell:negative2:0"),
+    *(
+        "kept",
+        "pfd",
+        "ird",
+        "term",
+        "anchor",
+        "ablated:0+1",
+        "format:wp",
+        "format:fc_pos",
+        "format:fc_neg",
+    ),
+    *(
+        "cell:none:0",
+        "cell:none:1",
+        "cell:none:2",
+        "cell:positive:0",
+        "cell:negative1:0",
+        "cell:negative2:0",
+    ),
     *("calls:monitor", "calls:study", "tokens:monitor", "tokens:study"),
 )
 PROBABILITIES = ("answered", "answer_prob", "first_prob", "squared_error")
-HEAD_TO_TAIL_COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", *PROBABILITIES)
+HEAD_TO_TAIL_COLUMNS = (
+    "correct",
+    "missing",
+    "f1",
+    "rouge_l",
+    "em",
+    "rules",
+    "unparsable",
+    *PROBABILITIES,
+)
 RELIABILITY_COLUMNS = (
     *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong"),
     *("repetition", "none", "unsure", "unparsable"),
@@ -67,7 +97,14 @@ MONITOR = {
 CALIBRATION = {
     "selective_risk": ("lower", SHARE, RATE, "answered", ANSWER, VACUOUS),
     "brier": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
-    "auroc": ("higher", SHARE, not RATE, "answered", "no right or no wrong answer", not VACUOUS),
+    "auroc": (
+        "higher",
+        SHARE,
+        not RATE,
+        "answered",
+        "no right or no wrong answer",
+        not VACUOUS,
+    ),
     "ece": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
     "accuracy_at_80": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
     "accuracy_at_50": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
@@ -93,8 +130,22 @@ BOTH_KINDS = {
     "unsure": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
     "c_wrong": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "choices_unread": ("lower", SHARE, not RATE, "choices", CHOICE, VACUOUS),
-    "distractors_written": ("higher", SHARE, not RATE, "distractors", CHOICE, not VACUOUS),
-    "distractors_alike": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
+    "distractors_written": (
+        "higher",
+        SHARE,
+        not RATE,
+        "distractors",
+        CHOICE,
+        not VACUOUS,
+    ),
+    "distractors_alike": (
+        "higher",
+        SHARE,
+        not RATE,
+        "distractors_drawn",
+        DRAWN,
+        not VACUOUS,
+    ),
     "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
 }
@@ -104,7 +155,14 @@ SEEN = (
     | {
         "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
         "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "distractors_length": ("higher", SHARE, not RATE, "distractors_drawn", DRAWN, not VACUOUS),
+        "distractors_length": (
+            "higher",
+            SHARE,
+            not RATE,
+            "distractors_drawn",
+            DRAWN,
+            not VACUOUS,
+        ),
         "uninformative": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
         "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
         "c_correct": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
@@ -114,8 +172,22 @@ SEEN = (
         "cr_control_majority": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
         "cr_control_shuffled": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
         "ncr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "c_correct_control_random": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
-        "c_correct_control_shuffled": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
+        "c_correct_control_random": (
+            "higher",
+            SHARE,
+            not RATE,
+            "correct",
+            CORRECT,
+            not VACUOUS,
+        ),
+        "c_correct_control_shuffled": (
+            "higher",
+            SHARE,
+            not RATE,
+            "correct",
+            CORRECT,
+            not VACUOUS,
+        ),
         "ccr_control_majority": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
         "ccr_control_random": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
         "ccr_control_shuffled": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
@@ -143,13 +215,21 @@ def all_metrics() -> dict[str, tuple[MetricFormula, ...]]:
 
 @pytest.mark.parametrize(
     ("kind", "promised"),
-    [("monitor", MONITOR), ("head_to_tail", HEAD_TO_TAIL), ("seen", SEEN), ("unseen", UNSEEN)],
+    [
+        ("monitor", MONITOR),
+        ("head_to_tail", HEAD_TO_TAIL),
+        ("seen", SEEN),
+        ("unseen", UNSEEN),
+    ],
 )
 def test_each_metric_has_its_direction_bounds_and_facts(
     kind: str, promised: dict[str, tuple[object, ...]]
 ) -> None:
     metrics = all_metrics()[kind]
-    result = {m.name: (m.better, m.bounds, m.rate, m.over, m.undefined, m.vacuous) for m in metrics}
+    result = {
+        m.name: (m.better, m.bounds, m.rate, m.over, m.undefined, m.vacuous)
+        for m in metrics
+    }
     assert len(result) == len(metrics)
     assert result == promised
 
@@ -158,7 +238,10 @@ def test_suites_know_of_each_metric_what_it_is() -> None:
     for metric in (metric for metrics in all_metrics().values() for metric in metrics):
         if metric.name in METRICS:
             known = METRICS[metric.name]
-            assert (known.better, (known.low, known.high)) == (metric.better, metric.bounds), metric.name
+            assert (known.better, (known.low, known.high)) == (
+                metric.better,
+                metric.bounds,
+            ), metric.name
 
 
 def test_many_totals_at_once_have_the_values_that_each_has_alone() -> None:
@@ -167,7 +250,9 @@ def test_many_totals_at_once_have_the_values_that_each_has_alone() -> None:
     for metric in (metric for metrics in all_metrics().values() for metric in metrics):
         totals = draw.integers(0, 3, (4, 2, len(metric.columns))).astype(float)
         n = draw.integers(0, 3, (4, 2)).astype(float)
-        alone = [[metric.formula(totals[i, j], n[i, j]) for j in range(2)] for i in range(4)]
+        alone = [
+            [metric.formula(totals[i, j], n[i, j]) for j in range(2)] for i in range(4)
+        ]
         together = metric.formula(totals, n)
         assert together.shape == (4, 2), metric.name
         assert together == pytest.approx(np.array(alone), nan_ok=True), metric.name
@@ -175,7 +260,9 @@ def test_many_totals_at_once_have_the_values_that_each_has_alone() -> None:
 
 def test_a_relation_with_too_few_frames_for_the_ablation_says_so() -> None:
     columns = [name for name in MONITOR_COLUMNS if name != "cell:none:2"]
-    metric = {m.name: m for m in metrics_for("monitor", "P19", columns)}["monitor_ablated"]
+    metric = {m.name: m for m in metrics_for("monitor", "P19", columns)}[
+        "monitor_ablated"
+    ]
     assert metric.undefined == "the relation has no more frames than the ablation takes"
     result = metric.formula(np.ones((4, 2)), np.ones(4))
     assert result.shape == (4,)
@@ -190,7 +277,10 @@ def test_a_delta_needs_both_of_its_cells() -> None:
 
 
 def test_a_table_of_one_column_has_the_metrics_of_that_column() -> None:
-    assert [metric.name for metric in metrics_for("reliability", "seen-zero-shot", ("correct",))] == ["cr"]
+    assert [
+        metric.name
+        for metric in metrics_for("reliability", "seen-zero-shot", ("correct",))
+    ] == ["cr"]
     assert [metric.name for metric in control_metrics(("majority",))] == [
         "cr_control_majority",
         "ncr_control_majority",
@@ -200,5 +290,7 @@ def test_a_table_of_one_column_has_the_metrics_of_that_column() -> None:
 
 
 def test_rows_in_single_precision_are_added_in_double() -> None:
-    metric = {m.name: m for m in metrics_for("head_to_tail", "x", HEAD_TO_TAIL_COLUMNS)}["accuracy_f1"]
+    metric = {
+        m.name: m for m in metrics_for("head_to_tail", "x", HEAD_TO_TAIL_COLUMNS)
+    }["accuracy_f1"]
     assert metric.of(np.array([[2.0**24], [1.0]], dtype=np.float32)) == (2**24 + 1) / 2

@@ -7,21 +7,38 @@ import pytest
 from pytest_kbrel.metrics.reliability import reliability_metrics
 
 COLUMNS = (
-    *("correct", "wrong", "uninformative", "consistency_correct", "consistency_wrong", "majority"),
+    *(
+        "correct",
+        "wrong",
+        "uninformative",
+        "consistency_correct",
+        "consistency_wrong",
+        "majority",
+    ),
     *("shuffled_right", "shuffled_correct", "shuffled_wrong"),
 )
 # Four facts: two right (once consistent, once half), one wrong, one "unsure"; the majority is right once.
 ROWS = (
-    {"correct": 1, "consistency_correct": 1.0, "majority": 1, "shuffled_right": 1, "shuffled_correct": 0.5},
+    {
+        "correct": 1,
+        "consistency_correct": 1.0,
+        "majority": 1,
+        "shuffled_right": 1,
+        "shuffled_correct": 0.5,
+    },
     {"correct": 1, "consistency_correct": 0.5, "shuffled_correct": 0.25},
     {"wrong": 1, "consistency_wrong": 1.0, "shuffled_wrong": 0.25},
     {"uninformative": 1},
 )
 
 
-def measured(kind: str, columns: tuple[str, ...] = COLUMNS, rows=ROWS) -> dict[str, float]:
+def measured(
+    kind: str, columns: tuple[str, ...] = COLUMNS, rows=ROWS
+) -> dict[str, float]:
     return {
-        metric.name: metric.of([[row.get(column, 0) for column in metric.columns] for row in rows])
+        metric.name: metric.of(
+            [[row.get(column, 0) for column in metric.columns] for row in rows]
+        )
         for metric in reliability_metrics(kind, columns)  # type: ignore[arg-type]
         if "_control_" in metric.name
     }
@@ -51,7 +68,10 @@ def test_by_hand() -> None:
 
 
 def test_unseen_knowledge_has_those_of_wrong_answers() -> None:
-    assert set(measured("unseen")) == {"c_wrong_control_random", "c_wrong_control_shuffled"}
+    assert set(measured("unseen")) == {
+        "c_wrong_control_random",
+        "c_wrong_control_shuffled",
+    }
 
 
 def test_what_was_not_asked_is_not_measured() -> None:
@@ -71,13 +91,20 @@ def test_without_such_an_answer_there_is_no_control() -> None:
 def test_a_constant_answerer_is_consistent_and_no_better_than_its_control() -> None:
     """Why controls stand beside: one answer to everything, picked again whatever is asked."""
     rows = [
-        {"correct": right, "wrong": 1 - right, "consistency_correct": right, "consistency_wrong": 1 - right}
+        {
+            "correct": right,
+            "wrong": 1 - right,
+            "consistency_correct": right,
+            "consistency_wrong": 1 - right,
+        }
         | {"majority": right, "shuffled_correct": right, "shuffled_wrong": 1 - right}
         for right in (1, 0, 0)
     ]
     metrics = {metric.name: metric for metric in reliability_metrics("seen", COLUMNS)}
     value = {
-        name: metric.of([[row.get(column, 0) for column in metric.columns] for row in rows])
+        name: metric.of(
+            [[row.get(column, 0) for column in metric.columns] for row in rows]
+        )
         for name, metric in metrics.items()
     }
     assert value["c_correct"] == value["c_correct_control_shuffled"] == 1

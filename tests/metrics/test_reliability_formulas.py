@@ -31,7 +31,12 @@ def test_the_kind_of_a_slice(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("seen", "unseen", "both"),
-    [(0.2, 0.4, 0.3), (0.2, math.nan, 0.2), (math.nan, 0.4, 0.4), (math.nan, math.nan, math.nan)],
+    [
+        (0.2, 0.4, 0.3),
+        (0.2, math.nan, 0.2),
+        (math.nan, 0.4, 0.4),
+        (math.nan, math.nan, math.nan),
+    ],
 )
 def test_the_overall_consistency_of_wrong_answers_is_undefined_only_where_there_are_none(
     seen: float, unseen: float, both: float

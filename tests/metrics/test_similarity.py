@@ -16,7 +16,11 @@ def test_by_hand() -> None:
     house = math.hypot(red, rare)
     car = math.hypot(2 * red, rare)
     result = tfidf_cosine(["Red house!", "a red sky", "green"], DOCUMENTS)
-    expected = [[1.0, (red * 2 * red + 0) / (house * car), 0.0], [red / house, 2 * red / car, 0.0], [0, 0, 0]]
+    expected = [
+        [1.0, (red * 2 * red + 0) / (house * car), 0.0],
+        [red / house, 2 * red / car, 0.0],
+        [0, 0, 0],
+    ]
     assert result == pytest.approx(np.array(expected))
 
 
@@ -28,7 +32,10 @@ def test_a_query_is_compared_with_the_documents_alone() -> None:
 def test_it_agrees_with_scikit_learn() -> None:
     text = pytest.importorskip("sklearn.feature_extraction.text")
     questions = [
-        f"Which {a} did the {b} of {c} build?" for a in "xyz" for b in ("king", "town") for c in "uv"
+        f"Which {a} did the {b} of {c} build?"
+        for a in "xyz"
+        for b in ("king", "town")
+        for c in "uv"
     ]
     queries = ["Which town of u did the king of v build?", "Who built it?", ""]
     vectors = text.TfidfVectorizer(analyzer=lambda t: normalise(t).split())
@@ -38,7 +45,10 @@ def test_it_agrees_with_scikit_learn() -> None:
 
 
 def test_cosine_of_vectors() -> None:
-    result = cosine(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 0.0]]))
+    result = cosine(
+        np.array([[3.0, 4.0], [0.0, 0.0]]),
+        np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 0.0]]),
+    )
     assert result == pytest.approx(np.array([[24 / 25, -1.0, 0.0], [0.0, 0.0, 0.0]]))
 
 

@@ -63,7 +63,9 @@ def test_scores_by_hand(answer: str, gold: str, f1: float, rouge: float) -> None
 
 
 @given(WORDS, WORDS)
-def test_scores_are_symmetric_and_rouge_is_the_stricter(left: list[str], right: list[str]) -> None:
+def test_scores_are_symmetric_and_rouge_is_the_stricter(
+    left: list[str], right: list[str]
+) -> None:
     assert token_f1(left, right) == token_f1(right, left)
     assert rouge_l(left, right) == rouge_l(right, left)
     assert 0 <= rouge_l(left, right) <= token_f1(left, right) <= 1
@@ -126,7 +128,14 @@ def test_f1_and_rouge_l_of_a_sentence_are_those_of_all_its_words(answer, f1, rou
 
 @pytest.mark.parametrize(
     ("answer", "match"),
-    [("the U.S.", True), ("US", True), ("U S", False), ("It is the US", False), ("", False), ("?", False)],
+    [
+        ("the U.S.", True),
+        ("US", True),
+        ("U S", False),
+        ("It is the US", False),
+        ("", False),
+        ("?", False),
+    ],
 )
 def test_exact_match_is_squads(answer, match):
     assert exact_match(answer, ["Peru", "U.S."]) is match

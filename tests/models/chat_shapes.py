@@ -69,7 +69,9 @@ DEEPSEEK_R1 = """\
 {% endif -%}
 """
 # As R1's, but the model opens the thought, and nothing in the template can close it.
-WRITES_ITS_OWN = DEEPSEEK_R1.replace("<|Assistant|><think>\n{% endif", "<|Assistant|>{% endif")
+WRITES_ITS_OWN = DEEPSEEK_R1.replace(
+    "<|Assistant|><think>\n{% endif", "<|Assistant|>{% endif"
+)
 # A blank leads the answer.
 LLAMA2 = """\
 {%- for m in messages -%}

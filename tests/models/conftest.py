@@ -21,7 +21,9 @@ def checkpoint_of(tmp_path_factory):
 
     def make(kind):
         if kind not in made:
-            made[kind] = tiny_checkpoints.make_checkpoint(tmp_path_factory.mktemp(kind), kind)
+            made[kind] = tiny_checkpoints.make_checkpoint(
+                tmp_path_factory.mktemp(kind), kind
+            )
         return made[kind]
 
     return make
@@ -34,7 +36,9 @@ def model_of(checkpoint_of):
 
     def get(kind):
         if kind not in loaded:
-            loaded[kind] = load(parse_spec(str(checkpoint_of(kind)), device="cpu"), threads=1)
+            loaded[kind] = load(
+                parse_spec(str(checkpoint_of(kind)), device="cpu"), threads=1
+            )
         return loaded[kind]
 
     return get
@@ -88,7 +92,9 @@ def model_at(openai_server, monkeypatch):
     opened = []
 
     def make(args="", name="judge"):
-        spec = parse_openai(f"openai/{name}", f"base_url={openai_server.base_url},{args}")
+        spec = parse_openai(
+            f"openai/{name}", f"base_url={openai_server.base_url},{args}"
+        )
         opened.append(OpenAIModel(spec))
         return opened[-1]
 
@@ -106,7 +112,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         params = getattr(item, "callspec", None)
         for value in params.params.values() if params else ():
-            backend, kind = value if isinstance(value, tuple) and len(value) == 2 else ("hf", value)
+            backend, kind = (
+                value if isinstance(value, tuple) and len(value) == 2 else ("hf", value)
+            )
             if not (isinstance(kind, str) and kind in tiny_checkpoints.KINDS):
                 continue
             if kind not in QUICK or (backend != "hf" and kind != "llama"):

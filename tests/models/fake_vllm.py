@@ -49,7 +49,9 @@ class SamplingParams:
         self.stop = self.stop or []
         self.stop_token_ids = self.stop_token_ids or []
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise VLLMValidationError(f"max_tokens must be at least 1, got {self.max_tokens}.")
+            raise VLLMValidationError(
+                f"max_tokens must be at least 1, got {self.max_tokens}."
+            )
         if any(not stop for stop in self.stop):
             raise VLLMValidationError("stop cannot contain an empty string.")
         if self.skip_reading_prefix_cache is None:
@@ -118,18 +120,28 @@ class LLM:
     ) -> None:
         if calls.refuse_start:
             raise RuntimeError(calls.refuse_start)
-        assert (load_format, generation_config, trust_remote_code) == ("safetensors", "vllm", False)
-        self.options = {name: value for name, value in locals().items() if name != "self"}
+        assert (load_format, generation_config, trust_remote_code) == (
+            "safetensors",
+            "vllm",
+            False,
+        )
+        self.options = {
+            name: value for name, value in locals().items() if name != "self"
+        }
         self.closed = False
         config = transformers.AutoConfig.from_pretrained(model)
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(model, dtype="float32").eval()
+        self._model = transformers.AutoModelForCausalLM.from_pretrained(
+            model, dtype="float32"
+        ).eval()
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(tokenizer or model)
         self._caches = config.model_type == "llama"
         self._vocabulary = config.vocab_size
         self._longest = max_model_len or getattr(config, "max_position_embeddings", 256)
         self.llm_engine = SimpleNamespace(
             vllm_config=SimpleNamespace(
-                model_config=SimpleNamespace(max_model_len=self._longest, dtype=torch.float32),
+                model_config=SimpleNamespace(
+                    max_model_len=self._longest, dtype=torch.float32
+                ),
                 cache_config=SimpleNamespace(enable_prefix_caching=True, block_size=16),
                 device_config=SimpleNamespace(device_type="cuda"),
             ),
@@ -152,7 +164,10 @@ class LLM:
         for ids, params in asked:
             self._verify(ids, params)
         calls.prompts += asked
-        outputs = [self._answer(str(number), ids, params) for number, (ids, params) in enumerate(asked)]
+        outputs = [
+            self._answer(str(number), ids, params)
+            for number, (ids, params) in enumerate(asked)
+        ]
         return calls.spoil(outputs) if calls.spoil else outputs
 
     def _verify(self, ids, params) -> None:
@@ -170,16 +185,23 @@ class LLM:
         if beyond:
             raise VLLMValidationError(f"token_id(s) {beyond} in logprob_token_ids")
         if named is not None and len(named) > MAX_LOGPROB_TOKEN_IDS:
-            raise VLLMValidationError(f"Requested logprob_token_ids of length {len(named)}")
+            raise VLLMValidationError(
+                f"Requested logprob_token_ids of length {len(named)}"
+            )
         if named is not None and params.logprobs not in (None, len(named)):
             raise VLLMValidationError("logprobs must equal len(logprob_token_ids)")
-        if params.logprobs is not None and params.logprobs > self.options["max_logprobs"]:
+        if (
+            params.logprobs is not None
+            and params.logprobs > self.options["max_logprobs"]
+        ):
             raise VLLMValidationError(f"Requested sample logprobs of {params.logprobs}")
 
     def _logprobs(self, ids, cache=None) -> torch.Tensor:
         options = {} if cache is None else {"past_key_values": cache}
         with torch.inference_mode():
-            logits = self._model(torch.tensor([ids]), use_cache=cache is not None, **options).logits
+            logits = self._model(
+                torch.tensor([ids]), use_cache=cache is not None, **options
+            ).logits
         return logits[0].float().log_softmax(-1)
 
     def _answer(self, number, ids, params) -> RequestOutput:
@@ -187,25 +209,42 @@ class LLM:
         if params.prompt_logprobs is not None:
             rows = self._logprobs(ids)
             of_prompt = [None] + [
-                {token: Logprob(float(rows[place, token]))} for place, token in enumerate(ids[1:])
+                {token: Logprob(float(rows[place, token]))}
+                for place, token in enumerate(ids[1:])
             ]
         written, result, text, finish, reason = [], [], "", "length", None
-        cache = transformers.DynamicCache() if self._caches and params.max_tokens > 1 else None
-        while len(written) < params.max_tokens and len(ids) + len(written) < self._longest:
+        cache = (
+            transformers.DynamicCache()
+            if self._caches and params.max_tokens > 1
+            else None
+        )
+        while (
+            len(written) < params.max_tokens and len(ids) + len(written) < self._longest
+        ):
             fed = written[-1:] if cache is not None and written else [*ids, *written]
             row = self._logprobs(fed, cache)[-1]
             token = int(row.argmax())
             written.append(token)
-            named = params.logprob_token_ids or row.topk(params.logprobs or 0).indices.tolist()
+            named = (
+                params.logprob_token_ids
+                or row.topk(params.logprobs or 0).indices.tolist()
+            )
             wanted = dict.fromkeys([token, *named])
             result.append({one: Logprob(float(row[one])) for one in wanted})
             if token == self._tokenizer.eos_token_id or token in params.stop_token_ids:
                 # The token is told, and its text is not.
-                finish, reason = "stop", None if token == self._tokenizer.eos_token_id else token
+                finish, reason = (
+                    "stop",
+                    None if token == self._tokenizer.eos_token_id else token,
+                )
                 break
             text = self._tokenizer.decode(written, skip_special_tokens=True)
             # Of several that stand in a text the one that was complete first.
-            ends = {stop: text.index(stop) + len(stop) for stop in params.stop if stop in text}
+            ends = {
+                stop: text.index(stop) + len(stop)
+                for stop in params.stop
+                if stop in text
+            }
             reason = min(ends, key=ends.__getitem__, default=None)
             if reason is not None or (calls.stop_early and params.stop):
                 finish, text = "stop", text[: text.find(reason)] if reason else text

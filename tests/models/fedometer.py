@@ -14,10 +14,17 @@ class Fedometer:
     def __init__(self, model: Any) -> None:
         self.places = self.tokens = self.batches = 0
         encoder_decoder = model.config.is_encoder_decoder
-        parts = (model.get_encoder(), model.get_decoder()) if encoder_decoder else (model,)
-        self._handles = [part.register_forward_pre_hook(self._note, with_kwargs=True) for part in parts]
+        parts = (
+            (model.get_encoder(), model.get_decoder()) if encoder_decoder else (model,)
+        )
+        self._handles = [
+            part.register_forward_pre_hook(self._note, with_kwargs=True)
+            for part in parts
+        ]
 
-    def _note(self, _module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note(
+        self, _module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         ids = kwargs["input_ids"] if "input_ids" in kwargs else args[0]
         self.places += ids.numel()
         self.tokens += int(ids.ne(0).sum())

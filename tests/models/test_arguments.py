@@ -28,13 +28,21 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
             'system_instruction="You are terse, and never guess.",dtype=auto',
             {"system_instruction": "You are terse, and never guess.", "dtype": "auto"},
         ),
-        ("system_instruction='Say \"unsure\".'", {"system_instruction": 'Say "unsure".'}),
-        ('system_instruction="[INST] Be brief, please."', {"system_instruction": "[INST] Be brief, please."}),
+        (
+            "system_instruction='Say \"unsure\".'",
+            {"system_instruction": 'Say "unsure".'},
+        ),
+        (
+            'system_instruction="[INST] Be brief, please."',
+            {"system_instruction": "[INST] Be brief, please."},
+        ),
         ("system_instruction=Be brief.", {"system_instruction": "Be brief."}),
         ("think_end_token=</think>", {"think_end_token": "</think>"}),
     ],
 )
-def test_arguments_are_read_and_can_be_written_again(text: str, result: dict[str, str]) -> None:
+def test_arguments_are_read_and_can_be_written_again(
+    text: str, result: dict[str, str]
+) -> None:
     assert parse_args(text, KEYS) == result
     assert parse_args(join_args(result), KEYS) == result
 
@@ -55,9 +63,15 @@ def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
         parse_args(text, KEYS)
 
 
-def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given() -> None:
-    inside = parse_chat_args({"chat_template_args": '{"enable_thinking": false, "date": "x"}'})
-    beside = parse_chat_args({"enable_thinking": "False", "chat_template_args": '{"date": "x"}'})
+def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given() -> (
+    None
+):
+    inside = parse_chat_args(
+        {"chat_template_args": '{"enable_thinking": false, "date": "x"}'}
+    )
+    beside = parse_chat_args(
+        {"enable_thinking": "False", "chat_template_args": '{"date": "x"}'}
+    )
     assert inside == beside
     assert inside.variables == {"enable_thinking": False, "date": "x"}
     assert not inside.thinks
@@ -66,7 +80,10 @@ def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given()
 
 def test_only_what_is_not_the_default_is_told() -> None:
     assert ChatArgs().prompting() == parse_chat_args({}).prompting() == ""
-    assert parse_chat_args({"max_thinking_tokens": "64"}).prompting() == '{"max_thinking_tokens": 64}'
+    assert (
+        parse_chat_args({"max_thinking_tokens": "64"}).prompting()
+        == '{"max_thinking_tokens": 64}'
+    )
     assert parse_chat_args({"enable_thinking": "0"}).prompting() == (
         '{"chat_template_args": {"enable_thinking": false}}'
     )
@@ -77,15 +94,32 @@ def test_only_what_is_not_the_default_is_told() -> None:
     [
         ({"chat_template_args": "thinking"}, "no JSON"),
         ({"chat_template_args": "[1]"}, "allowed is a JSON object"),
-        ({"chat_template_args": '{"enable_thinking": "no"}'}, "allowed is true or false"),
-        ({"chat_template_args": '{"enable_thinking": true}', "enable_thinking": "False"}, "give one of them"),
+        (
+            {"chat_template_args": '{"enable_thinking": "no"}'},
+            "allowed is true or false",
+        ),
+        (
+            {
+                "chat_template_args": '{"enable_thinking": true}',
+                "enable_thinking": "False",
+            },
+            "give one of them",
+        ),
         ({"enable_thinking": "maybe"}, "allowed is True or False"),
-        ({"max_thinking_tokens": "0"}, "from 1 to 100,000,000, of tokens; enable_thinking=False"),
-        ({"system_instruction": " "}, "model-args: system_instruction is blank; allowed is a text"),
+        (
+            {"max_thinking_tokens": "0"},
+            "from 1 to 100,000,000, of tokens; enable_thinking=False",
+        ),
+        (
+            {"system_instruction": " "},
+            "model-args: system_instruction is blank; allowed is a text",
+        ),
         ({"think_end_token": "\n"}, "model-args: think_end_token is blank"),
     ],
 )
-def test_bad_arguments_of_a_chat_template_are_refused(args: dict[str, str], says: str) -> None:
+def test_bad_arguments_of_a_chat_template_are_refused(
+    args: dict[str, str], says: str
+) -> None:
     with pytest.raises(ModelError, match=says):
         parse_chat_args(args)
 
@@ -107,7 +141,10 @@ def test_lm_evals_defaults_change_nothing():
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ("batch_size=8", "batch_size=8 is not used: it counts sequences, .* --kb-batch-size TOKENS"),
+        (
+            "batch_size=8",
+            "batch_size=8 is not used: it counts sequences, .* --kb-batch-size TOKENS",
+        ),
         ("max_batch_size=64", "max_batch_size=64 is not used: it counts sequences"),
         ("truncation=True", "an error of its fact and is never cut"),
         ("logits_cache=False", "what questions share is computed once"),
@@ -115,7 +152,10 @@ def test_lm_evals_defaults_change_nothing():
         ("softmax_dtype=float64", "a float32 softmax"),
         ("autogptq=True", "by the quantization_config of its config.json"),
         ("gptqmodel=True", "by the quantization_config of its config.json"),
-        ("offload_folder=./offload", "offload_folder=./offload is not used: .* goes to one device"),
+        (
+            "offload_folder=./offload",
+            "offload_folder=./offload is not used: .* goes to one device",
+        ),
         ("max_memory_per_gpu=10GiB", "the checkpoint goes to one device"),
         ("device_map_option=auto", "the checkpoint goes to one device"),
     ],
@@ -131,8 +171,14 @@ def test_what_has_no_effect_is_said_in_one_line(args, said):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ("mixed_precision_dtype=bfloat16", "is refused: .* dtype=bfloat16 runs the whole model"),
-        ("softmax_dtype=float16", "softmax_dtype=float16 is refused: .* a float32 softmax"),
+        (
+            "mixed_precision_dtype=bfloat16",
+            "is refused: .* dtype=bfloat16 runs the whole model",
+        ),
+        (
+            "softmax_dtype=float16",
+            "softmax_dtype=float16 is refused: .* a float32 softmax",
+        ),
         ("delta=./delta", "delta=./delta is refused: .* save the sum"),
         ("autogptq=model.safetensors", "autogptq=model.safetensors is refused"),
         ("tp_plan=auto", "allowed: parallelize=True, or vllm/"),
@@ -162,13 +208,20 @@ def test_what_is_done_is_done_as_lm_eval_says():
         use_fast_tokenizer=False,
         prefix_token_id=2,
         load_in_4bit=True,
-        bnb_4bit=(("compute_dtype", "bfloat16"), ("quant_type", "nf4"), ("use_double_quant", "True")),
+        bnb_4bit=(
+            ("compute_dtype", "bfloat16"),
+            ("quant_type", "nf4"),
+            ("use_double_quant", "True"),
+        ),
     )
 
 
 def test_a_home_folder_behind_an_equals_sign_is_found(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    assert parse_spec("./here", "peft=~/adapter,tokenizer=~/tok").peft == "/home/me/adapter"
+    assert (
+        parse_spec("./here", "peft=~/adapter,tokenizer=~/tok").peft
+        == "/home/me/adapter"
+    )
 
 
 def test_a_string_for_lm_evals_vllm():
@@ -181,10 +234,17 @@ def test_a_string_for_lm_evals_vllm():
     assert (spec.checkpoint.path, spec.checkpoint.prefix_token_id) == ("org/name", 1)
     said = " ".join(spec.notes)
     assert [
-        name for name in ("max_batch_size", "max_gen_toks", "seed", "swap_space") if name not in said
+        name
+        for name in ("max_batch_size", "max_gen_toks", "seed", "swap_space")
+        if name not in said
     ] == []
     assert len(spec.notes) == 5
-    for refused in ("lora_local_path=./a", "tokenizer_mode=slow", "tokenizer_revision=v1", "device=cpu"):
+    for refused in (
+        "lora_local_path=./a",
+        "tokenizer_mode=slow",
+        "tokenizer_revision=v1",
+        "device=cpu",
+    ):
         with pytest.raises(ModelError, match=f"{refused} is refused"):
             parse_vllm("vllm/x", refused)
 
@@ -195,7 +255,11 @@ def test_a_string_for_lm_evals_servers():
         "tokenizer_backend=None,tokenizer=org/name,max_length=4096,batch_size=1,truncate=False,timeout=300"
     )
     spec = parse_openai("openai", args)
-    assert (spec.text, spec.name, spec.endpoint) == ("openai/gpt-x", "gpt-x", "completions")
+    assert (spec.text, spec.name, spec.endpoint) == (
+        "openai/gpt-x",
+        "gpt-x",
+        "completions",
+    )
     assert spec.tokenizer == "org/name"
     assert [note.split("=")[0] for note in spec.notes] == ["model-args: max_length"]
     assert parse_openai("openai/gpt-x", "pretrained=gpt-x").name == "gpt-x"
@@ -211,7 +275,13 @@ def test_a_key_that_was_typed_is_refused_and_not_repeated(key):
 
 
 @pytest.mark.parametrize(
-    "args", ["add_bos_token=True", "eos_string=</s>", "verify_certificate=False", "ca_cert_path=a.pem"]
+    "args",
+    [
+        "add_bos_token=True",
+        "eos_string=</s>",
+        "verify_certificate=False",
+        "ca_cert_path=a.pem",
+    ],
 )
 def test_what_a_server_cannot_be_told_is_refused(args):
     with pytest.raises(ModelError, match="is refused"):

@@ -14,11 +14,15 @@ from tests.function_model import FunctionModel
 
 pytest.importorskip("captum")
 
-MISLED = ScoreRequest(prompt="Oslo. What is the capital of France?", continuation=" Paris")
+MISLED = ScoreRequest(
+    prompt="Oslo. What is the capital of France?", continuation=" Paris"
+)
 
 
 def attribute(model, request: ScoreRequest) -> Attribution:
-    return attribution.attribute(model, Ask(fact_id="f", role="negative1:0", request=request))
+    return attribution.attribute(
+        model, Ask(fact_id="f", role="negative1:0", request=request)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +42,14 @@ def behind_the_baseline(model, request: ScoreRequest) -> float:
     if parts.model.config.is_encoder_decoder:
         labels = torch.tensor([[*pair.lead, *pair.targets]])
         decoder = parts.model.prepare_decoder_input_ids_from_labels(labels=labels)
-        logits = parts.model(inputs_embeds=prompt, decoder_input_ids=decoder).logits[:, len(pair.lead) :]
+        logits = parts.model(inputs_embeds=prompt, decoder_input_ids=decoder).logits[
+            :, len(pair.lead) :
+        ]
     else:
         answer = layer(torch.tensor([pair.targets]))
-        logits = parts.model(inputs_embeds=torch.cat([prompt, answer], 1)).logits[:, len(pair.context) - 1 :]
+        logits = parts.model(inputs_embeds=torch.cat([prompt, answer], 1)).logits[
+            :, len(pair.context) - 1 :
+        ]
     steps = logits[0].log_softmax(-1)
     return sum(float(steps[k, token]) for k, token in enumerate(pair.targets))
 
@@ -49,7 +57,9 @@ def behind_the_baseline(model, request: ScoreRequest) -> float:
 def check_completeness(model, request: ScoreRequest, slack: float = 0.0) -> None:
     result = attribute(model, request)
     scored = model.score([request])[0]
-    log_probability = float(torch.tensor(scored.probabilities, dtype=torch.float64).log().sum())
+    log_probability = float(
+        torch.tensor(scored.probabilities, dtype=torch.float64).log().sum()
+    )
     assert result.log_probability == pytest.approx(log_probability, abs=1e-3)
     explained = log_probability - behind_the_baseline(model, request)
     assert abs(result.error) <= max(0.01, 0.01 * abs(explained)) + slack + 1e-4
@@ -58,16 +68,24 @@ def check_completeness(model, request: ScoreRequest, slack: float = 0.0) -> None
 
 
 @pytest.mark.parametrize(
-    "request_", [MISLED, ScoreRequest(prompt="Who lives in Peru?", continuation=" Mario Vargas Llosa")]
+    "request_",
+    [
+        MISLED,
+        ScoreRequest(prompt="Who lives in Peru?", continuation=" Mario Vargas Llosa"),
+    ],
 )
 def test_the_scores_add_up_to_what_the_prompt_changed(reference, request_):
     check_completeness(reference, request_)
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3", "opt", "bloom", "mamba", "t5", "bart"])
+@pytest.mark.parametrize(
+    "kind", ["llama", "gpt2", "gemma3", "opt", "bloom", "mamba", "t5", "bart"]
+)
 @pytest.mark.slow
 def test_the_scores_add_up_on_other_architectures(model_of, kind):
-    request = ScoreRequest(prompt="The capital of Japan is", continuation=" Tokyo, a city")
+    request = ScoreRequest(
+        prompt="The capital of Japan is", continuation=" Tokyo, a city"
+    )
     # Random weights have steep places that trained ones lack: the steps may run out just before the goal.
     check_completeness(model_of(kind), request, slack=0.04)
 
@@ -81,12 +99,16 @@ def test_the_tokens_are_those_of_the_prompt(reference):
 def test_the_subject_speaks_for_the_answer(reference):
     """France is why the model says Paris, and the wrong city before it is not."""
     result = attribute(reference, MISLED)
-    by_token = dict(zip((token.strip() for token in result.tokens), result.scores, strict=True))
+    by_token = dict(
+        zip((token.strip() for token in result.tokens), result.scores, strict=True)
+    )
     assert by_token["France"] > 0.5
     assert by_token["France"] > by_token["Os"] + by_token["lo"]
 
 
-def test_the_same_question_gets_the_same_scores_and_the_model_answers_as_before(reference):
+def test_the_same_question_gets_the_same_scores_and_the_model_answers_as_before(
+    reference,
+):
     before = reference.score([MISLED])
     first, second = (attribute(reference, MISLED) for _ in range(2))
     assert first.scores == pytest.approx(second.scores, abs=1e-5)
@@ -94,7 +116,9 @@ def test_the_same_question_gets_the_same_scores_and_the_model_answers_as_before(
 
 
 def test_a_model_without_weights_is_named():
-    with pytest.raises(ModelError, match="needs the model's weights, and the backend scripted has none"):
+    with pytest.raises(
+        ModelError, match="needs the model's weights, and the backend scripted has none"
+    ):
         attribute(FunctionModel(), MISLED)
     with pytest.raises(ModelError, match="openai"):
         attribution.check("openai")
@@ -103,7 +127,9 @@ def test_a_model_without_weights_is_named():
 def test_without_captum_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "captum", None)
     monkeypatch.setattr(attribution, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'captum: pip install "pytest-kbrel\[attribution\]"'):
+    with pytest.raises(
+        MissingExtraError, match=r'captum: pip install "pytest-kbrel\[attribution\]"'
+    ):
         attribution.check("hf")
 
 
@@ -112,5 +138,8 @@ def test_a_model_that_gives_no_gradients_is_named(reference, monkeypatch):
         raise RuntimeError("derivative for this kernel is not implemented")
 
     monkeypatch.setattr(attribution, "_integrated", refuse)
-    with pytest.raises(ModelError, match=r"f \(negative1:0\) cannot be explained: RuntimeError: derivative"):
+    with pytest.raises(
+        ModelError,
+        match=r"f \(negative1:0\) cannot be explained: RuntimeError: derivative",
+    ):
         attribute(reference, MISLED)

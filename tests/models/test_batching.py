@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.base import check_probabilities, check_request, failed, generated, in_order, scored
-from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
+from pytest_kbrel.models.base import (
+    check_probabilities,
+    check_request,
+    failed,
+    generated,
+    in_order,
+    scored,
+)
+from pytest_kbrel.models.batching import (
+    Batcher,
+    Budget,
+    describe_error,
+    is_out_of_memory,
+)
 from pytest_kbrel.models.measurements import FILE, MeasurementFile
 from pytest_kbrel.models.memory import cpu_bytes
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, Step
@@ -69,14 +81,17 @@ def test_half_is_taken_of_what_did_not_fit(tokens, met, least, left):
 
 
 @pytest.mark.parametrize(("allowed", "kept"), [(4096.0, 8.0), (0.0, None)])
-def test_what_was_learned_is_kept_where_it_is_known_how_much_there_was(tmp_path, allowed, kept):
+def test_what_was_learned_is_kept_where_it_is_known_how_much_there_was(
+    tmp_path, allowed, kept
+):
     Budget(1024, allowed=allowed, notes=MeasurementFile(tmp_path), key="k").halve(1024)
     assert MeasurementFile(tmp_path).get("k") == kept
     assert MeasurementFile(tmp_path).get("") is None
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"), [(1e-9, True), (9.9e11, True), (0.0, False), (-1.0, False), (1e12, False)]
+    ("value", "kept"),
+    [(1e-9, True), (9.9e11, True), (0.0, False), (-1.0, False), (1e12, False)],
 )
 def test_bytes_that_a_token_can_take(tmp_path, value, kept):
     MeasurementFile(tmp_path).put("k", value)
@@ -138,12 +153,26 @@ def test_the_tightest_of_a_containers_groups_holds(tmp_path, groups, free):
 
 
 def steps(*pairs):
-    result = tuple(Step(token_id=1, token="x", probability=p, watched=w) for p, w in pairs)
-    return Generated(text="", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="", steps=result)
+    result = tuple(
+        Step(token_id=1, token="x", probability=p, watched=w) for p, w in pairs
+    )
+    return Generated(
+        text="",
+        token_ids=(),
+        finish="stop",
+        prompt_tokens=1,
+        prompt_digest="",
+        steps=result,
+    )
 
 
 def probabilities(*values):
-    return Scored(probabilities=values, token_ids=(1,) * len(values), prompt_tokens=1, prompt_digest="d")
+    return Scored(
+        probabilities=values,
+        token_ids=(1,) * len(values),
+        prompt_tokens=1,
+        prompt_digest="d",
+    )
 
 
 NAN = float("nan")
@@ -184,10 +213,18 @@ def test_a_probability_is_cut_at_one_and_no_number_is_a_failure():
 
     pair = Pair(prompt=(1, 2), context=(1, 2), targets=(3, 4))
     assert scored(Encoder(), pair, (1.0000001, 0.5)) == Scored(
-        probabilities=(1.0, 0.5), token_ids=(3, 4), prompt_tokens=2, prompt_digest="digest of 2"
+        probabilities=(1.0, 0.5),
+        token_ids=(3, 4),
+        prompt_tokens=2,
+        prompt_digest="digest of 2",
     )
-    assert scored(Encoder(), pair, (0.5, NAN)) == Failed(error="not a number among the probabilities")
-    for answer in (scored(Encoder(), pair, Failed(error="x")), generated(Encoder(), (1,), Failed(error="x"))):
+    assert scored(Encoder(), pair, (0.5, NAN)) == Failed(
+        error="not a number among the probabilities"
+    )
+    for answer in (
+        scored(Encoder(), pair, Failed(error="x")),
+        generated(Encoder(), (1,), Failed(error="x")),
+    ):
         assert answer == Failed(error="x")
 
 
@@ -242,7 +279,10 @@ def test_out_of_memory_halves_the_budget_and_remembers():
 
 def test_a_row_that_never_fits_fails_alone():
     answers = Batcher(10).run(range(3), len, Rows(room=0))
-    assert all(isinstance(answer, Failed) and "out of memory" in answer.error for answer in answers)
+    assert all(
+        isinstance(answer, Failed) and "out of memory" in answer.error
+        for answer in answers
+    )
 
 
 def test_a_bad_row_spoils_no_other():

@@ -30,7 +30,9 @@ def tokenizer_of(tmp_path_factory):
 @pytest.fixture
 def encoder_of(tokenizer_of):
     def make(shape, chat=NOTHING):
-        return PromptEncoder(tokenizer_of(shape), encoder_decoder=False, chat_template=True, chat=chat)
+        return PromptEncoder(
+            tokenizer_of(shape), encoder_decoder=False, chat_template=True, chat=chat
+        )
 
     return make
 
@@ -47,7 +49,9 @@ def encoder_of(tokenizer_of):
         ("writes-its-own", OFF, "<|Assistant|>"),
     ],
 )
-def test_an_answer_is_scored_where_the_template_puts_it(tokenizer_of, shape, args, ends):
+def test_an_answer_is_scored_where_the_template_puts_it(
+    tokenizer_of, shape, args, ends
+):
     result = ChatTemplate(tokenizer_of(shape), args).answer_prompt(ASKED)
     assert result.endswith(ends)
     assert result.count("Which city?") == 1
@@ -61,7 +65,10 @@ def test_a_template_that_cannot_close_a_thought_scores_nothing(encoder_of, shape
         GenerateRequest(prompt="Which city?", max_new_tokens=3, steps=True),
         GenerateRequest(prompt="Which city?", max_new_tokens=3, num_beams=2),
     ):
-        with pytest.raises(ValueError, match=r"no form with a closed, empty thought \(<think></think>\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"no form with a closed, empty thought \(<think></think>\)",
+        ):
             encoder.prompt(request)
     assert encoder.prompt(GenerateRequest(prompt="Which city?", max_new_tokens=3))
 
@@ -81,7 +88,9 @@ def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
         ("writes-its-own", False, True),
     ],
 )
-def test_marks_of_thoughts_are_those_the_template_declares(tokenizer_of, shape, opens, declared):
+def test_marks_of_thoughts_are_those_the_template_declares(
+    tokenizer_of, shape, opens, declared
+):
     template = ChatTemplate(tokenizer_of(shape), ChatArgs())
     assert template.opens_thoughts is opens
     assert (template.marks is not None) is declared
@@ -102,17 +111,24 @@ def test_the_user_can_name_the_end_of_a_thought(tokenizer_of):
         ("channels", "Paris"),
     ],
 )
-def test_the_scored_token_is_the_one_that_stands_in_an_answer(encoder_of, shape, written):
+def test_the_scored_token_is_the_one_that_stands_in_an_answer(
+    encoder_of, shape, written
+):
     encoder = encoder_of(shape)
     pair = encoder.pair("Which city?", " Paris")
     assert encoder.tokenizer.decode(pair.targets) == written
-    assert pair.context == encoder.prompt(ScoreRequest(prompt="Which city?", continuation=" Paris"))
+    assert pair.context == encoder.prompt(
+        ScoreRequest(prompt="Which city?", continuation=" Paris")
+    )
 
 
 @pytest.mark.parametrize(
-    ("prompt", "written"), [("Answer:", " Paris"), ("Answer: ", "Paris"), ("Answer:\n", "Paris")]
+    ("prompt", "written"),
+    [("Answer:", " Paris"), ("Answer: ", "Paris"), ("Answer:\n", "Paris")],
 )
-def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(tokenizer_of, prompt, written):
+def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(
+    tokenizer_of, prompt, written
+):
     encoder = PromptEncoder(tokenizer_of("llama3"), encoder_decoder=False)
     assert encoder.tokenizer.decode(encoder.pair(prompt, " Paris").targets) == written
 
@@ -121,32 +137,49 @@ def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(tokenizer_of
 def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of, shape):
     encoder = encoder_of(shape, ChatArgs(system_instruction="Be brief."))
     request = GenerateRequest(
-        prompt="Which city?", max_new_tokens=3, system="Say unsure.", turns=(("Which river?", "the Nile"),)
+        prompt="Which city?",
+        max_new_tokens=3,
+        system="Say unsure.",
+        turns=(("Which river?", "the Nile"),),
     )
     text = encoder.text(request)
     places = [
-        text.index(part) for part in ("Be brief.\n\nSay unsure.", "Which river?", "the Nile", "Which city?")
+        text.index(part)
+        for part in (
+            "Be brief.\n\nSay unsure.",
+            "Which river?",
+            "the Nile",
+            "Which city?",
+        )
     ]
     assert places == sorted(places)
 
 
 def test_without_a_template_they_lead_the_prompt(tokenizer_of):
     encoder = PromptEncoder(
-        tokenizer_of("llama3"), encoder_decoder=False, chat=ChatArgs(system_instruction="Be brief.")
+        tokenizer_of("llama3"),
+        encoder_decoder=False,
+        chat=ChatArgs(system_instruction="Be brief."),
     )
-    request = GenerateRequest(prompt="Q: b\nA:", max_new_tokens=3, turns=(("Q: a\nA:", "c"),))
+    request = GenerateRequest(
+        prompt="Q: b\nA:", max_new_tokens=3, turns=(("Q: a\nA:", "c"),)
+    )
     assert encoder.text(request) == "Be brief.\n\nQ: a\nA: c\n\nQ: b\nA:"
 
 
 def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
-    with pytest.raises(ModelError, match="the chat template refuses system messages: no system"):
+    with pytest.raises(
+        ModelError, match="the chat template refuses system messages: no system"
+    ):
         ChatTemplate(tokenizer_of("llama2"), ChatArgs(system_instruction="Be brief."))
 
 
 def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
     template = ChatTemplate(tokenizer_of("llama3"), ChatArgs())
     assert "Today: 01 Jan 2025" in template.prompt(ASKED)
-    given = ChatTemplate(tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}'))
+    given = ChatTemplate(
+        tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}')
+    )
     assert "Today: 1 May 2024" in given.prompt(ASKED)
 
 
@@ -161,7 +194,12 @@ RAW = (
     [
         ("qwen3", True, OFF, ()),
         ("qwen3", True, NOTHING, ()),
-        ("llama3", True, OFF, ("the chat template does not know enable_thinking: it has no effect",)),
+        (
+            "llama3",
+            True,
+            OFF,
+            ("the chat template does not know enable_thinking: it has no effect",),
+        ),
         (
             "qwen3",
             False,
@@ -180,26 +218,34 @@ RAW = (
     ],
 )
 def test_what_has_no_effect_is_said(tokenizer_of, shape, wrapped, chat, notes):
-    encoder = PromptEncoder(tokenizer_of(shape), encoder_decoder=False, chat_template=wrapped, chat=chat)
+    encoder = PromptEncoder(
+        tokenizer_of(shape), encoder_decoder=False, chat_template=wrapped, chat=chat
+    )
     assert encoder.notes == notes
 
 
 def test_one_of_several_templates_is_used_only_where_it_is_the_default(tokenizer_of):
     tokenizer = tokenizer_of("llama3")
     alone = ChatTemplate(tokenizer, NOTHING).prompt(ASKED)
-    tokenizer.chat_template = {"default": tokenizer.chat_template, "tool_use": "{{ 1 }}"}
+    tokenizer.chat_template = {
+        "default": tokenizer.chat_template,
+        "tool_use": "{{ 1 }}",
+    }
     assert ChatTemplate(tokenizer, NOTHING).prompt(ASKED) == alone
-    tokenizer.chat_template = {"tool_use": "{{ 1 }}", "rag": tokenizer.chat_template["default"]}
-    with pytest.raises(ModelError, match="templates named rag, tool_use, and none named default"):
+    tokenizer.chat_template = {
+        "tool_use": "{{ 1 }}",
+        "rag": tokenizer.chat_template["default"],
+    }
+    with pytest.raises(
+        ModelError, match="templates named rag, tool_use, and none named default"
+    ):
         ChatTemplate(tokenizer, NOTHING)
 
 
 def test_a_template_that_leaves_the_question_out_is_refused(tokenizer_of):
     tokenizer = tokenizer_of("llama3")
     # Templates of models that see pictures take a list of parts; of a text they write nothing.
-    tokenizer.chat_template = (
-        "{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% endfor %}Answer:"
-    )
+    tokenizer.chat_template = "{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% endfor %}Answer:"
     with pytest.raises(ModelError, match="leaves out what a user says"):
         ChatTemplate(tokenizer, NOTHING)
 
@@ -230,10 +276,14 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     assert end_note((end, end + 1), encoder) == ""
 
 
-@pytest.mark.parametrize("name", ["chat_template", "messages", "tokenize", "add_generation_prompt"])
+@pytest.mark.parametrize(
+    "name", ["chat_template", "messages", "tokenize", "add_generation_prompt"]
+)
 def test_what_is_no_variable_of_a_template_is_refused(name):
     with pytest.raises(ModelError, match=f"{name} is no variable of a chat template"):
-        parse_chat_args({"chat_template_args": json.dumps({name: "x", "style": "brief"})})
+        parse_chat_args(
+            {"chat_template_args": json.dumps({name: "x", "style": "brief"})}
+        )
 
 
 def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
@@ -249,7 +299,10 @@ def test_every_form_of_the_day_is_filled_in(tmp_path):
         chat_template="{{ strftime_now('%-d %B %Y, %A; %d/%m/%y %H:%M %e') }}{{ messages[0].content }}",
     )
     template = ChatTemplate(tf.AutoTokenizer.from_pretrained(tmp_path), NOTHING)
-    assert template.prompt(ASKED) == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
+    assert (
+        template.prompt(ASKED)
+        == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
+    )
 
 
 def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):
@@ -257,7 +310,9 @@ def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):
     number = tokenizer.convert_tokens_to_ids("</s>")
     template = ChatTemplate(tokenizer, ChatArgs(think_end_token=str(number)))
     assert template.marks.closing == "</s>"
-    with pytest.raises(ModelError, match="think_end_token=99999: the tokenizer has no such token"):
+    with pytest.raises(
+        ModelError, match="think_end_token=99999: the tokenizer has no such token"
+    ):
         ChatTemplate(tokenizer, ChatArgs(think_end_token="99999"))
 
 
@@ -265,4 +320,7 @@ def test_a_template_that_refuses_not_to_think_cannot_be_scored(tokenizer_of):
     tokenizer = tokenizer_of("deepseek-r1")
     refuses = "{%- if enable_thinking is false %}{{ raise_exception('always thinks') }}{% endif -%}"
     tokenizer.chat_template = refuses + tokenizer.chat_template
-    assert "no form with a closed, empty thought" in ChatTemplate(tokenizer, ChatArgs()).unscorable
+    assert (
+        "no form with a closed, empty thought"
+        in ChatTemplate(tokenizer, ChatArgs()).unscorable
+    )

@@ -12,7 +12,11 @@ from pytest_kbrel.models.embedding import Encoder
 from tests.models.tiny_encoder import make_encoder
 from tests.openai_server import BROKEN, GARBAGE, Fault, OpenAIServer, letters
 
-TEXTS = ["what is the capital of france", "who wrote the book", "what is the capital of peru"]
+TEXTS = [
+    "what is the capital of france",
+    "who wrote the book",
+    "what is the capital of peru",
+]
 
 
 def embed(spec: str, texts: list[str]) -> np.ndarray:
@@ -26,7 +30,9 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("prefix", ["", "hf/"])
-def test_a_local_encoder_gives_one_vector_a_text(encoder_folder: Path, prefix: str) -> None:
+def test_a_local_encoder_gives_one_vector_a_text(
+    encoder_folder: Path, prefix: str
+) -> None:
     result = embed(f"{prefix}{encoder_folder}", TEXTS)
     assert result.shape == (3, 32)
     assert np.isfinite(result).all()
@@ -35,7 +41,10 @@ def test_a_local_encoder_gives_one_vector_a_text(encoder_folder: Path, prefix: s
 
 def test_vectors_do_not_depend_on_the_texts_beside_them(encoder_folder: Path) -> None:
     alone = embed(str(encoder_folder), TEXTS[:1])[0]
-    beside = embed(str(encoder_folder), [*TEXTS[::-1], "a much longer text than all of the others are"])[2]
+    beside = embed(
+        str(encoder_folder),
+        [*TEXTS[::-1], "a much longer text than all of the others are"],
+    )[2]
     assert beside == pytest.approx(alone, abs=1e-5)
 
 
@@ -47,11 +56,15 @@ def test_a_relative_path_begins_at_the_folder(encoder_folder: Path) -> None:
 @pytest.mark.parametrize("spec", ["no/such-encoder", "hf/no/such-encoder", "./nowhere"])
 def test_an_encoder_that_is_not_there(spec: str) -> None:
     pytest.importorskip("sentence_transformers")
-    with pytest.raises(ModelError, match=r"no sentence encoder can be loaded.*allowed: tfidf"):
+    with pytest.raises(
+        ModelError, match=r"no sentence encoder can be loaded.*allowed: tfidf"
+    ):
         embed(spec, TEXTS)
 
 
-def test_an_encoder_gives_no_vector_after_its_files_changed(encoder_folder: Path, tmp_path: Path) -> None:
+def test_an_encoder_gives_no_vector_after_its_files_changed(
+    encoder_folder: Path, tmp_path: Path
+) -> None:
     import shutil
 
     folder = shutil.copytree(encoder_folder, tmp_path / "changing")
@@ -59,7 +72,10 @@ def test_an_encoder_gives_no_vector_after_its_files_changed(encoder_folder: Path
     encoder.embed(TEXTS[:1])
     with (folder / "1_Pooling" / "config.json").open("a") as stream:
         stream.write("\n")
-    with pytest.raises(ModelError, match=rf"^config\.json of hf/{folder} changed while it was being read"):
+    with pytest.raises(
+        ModelError,
+        match=rf"^config\.json of hf/{folder} changed while it was being read",
+    ):
         encoder.embed(TEXTS)
 
 
@@ -77,10 +93,14 @@ def test_pickled_weights_are_refused(encoder_folder: Path, tmp_path: Path) -> No
         embed(str(folder), TEXTS)
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     monkeypatch.setattr("pytest_kbrel.models.embedding.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r'pip install "pytest-kbrel\[embeddings\]"'):
+    with pytest.raises(
+        MissingExtraError, match=r'pip install "pytest-kbrel\[embeddings\]"'
+    ):
         embed("hf/some/encoder", TEXTS)
 
 
@@ -97,22 +117,32 @@ def over(server: OpenAIServer, name: str = "encoder") -> Encoder:
 def test_a_server_is_asked_for_each_text_once(server: OpenAIServer) -> None:
     encoder = over(server)
     result = encoder.embed([*TEXTS, TEXTS[0]])
-    assert result == pytest.approx(np.array([letters(text) for text in [*TEXTS, TEXTS[0]]]))
+    assert result == pytest.approx(
+        np.array([letters(text) for text in [*TEXTS, TEXTS[0]]])
+    )
     assert encoder.embed(TEXTS[1:]) == pytest.approx(result[1:3])
     (call,) = server.calls_to("embeddings")
     assert call.body["input"] == TEXTS
 
 
-def test_many_texts_go_in_several_requests_and_come_back_in_order(server: OpenAIServer) -> None:
+def test_many_texts_go_in_several_requests_and_come_back_in_order(
+    server: OpenAIServer,
+) -> None:
     texts = [f"{n} {'e' * n}" for n in range(300)]
     result = over(server).embed(texts)
-    assert [len(call.body["input"]) for call in server.calls_to("embeddings")] == [128, 128, 44]
+    assert [len(call.body["input"]) for call in server.calls_to("embeddings")] == [
+        128,
+        128,
+        44,
+    ]
     assert [row[4] for row in result] == list(range(300))
 
 
 def test_items_in_another_order_are_put_right(server: OpenAIServer) -> None:
     server.inject(Fault(change=lambda reply: reply["data"].reverse()))
-    assert over(server).embed(TEXTS) == pytest.approx(np.array([letters(text) for text in TEXTS]))
+    assert over(server).embed(TEXTS) == pytest.approx(
+        np.array([letters(text) for text in TEXTS])
+    )
 
 
 def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
@@ -125,31 +155,64 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
     [
         (BROKEN, "The server had an error"),
         (GARBAGE, "openai/encoder: "),
-        (Fault(change=lambda reply: reply["data"].pop()), "for each of 3 texts expected"),
-        (Fault(change=lambda reply: reply["data"][0].update(index=1)), "for each of 3 texts expected"),
-        (Fault(change=lambda reply: reply["data"][0].update(embedding=[1.0])), "found several lengths"),
-        (Fault(change=lambda reply: reply["data"][0]["embedding"].__setitem__(0, float("nan"))), "finite"),
+        (
+            Fault(change=lambda reply: reply["data"].pop()),
+            "for each of 3 texts expected",
+        ),
+        (
+            Fault(change=lambda reply: reply["data"][0].update(index=1)),
+            "for each of 3 texts expected",
+        ),
+        (
+            Fault(change=lambda reply: reply["data"][0].update(embedding=[1.0])),
+            "found several lengths",
+        ),
+        (
+            Fault(
+                change=lambda reply: reply["data"][0]["embedding"].__setitem__(
+                    0, float("nan")
+                )
+            ),
+            "finite",
+        ),
         (Fault(status=401, message="no"), "refuses the key"),
         (Fault(raw="null"), "for each of 3 texts expected"),
         (Fault(raw='{"data": {"index": 0}}'), "for each of 3 texts expected"),
         (Fault(raw="[" * 100_000), "nested too deeply"),
         *(
             (
-                Fault(change=lambda reply, result=result: reply["data"][0].update(result)),
+                Fault(
+                    change=lambda reply, result=result: reply["data"][0].update(result)
+                ),
                 "for each of 3 texts",
             )
             for result in (
-                *({"index": index} for index in (None, "0", [0], float("nan"), float("inf"), -1)),
+                *(
+                    {"index": index}
+                    for index in (None, "0", [0], float("nan"), float("inf"), -1)
+                ),
                 *(
                     {"embedding": value}
-                    for value in (None, [], {}, "AAAA", 1.0, [True], ["1"], [None], [[1.0]])
+                    for value in (
+                        None,
+                        [],
+                        {},
+                        "AAAA",
+                        1.0,
+                        [True],
+                        ["1"],
+                        [None],
+                        [[1.0]],
+                    )
                 ),
                 {"embedding": [10**400]},
             )
         ),
     ],
 )
-def test_what_is_no_embedding_is_an_error(server: OpenAIServer, fault: Fault, words: str) -> None:
+def test_what_is_no_embedding_is_an_error(
+    server: OpenAIServer, fault: Fault, words: str
+) -> None:
     server.always = fault
     with pytest.raises(ModelError, match=words):
         over(server).embed(TEXTS)
@@ -169,7 +232,9 @@ def test_vectors_of_another_length_later_are_an_error(server: OpenAIServer) -> N
 
 
 def test_loading_is_silent(
-    encoder_folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    encoder_folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
         embed(str(encoder_folder), TEXTS)

@@ -11,27 +11,40 @@ GENERATE = [GenerateRequest(prompt=f"p{k}", max_new_tokens=4) for k in range(3)]
 def test_scripted_model_cuts_like_a_real_one():
     model = FunctionModel(answers=lambda prompt: "the Nile river\nQuestion: next")
     cut, short, mute = (
-        model.generate([GenerateRequest(prompt="p", max_new_tokens=count)])[0] for count in (9, 2, 1)
+        model.generate([GenerateRequest(prompt="p", max_new_tokens=count)])[0]
+        for count in (9, 2, 1)
     )
     assert (cut.text, cut.finish) == ("the Nile river", "stop")
     assert (short.text, short.finish) == ("the Nile", "length")
     assert (mute.text, mute.finish) == ("the", "length")
     (empty,) = FunctionModel(answers=lambda prompt: "").generate(GENERATE[:1])
     assert (empty.text, empty.finish) == ("", "stop")
-    assert isinstance(model.score([ScoreRequest(prompt="p", continuation="")])[0], Failed)
+    assert isinstance(
+        model.score([ScoreRequest(prompt="p", continuation="")])[0], Failed
+    )
 
 
 def test_scripted_model_steps_and_fingerprint():
-    model = FunctionModel(answers=lambda prompt: "a b", probability=lambda p, c: 0.7, name="one")
+    model = FunctionModel(
+        answers=lambda prompt: "a b", probability=lambda p, c: 0.7, name="one"
+    )
     (scored,) = model.score([ScoreRequest(prompt="p", continuation=" a c")])
     (answer,) = model.generate(
-        [GenerateRequest(prompt="p", max_new_tokens=5, steps=True, watch=scored.token_ids)]
+        [
+            GenerateRequest(
+                prompt="p", max_new_tokens=5, steps=True, watch=scored.token_ids
+            )
+        ]
     )
     assert [(step.token, step.probability, step.watched) for step in answer.steps] == [
         ("a", 0.7, 0.7),
         ("b", 0.7, 0.0),
     ]
     assert model.describe().backend == "scripted"
-    assert model.describe() == FunctionModel(name="one").describe() != FunctionModel(name="two").describe()
+    assert (
+        model.describe()
+        == FunctionModel(name="one").describe()
+        != FunctionModel(name="two").describe()
+    )
     model.close()
     assert model.closed

@@ -7,12 +7,21 @@ import pytest
 from pytest_kbrel.models import measurements
 from pytest_kbrel.models.cache.session import CacheSession
 from pytest_kbrel.models.cache.store import FILE
-from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates, stored_rate
+from pytest_kbrel.models.measurements import (
+    RateMeter,
+    last_rates,
+    store_rates,
+    stored_rate,
+)
 from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
-SCORED = Scored(probabilities=(0.5,) * 2, token_ids=(1, 2), prompt_tokens=8, prompt_digest="")
-TEXT = Generated(text="x", token_ids=(1,) * 9, finish="stop", prompt_tokens=5, prompt_digest="")
+SCORED = Scored(
+    probabilities=(0.5,) * 2, token_ids=(1, 2), prompt_tokens=8, prompt_digest=""
+)
+TEXT = Generated(
+    text="x", token_ids=(1,) * 9, finish="stop", prompt_tokens=5, prompt_digest=""
+)
 
 
 @pytest.fixture
@@ -30,7 +39,10 @@ def clock(monkeypatch):
 
 def test_a_rate_is_of_tokens_read_behind_the_first_batch(clock):
     meter = RateMeter()
-    assert sum(map(len, meter.timed("score", clock((10, 99.0), (40, 1.0), (60, 3.0))))) == 110
+    assert (
+        sum(map(len, meter.timed("score", clock((10, 99.0), (40, 1.0), (60, 3.0)))))
+        == 110
+    )
     assert meter.rates() == {"score": 100 * 10 / 4.0}
     list(meter.timed("generate", clock((1, 9.0), (64, 2.0), answer=TEXT)))
     assert meter.rates()["generate"] == 64 * 5 / 2.0
@@ -59,7 +71,10 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     model = Clocked()
     monkeypatch.setattr(measurements.time, "perf_counter", lambda: model.now)
     session = CacheSession(tmp_path, "run")
-    requests = [ScoreRequest(prompt=f"word {number}", continuation=" x") for number in range(100)]
+    requests = [
+        ScoreRequest(prompt=f"word {number}", continuation=" x")
+        for number in range(100)
+    ]
     session.wrap(model).score(requests)
     session.close()
     assert stored_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)

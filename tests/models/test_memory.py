@@ -36,7 +36,10 @@ SCORES = [
     for word in ("capital", "city", "river")
     for answer in ("France", "Japan", "Cairo")
 ]
-ASKS = [GenerateRequest(prompt=request.prompt, max_new_tokens=6, stop=()) for request in SCORES]
+ASKS = [
+    GenerateRequest(prompt=request.prompt, max_new_tokens=6, stop=())
+    for request in SCORES
+]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,10 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
 
     budget = Budget(4096)
     model = HfModel(model_of("llama").parts, budget=budget)
-    right = [one.probabilities for one in model.score(SCORES)], [one.text for one in model.generate(ASKS)]
+    right = (
+        [one.probabilities for one in model.score(SCORES)],
+        [one.text for one in model.generate(ASKS)],
+    )
     real, real_loop, seen = scorer.score_rows, generator.Generator._group, []
 
     def tight(*args, **options):
@@ -101,7 +107,10 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
     monkeypatch.setattr(scorer, "score_rows", tight)
     # Two rows in one batch, so that there is something to halve.
     many = [
-        ScoreRequest(prompt=f"{request.prompt} {'a b c d e f g ' * n}", continuation=request.continuation)
+        ScoreRequest(
+            prompt=f"{request.prompt} {'a b c d e f g ' * n}",
+            continuation=request.continuation,
+        )
         for n in range(12)
         for request in SCORES
     ]
@@ -119,16 +128,31 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
         assert one.probabilities == pytest.approx(before, abs=1e-4)
 
 
-def system(folder: Path, *, available=8 * GIB, limit=None, used=0, files=0, address=None, size=0):
+def system(
+    folder: Path,
+    *,
+    available=8 * GIB,
+    limit=None,
+    used=0,
+    files=0,
+    address=None,
+    size=0,
+):
     proc, groups = folder / "proc", folder / "cgroup"
     (proc / "self").mkdir(parents=True)
     (groups / "mine").mkdir(parents=True)
-    (proc / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable:  {available // 1024} kB\n")
+    (proc / "meminfo").write_text(
+        f"MemTotal: 1 kB\nMemAvailable:  {available // 1024} kB\n"
+    )
     (proc / "self" / "cgroup").write_text("0::/mine\n")
     (proc / "self" / "status").write_text(f"VmSize:\t{size // 1024} kB\n")
     said = "unlimited" if address is None else address
-    (proc / "self" / "limits").write_text(f"Max address space         {said}    unlimited    bytes\n")
-    (groups / "mine" / "memory.max").write_text(f"{'max' if limit is None else limit}\n")
+    (proc / "self" / "limits").write_text(
+        f"Max address space         {said}    unlimited    bytes\n"
+    )
+    (groups / "mine" / "memory.max").write_text(
+        f"{'max' if limit is None else limit}\n"
+    )
     (groups / "mine" / "memory.current").write_text(f"{used}\n")
     (groups / "mine" / "memory.stat").write_text(f"anon 5\ninactive_file {files}\n")
     return cpu_bytes(proc, groups)
@@ -148,7 +172,9 @@ def test_free_is_what_machine_container_and_process_leave(tmp_path):
 def test_version_1_of_cgroups(tmp_path):
     system(tmp_path)
     (tmp_path / "cgroup" / "memory").mkdir()
-    (tmp_path / "cgroup" / "memory" / "memory.limit_in_bytes").write_text(f"{2 * GIB}\n")
+    (tmp_path / "cgroup" / "memory" / "memory.limit_in_bytes").write_text(
+        f"{2 * GIB}\n"
+    )
     (tmp_path / "cgroup" / "memory" / "memory.usage_in_bytes").write_text(f"{GIB}\n")
     assert cpu_bytes(tmp_path / "proc", tmp_path / "cgroup") == GIB
 
@@ -168,18 +194,25 @@ def test_workers_share_what_is_free(model_of, monkeypatch):
     alone = measure_budget(parts.model, parts.spec, parts.fingerprint).tokens
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
     beside = measure_budget(parts.model, parts.spec, parts.fingerprint).tokens
-    assert (alone, beside) == (int(allowed_bytes(4 * GIB, 1) / one), int(allowed_bytes(4 * GIB, 2) / one))
+    assert (alone, beside) == (
+        int(allowed_bytes(4 * GIB, 1) / one),
+        int(allowed_bytes(4 * GIB, 2) / one),
+    )
     assert beside < alone / 2
 
 
-def test_what_did_not_fit_is_remembered_in_bytes_a_token(model_of, monkeypatch, tmp_path):
+def test_what_did_not_fit_is_remembered_in_bytes_a_token(
+    model_of, monkeypatch, tmp_path
+):
     parts = model_of("llama").parts
     free = [4 * GIB]
     monkeypatch.setattr(module, "free_bytes", lambda device: free[0])
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
     def again() -> Budget:
-        return measure_budget(parts.model, parts.spec, parts.fingerprint, tmp_path / "kept")
+        return measure_budget(
+            parts.model, parts.spec, parts.fingerprint, tmp_path / "kept"
+        )
 
     budget = again()
     assert budget.tokens == CPU_MOST
@@ -195,8 +228,14 @@ def test_what_did_not_fit_is_remembered_in_bytes_a_token(model_of, monkeypatch, 
     # Another checkpoint, format or device has learned nothing.
     other = SimpleNamespace(weights_digest="other", derived="", dtype="float32")
     free[0] = 4 * GIB
-    assert measure_budget(parts.model, parts.spec, other, tmp_path / "kept").tokens == CPU_MOST
-    assert measure_budget(parts.model, parts.spec, parts.fingerprint, None).tokens == CPU_MOST
+    assert (
+        measure_budget(parts.model, parts.spec, other, tmp_path / "kept").tokens
+        == CPU_MOST
+    )
+    assert (
+        measure_budget(parts.model, parts.spec, parts.fingerprint, None).tokens
+        == CPU_MOST
+    )
 
 
 def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
@@ -229,7 +268,10 @@ def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
     # 1000 bytes as measured, and twice the keys and values, which scoring does not keep.
     assert first.tokens == int(allowed_bytes(4 * GIB, 1) / (1000 + 2 * 64 * 4))
     assert fed == [256, 256, 1024]
-    assert measure_budget(model, real.spec, real.fingerprint, tmp_path).tokens == first.tokens
+    assert (
+        measure_budget(model, real.spec, real.fingerprint, tmp_path).tokens
+        == first.tokens
+    )
     assert len(fed) == 3
 
     def broken(*_):
@@ -263,7 +305,10 @@ def test_a_broken_file_is_ignored_and_written_anew(tmp_path, text):
     assert notes.get("a") is None
     notes.put("b", 7.0)
     assert (notes.get("a"), notes.get("b")) == (None, 7.0)
-    assert json.loads((tmp_path / FILE).read_text()) == {"version": 1, "bytes_a_token": {"b": 7.0}}
+    assert json.loads((tmp_path / FILE).read_text()) == {
+        "version": 1,
+        "bytes_a_token": {"b": 7.0},
+    }
 
 
 def test_a_folder_that_may_not_be_written_costs_nothing_but_the_memory(tmp_path):
@@ -324,9 +369,14 @@ print(budget.tokens, worst < 1e-4)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited on Linux only")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"),
+    reason="address space is limited on Linux only",
+)
 @pytest.mark.slow
-def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, tmp_path):
+def test_a_process_that_runs_out_of_memory_halves_and_ends_right(
+    checkpoint_of, tmp_path
+):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     done = subprocess.run(
         [sys.executable, "-c", SHORT, str(checkpoint_of("llama"))],
@@ -341,7 +391,9 @@ def test_a_process_that_runs_out_of_memory_halves_and_ends_right(checkpoint_of, 
     assert 1 <= int(tokens) < 2**20
 
 
-def test_a_run_remembers_beside_its_answers(model_of, tmp_path, monkeypatch, checkpoint_of):
+def test_a_run_remembers_beside_its_answers(
+    model_of, tmp_path, monkeypatch, checkpoint_of
+):
     from pytest_kbrel.models.hf.backend import load
 
     monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)

@@ -34,8 +34,14 @@ def test_a_backend_is_described_as_a_whole(backend):
     spec = read_spec(f"{prefix}x/y")
     assert (spec.text, spec.backend) == (f"{prefix}x/y", backend.name)
     assert backend.gpus(spec) == 0 or not backend.is_served
-    rows = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    assert any(f"`{prefix}" in row for row in rows), f"docs/models.md has no row on {prefix}"
+    rows = [
+        line
+        for line in DOCS.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    assert any(f"`{prefix}" in row for row in rows), (
+        f"docs/models.md has no row on {prefix}"
+    )
     (model,) = (flag for flag in FLAGS if flag.name == "model")
     assert backend is HF or prefix in model.help
 
@@ -43,15 +49,23 @@ def test_a_backend_is_described_as_a_whole(backend):
 def test_a_suite_names_no_encoder_of_a_backend_that_encodes_no_texts():
     refused = PROBES["reliability"].options["retrieval"].not_from
     # The encoders of "hf" are not its models: sentence-transformers runs them.
-    assert {backend.name for backend in BACKENDS.values() if backend.embedder is None} == {*refused, "hf"}
+    assert {
+        backend.name for backend in BACKENDS.values() if backend.embedder is None
+    } == {*refused, "hf"}
 
 
 def test_a_word_that_names_no_backend_is_a_checkpoint():
-    assert {backend_of(text).name for text in ("./x", "org/name", "reference", "Openai/x", "")} == {"hf"}
+    assert {
+        backend_of(text).name
+        for text in ("./x", "org/name", "reference", "Openai/x", "")
+    } == {"hf"}
 
 
 def test_a_misspelt_backend_is_named():
-    with pytest.raises(ModelError, match=r"vlm/x/y: no such folder; .* reference; did you mean 'vllm'\?$"):
+    with pytest.raises(
+        ModelError,
+        match=r"vlm/x/y: no such folder; .* reference; did you mean 'vllm'\?$",
+    ):
         check_spec(read_spec("vlm/x/y"))
     with pytest.raises(ModelError, match=r" or reference$"):
         check_spec(read_spec("hf/vllm/x/y"))
@@ -62,7 +76,9 @@ def test_a_spec_goes_to_its_backend():
     assert isinstance(served, OpenAISpec)
     assert "token ids" in unscorable(served)
     checkpoint = read_spec("hf/openai/x", "dtype=float32", device="cpu")
-    assert checkpoint == ModelSpec(text="hf/openai/x", path="openai/x", dtype="float32", device="cpu")
+    assert checkpoint == ModelSpec(
+        text="hf/openai/x", path="openai/x", dtype="float32", device="cpu"
+    )
     assert not unscorable(checkpoint)
 
 
@@ -72,7 +88,10 @@ def test_a_spec_goes_to_its_backend():
         ({"device": "cpu"}, "device 'cpu' is for its server to choose"),
         ({"dtype": "float32"}, "dtype 'float32' is for its server"),
         ({"batch_size": "512"}, "batch size '512' is for its server"),
-        ({"chat_template": True, "model_args": "endpoint=completions"}, "no chat template"),
+        (
+            {"chat_template": True, "model_args": "endpoint=completions"},
+            "no chat template",
+        ),
     ],
 )
 def test_a_served_model_is_not_told_where_to_run(options, said):
@@ -82,7 +101,9 @@ def test_a_served_model_is_not_told_where_to_run(options, said):
 
 def test_a_served_model_opens_and_is_checked(openai_server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    spec = read_spec("openai/judge", f"base_url={openai_server.base_url}", chat_template=True)
+    spec = read_spec(
+        "openai/judge", f"base_url={openai_server.base_url}", chat_template=True
+    )
     check_spec(spec)
     model = open_model(spec)
     assert isinstance(model, OpenAIModel)
@@ -103,14 +124,20 @@ def test_reading_and_checking_imports_nothing_heavy():
         "check_spec(read_spec('openai/x', 'base_url=http://localhost:1/v1')); read_spec('reference');"
         "print({'openai', 'vllm', 'torch', 'transformers', 'numpy'} & sys.modules.keys())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "set()"
 
 
-def test_a_hub_id_that_leads_nowhere_may_be_a_misspelt_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_id_that_leads_nowhere_may_be_a_misspelt_backend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise NoFolderError("openia/gpt: no such folder here")
 
     monkeypatch.setitem(BACKENDS, "hf", dataclasses.replace(HF, open=refuse))
-    with pytest.raises(ModelError, match=r"openia/gpt: no such folder here; did you mean 'openai'\?"):
+    with pytest.raises(
+        ModelError, match=r"openia/gpt: no such folder here; did you mean 'openai'\?"
+    ):
         open_model(read_spec("openia/gpt"))

@@ -21,7 +21,9 @@ TEMPLATE = (
     "{% if add_generation_prompt %}[assistant]{% endif %}"
 )
 ASKED = GenerateRequest(prompt="Paris is", max_new_tokens=3)
-FULL = GenerateRequest(prompt="Oslo?", max_new_tokens=3, system="Be brief.", turns=(("Rome?", "yes"),))
+FULL = GenerateRequest(
+    prompt="Oslo?", max_new_tokens=3, system="Be brief.", turns=(("Rome?", "yes"),)
+)
 AS_TEXT = "Be brief.\n\nRome? yes\n\nOslo?"
 MESSAGES = [
     {"role": "system", "content": "Be brief."},
@@ -53,7 +55,9 @@ def encoder_of(tmp_path):
         ("eos", {"encoder_decoder": True}, "Paris is</s>"),
     ],
 )
-def test_special_tokens_are_shown_where_the_model_reads_them(encoder_of, around, options, shown):
+def test_special_tokens_are_shown_where_the_model_reads_them(
+    encoder_of, around, options, shown
+):
     assert encoder_of(around, **options).rendered(ASKED) == shown
     scored = ScoreRequest(prompt="Paris is", continuation=" Rome")
     assert encoder_of(around, **options).rendered(scored) == shown
@@ -63,7 +67,9 @@ def test_a_chat_template_is_applied(encoder_of):
     encoder = encoder_of(template=TEMPLATE, chat_template=True)
     turns = "[system] Be brief.</s>[user] Rome?</s>[assistant] yes</s>[user] Oslo?</s>[assistant]"
     assert encoder.rendered(FULL) == f"<s>{turns}"
-    without = encoder_of(template=TEMPLATE, chat_template=True, add_bos=False).rendered(FULL)
+    without = encoder_of(template=TEMPLATE, chat_template=True, add_bos=False).rendered(
+        FULL
+    )
     assert "<s>" not in without
     assert without.replace(" ", "") == turns.replace(" ", "")
 
@@ -72,13 +78,19 @@ def test_a_chat_template_is_applied(encoder_of):
     ("template", "left_out"),
     [
         ("{{ messages[-1]['content'] }}", "system messages out, and the suite has one"),
-        ("{{ messages[0]['content'] }}{{ messages[-1]['content'] }}", "earlier turns out, and examples are"),
+        (
+            "{{ messages[0]['content'] }}{{ messages[-1]['content'] }}",
+            "earlier turns out, and examples are",
+        ),
     ],
 )
 def test_what_a_template_would_leave_out_is_an_error(encoder_of, template, left_out):
     encoder = encoder_of(template=template, chat_template=True)
     assert encoder.rendered(ASKED).endswith("Paris is")
-    for request in (FULL, ScoreRequest(prompt="a", continuation=" b", system="s", turns=FULL.turns)):
+    for request in (
+        FULL,
+        ScoreRequest(prompt="a", continuation=" b", system="s", turns=FULL.turns),
+    ):
         with pytest.raises(ValueError, match=left_out):
             encoder.prompt(request)
 
@@ -92,9 +104,13 @@ def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
     assert encoder_of().rendered(FULL) == f"<s>{AS_TEXT}"
 
 
-@pytest.mark.parametrize(("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)])
+@pytest.mark.parametrize(
+    ("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)]
+)
 def test_of_a_server_it_is_what_the_server_is_sent(endpoint, shown):
-    model = OpenAIModel(parse_openai("openai/m", f"base_url=http://localhost:1/v1,endpoint={endpoint}"))
+    model = OpenAIModel(
+        parse_openai("openai/m", f"base_url=http://localhost:1/v1,endpoint={endpoint}")
+    )
     result = model.rendered(FULL)
     assert (json.loads(result) if endpoint == "chat" else result) == shown
     model.close()
@@ -117,13 +133,22 @@ def test_system_message_and_turns_are_in_the_digest_of_a_served_models_prompt():
 
 def test_a_scripted_model_reads_all_of_a_request(tmp_path):
     rule = ScriptRule(prompt=AS_TEXT, text="no", probability=0.25)
-    model = ScriptedModel(Script(path=tmp_path, rules=(rule,)), spec="scripted/x", digest="d")
+    model = ScriptedModel(
+        Script(path=tmp_path, rules=(rule,)), spec="scripted/x", digest="d"
+    )
     (answer,) = model.generate([FULL])
     assert (answer.text, answer.prompt_tokens) == ("no", 5)
     (scored,) = model.score(
-        [ScoreRequest(prompt="Oslo?", continuation=" no", system=FULL.system, turns=FULL.turns)]
+        [
+            ScoreRequest(
+                prompt="Oslo?", continuation=" no", system=FULL.system, turns=FULL.turns
+            )
+        ]
     )
-    assert (scored.probabilities, scored.prompt_digest) == ((0.25,), answer.prompt_digest)
+    assert (scored.probabilities, scored.prompt_digest) == (
+        (0.25,),
+        answer.prompt_digest,
+    )
 
 
 def test_what_a_server_reads_is_estimated_with_the_system_message():

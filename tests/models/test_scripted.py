@@ -12,10 +12,22 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.registry import backend_of, check_spec, open_model, read_spec, unscorable
+from pytest_kbrel.models.registry import (
+    backend_of,
+    check_spec,
+    open_model,
+    read_spec,
+    unscorable,
+)
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+)
 
 SCRIPT = """\
 rules:
@@ -62,7 +74,9 @@ def model_of(tmp_path, text, name="other.yaml"):
 
 
 def written(model, prompt, **more):
-    (answer,) = model.generate([GenerateRequest(prompt=prompt, max_new_tokens=9, **more)])
+    (answer,) = model.generate(
+        [GenerateRequest(prompt=prompt, max_new_tokens=9, **more)]
+    )
     return answer.text if isinstance(answer, Generated) else answer
 
 
@@ -100,7 +114,9 @@ def test_probabilities_are_those_of_a_continuation_or_of_any(model):
         ("What is the capital of Peru?", 9, None, None),
     ],
 )
-def test_a_written_text_has_the_probability_that_is_scripted_for_it(model, prompt, limit, mean, first):
+def test_a_written_text_has_the_probability_that_is_scripted_for_it(
+    model, prompt, limit, mean, first
+):
     (answer,) = model.generate([GenerateRequest(prompt=prompt, max_new_tokens=limit)])
     assert (answer.probability, answer.first_probability) == (mean, first)
 
@@ -118,16 +134,24 @@ def test_another_number_of_probabilities_than_tokens_is_a_failure(model):
 
 
 def test_steps_are_the_scripted_ones_and_else_the_words(model):
-    request = GenerateRequest(prompt="Where?", max_new_tokens=9, steps=True, watch=(1, 2))
+    request = GenerateRequest(
+        prompt="Where?", max_new_tokens=9, steps=True, watch=(1, 2)
+    )
     (answer,) = model.generate([request])
     assert answer.text == "New Delhi"
     assert [(step.token, step.probability, step.watched) for step in answer.steps] == [
         ("New", 0.5, 0.0),
         (" Delhi", 0.25, 0.125),
     ]
-    (answer,) = model.generate([GenerateRequest(prompt="x", max_new_tokens=9, steps=True)])
-    assert [(step.token, step.probability, step.watched) for step in answer.steps] == [("unsure", 0.1, None)]
-    (answer,) = model.generate([GenerateRequest(prompt="Where?", max_new_tokens=1, steps=True)])
+    (answer,) = model.generate(
+        [GenerateRequest(prompt="x", max_new_tokens=9, steps=True)]
+    )
+    assert [(step.token, step.probability, step.watched) for step in answer.steps] == [
+        ("unsure", 0.1, None)
+    ]
+    (answer,) = model.generate(
+        [GenerateRequest(prompt="Where?", max_new_tokens=1, steps=True)]
+    )
     assert (answer.text, answer.finish, len(answer.steps)) == ("New", "length", 1)
 
 
@@ -150,7 +174,9 @@ def test_without_a_default_an_unknown_prompt_is_a_failure_that_says_so(tmp_path)
 
 
 def test_a_probability_may_be_no_number_and_nothing_else_out_of_range(tmp_path):
-    assert math.isnan(scored(model_of(tmp_path, "default: {probability: .nan}"), "x", " y")[0])
+    assert math.isnan(
+        scored(model_of(tmp_path, "default: {probability: .nan}"), "x", " y")[0]
+    )
     assert scored(model_of(tmp_path, "default: {probability: 0}"), "x", " y") == (0.0,)
     assert scored(model_of(tmp_path, "default: {probability: 1}"), "x", " y") == (1.0,)
 
@@ -159,7 +185,8 @@ def test_a_delay_waits_and_then_the_next_rules_answer(tmp_path, monkeypatch):
     waited = []
     monkeypatch.setattr("time.sleep", waited.append)
     model = model_of(
-        tmp_path, "rules: [{contains: slow, delay: 2}, {contains: slow, delay: 0.5}]\ndefault: {text: late}"
+        tmp_path,
+        "rules: [{contains: slow, delay: 2}, {contains: slow, delay: 0.5}]\ndefault: {text: late}",
     )
     assert written(model, "slow") == "late"
     assert sum(waited) == 2.5
@@ -167,7 +194,9 @@ def test_a_delay_waits_and_then_the_next_rules_answer(tmp_path, monkeypatch):
     assert sum(waited) == 2.5
 
 
-@pytest.mark.parametrize(("status", "ended"), [("true", -signal.SIGKILL), ("0", 0), ("3", 3)])
+@pytest.mark.parametrize(
+    ("status", "ended"), [("true", -signal.SIGKILL), ("0", 0), ("3", 3)]
+)
 def test_a_crash_ends_the_process_at_once(tmp_path, status, ended):
     (tmp_path / "s.yaml").write_text(
         f"rules: [{{contains: fatal, crash: {status}}}]\ndefault: {{text: alive}}"
@@ -182,7 +211,9 @@ def test_a_crash_ends_the_process_at_once(tmp_path, status, ended):
         assert "torch" not in sys.modules
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.returncode) == ("alive\n", ended)
 
 
@@ -192,8 +223,12 @@ def test_a_script_is_known_by_its_answers_and_not_by_its_faults_or_its_place(tmp
 
     plain = "rules: [{contains: a, text: b, probability: {c: 0.5}}]\ndefault: {text: unsure}"
     assert digest(plain) == digest(plain, "two.yml")
-    assert digest(plain) == digest(plain.replace("text: b", "text: b, delay: 1, error: failed, crash: 3"))
-    assert digest(plain) == digest(plain.replace("rules: [", "rules: [{contains: a, crash: true}, "))
+    assert digest(plain) == digest(
+        plain.replace("text: b", "text: b, delay: 1, error: failed, crash: 3")
+    )
+    assert digest(plain) == digest(
+        plain.replace("rules: [", "rules: [{contains: a, crash: true}, ")
+    )
     rows = '{"contains": "a", "text": "b", "probability": {"c": 0.5}}\n{"default": {"text": "unsure"}}\n'
     assert digest(plain) == digest(rows, "three.jsonl")
     others = [
@@ -219,33 +254,93 @@ def test_a_script_is_known_by_its_answers_and_not_by_its_faults_or_its_place(tmp
     [
         ("", ":1: the file is empty"),
         ("rules: []", ":1: `rules` must be a list of rules with at least one item"),
-        ("rule: []", ":1: unknown key 'rule' in a script; allowed: rules, default; did you mean 'rules'?"),
-        ("rules:\n  - text: x", ":2: a rule has one of prompt, contains, pattern; found: text"),
-        ("rules:\n  - {prompt: x, contains: x, text: y}", "found: prompt, contains, text"),
-        ("rules:\n  - contains: x", ":2: a rule needs one of text, steps, probability, error, delay, crash"),
-        ("rules:\n  - {contains: '', text: x}", ":2: `contains` must be text, not empty"),
-        ("rules:\n  - {contains: 5, text: x}", ":2: `contains` must be text, not empty, found 5"),
+        (
+            "rule: []",
+            ":1: unknown key 'rule' in a script; allowed: rules, default; did you mean 'rules'?",
+        ),
+        (
+            "rules:\n  - text: x",
+            ":2: a rule has one of prompt, contains, pattern; found: text",
+        ),
+        (
+            "rules:\n  - {prompt: x, contains: x, text: y}",
+            "found: prompt, contains, text",
+        ),
+        (
+            "rules:\n  - contains: x",
+            ":2: a rule needs one of text, steps, probability, error, delay, crash",
+        ),
+        (
+            "rules:\n  - {contains: '', text: x}",
+            ":2: `contains` must be text, not empty",
+        ),
+        (
+            "rules:\n  - {contains: 5, text: x}",
+            ":2: `contains` must be text, not empty, found 5",
+        ),
         ("rules:\n  - {contains: x, txt: y}", "unknown key 'txt'"),
         ("rules:\n  - pattern: '('\n    text: x", ":2: not a regular expression: '('"),
-        ("rules:\n  - pattern: '(a)'\n    text: '\\2'", ":3: `text` is filled from the pattern's groups"),
-        ("rules:\n  - pattern: '(a)'\n    text: '\\g<b>'", ":3: `text` is filled from the pattern's groups"),
-        ("default:\n  contains: x\n  text: y", ":2: unknown key 'contains' in the default"),
+        (
+            "rules:\n  - pattern: '(a)'\n    text: '\\2'",
+            ":3: `text` is filled from the pattern's groups",
+        ),
+        (
+            "rules:\n  - pattern: '(a)'\n    text: '\\g<b>'",
+            ":3: `text` is filled from the pattern's groups",
+        ),
+        (
+            "default:\n  contains: x\n  text: y",
+            ":2: unknown key 'contains' in the default",
+        ),
         ("default: {}", ":1: the default needs one of text"),
         ("default: {text: 5}", ":1: `text` must be text, found 5"),
-        ("default: {probability: 1.5}", ":1: a probability must be a number from 0 to 1, or .nan, found 1.5"),
-        ("default: {probability: -0.1}", ":1: a probability must be a number from 0 to 1"),
-        ("default: {probability: true}", ":1: a probability must be a number from 0 to 1"),
-        ("default: {probability: []}", ":1: `probability` must be a list of probabilities"),
-        ("default: {probability: {x: high}}", ":1: a probability must be a number from 0 to 1"),
+        (
+            "default: {probability: 1.5}",
+            ":1: a probability must be a number from 0 to 1, or .nan, found 1.5",
+        ),
+        (
+            "default: {probability: -0.1}",
+            ":1: a probability must be a number from 0 to 1",
+        ),
+        (
+            "default: {probability: true}",
+            ":1: a probability must be a number from 0 to 1",
+        ),
+        (
+            "default: {probability: []}",
+            ":1: `probability` must be a list of probabilities",
+        ),
+        (
+            "default: {probability: {x: high}}",
+            ":1: a probability must be a number from 0 to 1",
+        ),
         ("default: {steps: [{probability: 1}]}", ":1: a step lacks the key 'token'"),
         ("default: {steps: [{token: 5}]}", ":1: `token` must be text"),
         ("default: {error: ''}", ":1: `error` must be text of one line"),
-        ("default: {delay: -1}", ":1: `delay` must be a number from 0 to 3,600, in seconds"),
-        ("default: {delay: 3601}", ":1: `delay` must be a number from 0 to 3,600, in seconds"),
-        ("default: {delay: .inf}", ":1: `delay` must be a number from 0 to 3,600, in seconds"),
-        ("default: {crash: false}", ":1: `crash` must be true, or an exit status from 0 to 255"),
-        ("default: {crash: 256}", ":1: `crash` must be true, or an exit status from 0 to 255"),
-        ("default: {crash: -1}", ":1: `crash` must be true, or an exit status from 0 to 255"),
+        (
+            "default: {delay: -1}",
+            ":1: `delay` must be a number from 0 to 3,600, in seconds",
+        ),
+        (
+            "default: {delay: 3601}",
+            ":1: `delay` must be a number from 0 to 3,600, in seconds",
+        ),
+        (
+            "default: {delay: .inf}",
+            ":1: `delay` must be a number from 0 to 3,600, in seconds",
+        ),
+        (
+            "default: {crash: false}",
+            ":1: `crash` must be true, or an exit status from 0 to 255",
+        ),
+        (
+            "default: {crash: 256}",
+            ":1: `crash` must be true, or an exit status from 0 to 255",
+        ),
+        (
+            "default: {crash: -1}",
+            ":1: `crash` must be true, or an exit status from 0 to 255",
+        ),
     ],
 )
 def test_a_wrong_script_is_refused_with_file_and_line(tmp_path, text, message):
@@ -262,13 +357,19 @@ def test_a_wrong_script_is_refused_with_file_and_line(tmp_path, text, message):
     [
         ("", "a script needs `rules` or a `default`, and has neither"),
         ("{}", ":1: a rule has one of prompt, contains, pattern; found: nothing"),
-        ('{"contains": "x", "text": "y"}\n{"contains": "x"}', ":2: a rule needs one of"),
+        (
+            '{"contains": "x", "text": "y"}\n{"contains": "x"}',
+            ":2: a rule needs one of",
+        ),
         ('{"contains": "x", "text": "y"}\nnonsense', ":2: not JSON"),
         (
             '{"default": {"text": "y"}}\n{"default": {"text": "z"}}',
             ":2: a second default; the first is on line 1",
         ),
-        ('{"default": {"text": "y"}, "text": "z"}', ":1: unknown key 'text' in the line of the default"),
+        (
+            '{"default": {"text": "y"}, "text": "z"}',
+            ":1: unknown key 'text' in the line of the default",
+        ),
         ('{"contains": "x", "steps": [5]}', ":1: a step must be a mapping"),
         ('{"contains": null, "text": "x"}', ":1: `contains` must be text"),
     ],
@@ -284,7 +385,9 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path, text, message):
 def test_a_script_needs_a_known_ending_and_must_be_there(tmp_path):
     for name in ("script.json", "script"):
         (tmp_path / name).write_text("default: {text: x}")
-        with pytest.raises(ModelError, match=r"a script is a file of \.yaml, \.yml or \.jsonl; found"):
+        with pytest.raises(
+            ModelError, match=r"a script is a file of \.yaml, \.yml or \.jsonl; found"
+        ):
             read_script(tmp_path / name)
     with pytest.raises(ModelError, match="cannot be read: No such file"):
         read_script(tmp_path / "none.yaml")
@@ -293,13 +396,23 @@ def test_a_script_needs_a_known_ending_and_must_be_there(tmp_path):
 def test_the_spec_names_a_file_and_nothing_else():
     spec = parse_scripted(" scripted/a/b.yaml ")
     assert spec == ScriptedSpec(text="scripted/a/b.yaml", path=Path("a/b.yaml"))
-    assert read_spec("scripted/b.yaml").backend == backend_of("scripted").name == "scripted"
+    assert (
+        read_spec("scripted/b.yaml").backend
+        == backend_of("scripted").name
+        == "scripted"
+    )
     assert not unscorable(read_spec("scripted/b.yaml"))
-    assert [backend_of(text).name for text in ("hf/scripted/b.yaml", "scripted-b.yaml")] == ["hf", "hf"]
+    assert [
+        backend_of(text).name for text in ("hf/scripted/b.yaml", "scripted-b.yaml")
+    ] == ["hf", "hf"]
     for text in ("scripted", "scripted/"):
-        with pytest.raises(ModelError, match="no script named; the form is scripted/FILE"):
+        with pytest.raises(
+            ModelError, match="no script named; the form is scripted/FILE"
+        ):
             read_spec(text)
-    with pytest.raises(ModelError, match=r"found the arguments 'dtype=float32'; allowed are none"):
+    with pytest.raises(
+        ModelError, match=r"found the arguments 'dtype=float32'; allowed are none"
+    ):
         read_spec("scripted/b.yaml", "dtype=float32")
     # What a checkpoint of this name would be called.
     assert parse_spec("hf/scripted/b").path == "scripted/b"
@@ -309,9 +422,18 @@ def test_the_spec_names_a_file_and_nothing_else():
     ("settings", "message"),
     [
         ({"device": "cpu"}, "device 'cpu' means nothing to a script; allowed is auto"),
-        ({"dtype": "float32"}, "dtype 'float32' means nothing to a script; allowed is auto"),
-        ({"batch_size": "64"}, "batch size '64' means nothing to a script; allowed is auto"),
-        ({"chat_template": True}, "a script has no chat template; allowed is no --kb-apply-chat-template"),
+        (
+            {"dtype": "float32"},
+            "dtype 'float32' means nothing to a script; allowed is auto",
+        ),
+        (
+            {"batch_size": "64"},
+            "batch size '64' means nothing to a script; allowed is auto",
+        ),
+        (
+            {"chat_template": True},
+            "a script has no chat template; allowed is no --kb-apply-chat-template",
+        ),
     ],
 )
 def test_a_script_runs_nowhere_and_has_no_template(settings, message):

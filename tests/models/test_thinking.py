@@ -43,17 +43,24 @@ class Writer:
 
     def to(self, endings):
         def write(prompts):
-            yield [(n, self._continued(prompt, endings)) for n, prompt in enumerate(prompts)]
+            yield [
+                (n, self._continued(prompt, endings))
+                for n, prompt in enumerate(prompts)
+            ]
 
         return write
 
     def _continued(self, prompt, endings):
         assert prompt.ids[: len(self._prompt)] == self._prompt
         written = prompt.ids[len(self._prompt) :]
-        assert written == self._reply[: len(written)], "it is asked to go on from what it never wrote"
+        assert written == self._reply[: len(written)], (
+            "it is asked to go on from what it never wrote"
+        )
         assert EOS not in written, "a text that has ended is gone on with"
         left = self._reply[len(written) :][: prompt.request.max_new_tokens]
-        self.asked.append((len(written), prompt.request.stop, prompt.request.max_new_tokens))
+        self.asked.append(
+            (len(written), prompt.request.stop, prompt.request.max_new_tokens)
+        )
         return endings.cut(left, prompt.request.stop)
 
 
@@ -75,9 +82,13 @@ def answered(request, tokenizers):
             most=most,
             longest=longest,
         )
-        asked = GenerateRequest(prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options})
+        asked = GenerateRequest(
+            prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options}
+        )
         ((place, result),) = [
-            one for batch in thinker.ready([Prompt(ids=writer.ids(prompt), request=asked)]) for one in batch
+            one
+            for batch in thinker.ready([Prompt(ids=writer.ids(prompt), request=asked)])
+            for one in batch
         ]
         assert place == 0
         answer.asked = writer.asked
@@ -90,7 +101,11 @@ def answered(request, tokenizers):
     ("reply", "thought", "text"),
     [
         ("<think>\nIt is\na city.\n</think>\n\nParis", "It is\na city.", "Paris"),
-        ("<think>\nIt is\na city.\n</think>\n\nParis\nTokyo", "It is\na city.", "Paris"),
+        (
+            "<think>\nIt is\na city.\n</think>\n\nParis\nTokyo",
+            "It is\na city.",
+            "Paris",
+        ),
         ("\n<think>\n\n</think>\n\nParis", "", "Paris"),
         ("<think></think>Paris", "", "Paris"),
         ("<think>a city</think> Paris", "a city", "Paris"),
@@ -108,8 +123,14 @@ def test_the_answer_is_what_stands_behind_the_thought(answered, reply, thought, 
 
 
 def test_a_template_that_opened_the_thought_is_the_same_case(answered):
-    result = answered("It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n")
-    assert (result.text, result.thought, result.finish) == ("Paris", "It is\na city.", "stop")
+    result = answered(
+        "It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n"
+    )
+    assert (result.text, result.thought, result.finish) == (
+        "Paris",
+        "It is\na city.",
+        "stop",
+    )
     assert [stop for _, stop, _ in answered.asked] == [("</think>",), ("\n",)]
 
 
@@ -124,7 +145,12 @@ def test_a_prompt_with_a_closed_thought_is_answered_at_once(answered):
 def test_a_thought_without_an_end_is_no_answer(answered, prompt, ends):
     reply = "" if "<think>" in prompt else "<think>\n"
     most = 9 if ends else 200
-    result = answered(f"{reply}It is a city, a very large city", prompt=prompt, most=most, max_new_tokens=8)
+    result = answered(
+        f"{reply}It is a city, a very large city",
+        prompt=prompt,
+        most=most,
+        max_new_tokens=8,
+    )
     assert (result.text, result.token_ids, result.finish) == ("", (), "length")
     assert "It is a city, a very large city".startswith(result.thought)
     assert result.thought
@@ -133,17 +159,27 @@ def test_a_thought_without_an_end_is_no_answer(answered, prompt, ends):
 
 def test_the_limits_of_thought_and_answer_are_two(answered):
     thought = "It is a very large city. " * 8
-    result = answered(f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2)
-    assert (result.thought, result.finish, len(result.token_ids)) == (thought.strip(), "length", 2)
+    result = answered(
+        f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2
+    )
+    assert (result.thought, result.finish, len(result.token_ids)) == (
+        thought.strip(),
+        "length",
+        2,
+    )
     assert answered.asked[-1][2] == 2
 
 
 def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     thought = "It is a very large city. " * 4
-    result = answered(f"<think>{thought}</think>Paris", longest=20, most=1000, max_new_tokens=4)
+    result = answered(
+        f"<think>{thought}</think>Paris", longest=20, most=1000, max_new_tokens=4
+    )
     assert result.thought_tokens <= 20 - 4
     assert (result.text, result.finish) == ("", "length")
-    full = answered("It is</think>Paris", prompt="Who? <think>", longest=5, max_new_tokens=20)
+    full = answered(
+        "It is</think>Paris", prompt="Who? <think>", longest=5, max_new_tokens=20
+    )
     assert isinstance(full, Failed)
     assert "no room to think" in full.error
 
@@ -153,7 +189,9 @@ def test_an_end_that_only_the_user_names_is_found(answered):
     assert (result.text, result.thought) == ("Paris", "It is\na city.")
     plain = answered("Paris\nTokyo", marks=UNKNOWN)
     assert (plain.text, plain.thought, plain.finish) == ("Paris", "", "stop")
-    endless = answered("It is a very large city, a very large city", marks=UNKNOWN, most=5)
+    endless = answered(
+        "It is a very large city, a very large city", marks=UNKNOWN, most=5
+    )
     assert (endless.text, endless.finish) == ("", "length")
 
 
@@ -167,8 +205,15 @@ def test_steps_and_beams_are_written_without_a_thought(answered):
 def test_many_are_asked_together(tokenizers):
     tokenizer = tokenizers["tokens"]
     answers = Endings(tokenizer, len(tokenizer), (EOS,))
-    replies = {"a ": "<think>x</think>Paris", "b ": "Tokyo", "c ": "<think>y", "d ": "<think>z</think>"}
-    writers = {prompt: Writer(tokenizer, prompt, reply) for prompt, reply in replies.items()}
+    replies = {
+        "a ": "<think>x</think>Paris",
+        "b ": "Tokyo",
+        "c ": "<think>y",
+        "d ": "<think>z</think>",
+    }
+    writers = {
+        prompt: Writer(tokenizer, prompt, reply) for prompt, reply in replies.items()
+    }
     calls = []
 
     def write(to):
@@ -183,7 +228,13 @@ def test_many_are_asked_together(tokenizers):
 
     thoughts = thought_endings(answers, THINK)
     thinker = Thinker(
-        write(answers), write(thoughts), THINK, answers=answers, thoughts=thoughts, most=9, longest=None
+        write(answers),
+        write(thoughts),
+        THINK,
+        answers=answers,
+        thoughts=thoughts,
+        most=9,
+        longest=None,
     )
     request = GenerateRequest(prompt="", max_new_tokens=5)
     prompts = [Prompt(ids=writers[name].ids(name), request=request) for name in replies]
@@ -208,7 +259,10 @@ def test_known_marks_are_found_in_a_reply(marks):
     whole = f"{marks.opening}\nIt is a city.\n{marks.closing}\n\nParis"
     assert marks_of(whole) == marks
     assert marks.split(whole) == ("It is a city.", "\n\nParis")
-    assert marks.split(whole.removeprefix(marks.opening)) == ("It is a city.", "\n\nParis")
+    assert marks.split(whole.removeprefix(marks.opening)) == (
+        "It is a city.",
+        "\n\nParis",
+    )
     assert marks.split(f"{marks.opening}It is") == ("It is", "")
     assert marks.split("Paris") == ("", "Paris")
     assert marks_of("Paris") is None

@@ -63,15 +63,23 @@ class Counting:
 
     def __call__(self, text=None, **options):
         self.calls += 1
-        if self._refused and (text == self._refused or (self._refused in text and isinstance(text, list))):
+        if self._refused and (
+            text == self._refused or (self._refused in text and isinstance(text, list))
+        ):
             raise UnicodeError("not a text")
         return self._tokenizer(text, **options)
 
 
 ASKED = (
-    *(ScoreRequest(prompt=prompt, continuation=" Paris") for prompt in ("The capital is", "It is", "")),
+    *(
+        ScoreRequest(prompt=prompt, continuation=" Paris")
+        for prompt in ("The capital is", "It is", "")
+    ),
     ScoreRequest(prompt="It is", continuation=" the capital"),
-    *(GenerateRequest(prompt=prompt, stop=(), max_new_tokens=1) for prompt in ("It is", "Is it", "")),
+    *(
+        GenerateRequest(prompt=prompt, stop=(), max_new_tokens=1)
+        for prompt in ("It is", "Is it", "")
+    ),
 )
 
 
@@ -82,7 +90,9 @@ def read(encoder, requests):
         try:
             scored = isinstance(one, ScoreRequest)
             result.append(
-                encoder.pair(one.prompt, one.continuation) if scored else encoder.prompt(one.prompt)
+                encoder.pair(one.prompt, one.continuation)
+                if scored
+                else encoder.prompt(one.prompt)
             )
         except Exception as error:
             result.append(type(error).__name__)
@@ -92,7 +102,9 @@ def read(encoder, requests):
 @pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
 @pytest.mark.parametrize("encoder_decoder", [True, False])
 @pytest.mark.parametrize("options", [{}, {"add_bos": False}, {"chat_template": True}])
-def test_texts_read_ahead_are_those_read_alone(tokenizer_of, around, encoder_decoder, options, monkeypatch):
+def test_texts_read_ahead_are_those_read_alone(
+    tokenizer_of, around, encoder_decoder, options, monkeypatch
+):
     tokenizer = tokenizer_of(around)
     if options.get("chat_template"):
         tokenizer.chat_template = "{{ messages[0]['content'] }}!"
@@ -122,7 +134,9 @@ def test_reading_ahead_is_one_call_for_some_hundred(tokenizer_of, monkeypatch):
 def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
     encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
     result = read(encoder, encoder.reading(ASKED))
-    assert [one == "UnicodeError" for one in result] == [one.prompt == "Is it" for one in ASKED]
+    assert [one == "UnicodeError" for one in result] == [
+        one.prompt == "Is it" for one in ASKED
+    ]
     nothing = ScoreRequest(prompt="It is", continuation=None)
     assert read(encoder, encoder.reading([ASKED[0], nothing]))[1:] == ["TypeError"]
 
@@ -154,8 +168,12 @@ def test_empty_prompt_stands_for_bos(tokenizer_of):
         without.pair("", "Paris")
 
 
-@pytest.mark.parametrize(("around", "prefix", "led"), [("", None, BOS), ("bos", None, BOS), ("eos", 7, 7)])
-def test_a_prompt_that_melts_into_its_answer_starts_from_bos(tokenizer_of, around, prefix, led):
+@pytest.mark.parametrize(
+    ("around", "prefix", "led"), [("", None, BOS), ("bos", None, BOS), ("eos", 7, 7)]
+)
+def test_a_prompt_that_melts_into_its_answer_starts_from_bos(
+    tokenizer_of, around, prefix, led
+):
     tokenizer = tokenizer_of(around)
     (whole,) = tokenizer("Paris", add_special_tokens=False)["input_ids"]
     part = tuple(tokenizer("Par", add_special_tokens=False)["input_ids"])
@@ -165,19 +183,25 @@ def test_a_prompt_that_melts_into_its_answer_starts_from_bos(tokenizer_of, aroun
 
 
 def test_a_prompt_that_melts_needs_a_token_to_start_from(tokenizer_of):
-    with pytest.raises(ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"):
+    with pytest.raises(
+        ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"
+    ):
         causal(tokenizer_of("eos")).pair("Par", "is")
 
 
 @pytest.mark.parametrize("around", ["", "bos", "eos"])
-def test_a_prefix_token_stands_for_an_empty_prompt_and_for_no_other(tokenizer_of, around):
+def test_a_prefix_token_stands_for_an_empty_prompt_and_for_no_other(
+    tokenizer_of, around
+):
     encoder = causal(tokenizer_of(around), prefix_token_id=7)
     assert encoder.prompt("") == (7,)
     pair = encoder.pair("", "Paris")
     assert (pair.prompt, pair.context) == ((7,), (7,))
     assert BOS not in pair.targets
     assert 7 not in encoder.prompt("Paris")
-    assert encoder.pair("Paris", " is") == causal(encoder.tokenizer).pair("Paris", " is")
+    assert encoder.pair("Paris", " is") == causal(encoder.tokenizer).pair(
+        "Paris", " is"
+    )
 
 
 def test_nothing_to_score(tokenizer_of):
@@ -190,10 +214,15 @@ def test_metaspace_tokenizer_keeps_the_boundary():
     raw.pre_tokenizer = pre_tokenizers.Metaspace()
     raw.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
-        vocab_size=60, special_tokens=["<unk>", "<s>"], unk_token="<unk>", show_progress=False
+        vocab_size=60,
+        special_tokens=["<unk>", "<s>"],
+        unk_token="<unk>",
+        show_progress=False,
     )
     raw.train_from_iterator(SENTENCES * 4, trainer)
-    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", unk_token="<unk>")
+    tokenizer = tf.PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", unk_token="<unk>"
+    )
     encoder = causal(tokenizer)
     pair = encoder.pair("The capital of Japan is", " Tokyo")
     assert tokenizer.decode(pair.targets) == "Tokyo"
@@ -227,7 +256,9 @@ def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
 def test_chat_template_and_bos(tokenizer_of):
     tokenizer = tokenizer_of("bos", chat_template=TEMPLATE.removeprefix("<s>"))
     assert BOS not in causal(tokenizer, chat_template=True).prompt("Paris?")
-    assert causal(tokenizer, chat_template=True, add_bos=True).prompt("Paris?")[0] == BOS
+    assert (
+        causal(tokenizer, chat_template=True, add_bos=True).prompt("Paris?")[0] == BOS
+    )
 
 
 def test_chat_template_absent_or_broken(tokenizer_of):
@@ -235,7 +266,8 @@ def test_chat_template_absent_or_broken(tokenizer_of):
         causal(tokenizer_of("bos"), chat_template=True)
     with pytest.raises(ModelError, match="does not work"):
         causal(
-            tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"), chat_template=True
+            tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"),
+            chat_template=True,
         )
 
 

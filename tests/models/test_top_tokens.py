@@ -8,12 +8,22 @@ import torch
 from pytest_kbrel.models.base import check_probabilities
 from pytest_kbrel.models.hf import stopping
 from pytest_kbrel.models.hf.batch_plan import Prompt
-from pytest_kbrel.models.hf.stopping import LEAST, MOST_POSITIONS, generate_batch, top_tokens
+from pytest_kbrel.models.hf.stopping import (
+    LEAST,
+    MOST_POSITIONS,
+    generate_batch,
+    top_tokens,
+)
 from pytest_kbrel.models.vllm import model as vllm_model
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, Plain
 
-PROMPTS = ("Who wrote the play Hamlet?", "Paris is", "The capital of Japan is", "Question: Which river")
+PROMPTS = (
+    "Who wrote the play Hamlet?",
+    "Paris is",
+    "The capital of Japan is",
+    "Question: Which river",
+)
 K = 5
 
 
@@ -25,7 +35,10 @@ def all_recorded(monkeypatch):
 
 
 def requests(top_k=K, count=6, **options):
-    return [GenerateRequest(prompt=text, max_new_tokens=count, top_k=top_k, **options) for text in PROMPTS]
+    return [
+        GenerateRequest(prompt=text, max_new_tokens=count, top_k=top_k, **options)
+        for text in PROMPTS
+    ]
 
 
 def top_of(logits):
@@ -37,21 +50,30 @@ def directly(plain, ids, count=K):
     with torch.inference_mode():
         logs = plain.model(torch.tensor([ids])).logits[0, -1].double().log_softmax(-1)
     nats, tokens = logs.topk(count)
-    return [(token, value) for token, value in zip(tokens.tolist(), nats.tolist(), strict=True)]
+    return [
+        (token, value)
+        for token, value in zip(tokens.tolist(), nats.tolist(), strict=True)
+    ]
 
 
 def are_those_of_a_softmax(plain, ids, answer, count=K):
     assert len(answer.top) == len(answer.token_ids)
-    for position, (written, top) in enumerate(zip(answer.token_ids, answer.top, strict=True)):
+    for position, (written, top) in enumerate(
+        zip(answer.token_ids, answer.top, strict=True)
+    ):
         expected = directly(plain, [*ids, *answer.token_ids[:position]], count)
         assert top[0][0] == written
         assert [token for token, _ in top] == [token for token, _ in expected]
-        assert [nats for _, nats in top] == pytest.approx([nats for _, nats in expected], abs=1e-3)
+        assert [nats for _, nats in top] == pytest.approx(
+            [nats for _, nats in expected], abs=1e-3
+        )
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen3", "bloom", "gpt2", "mamba"])
 @pytest.mark.usefixtures("all_recorded")
-def test_they_are_those_of_a_softmax_in_every_way_of_sharing(model_of, checkpoint_of, kind):
+def test_they_are_those_of_a_softmax_in_every_way_of_sharing(
+    model_of, checkpoint_of, kind
+):
     plain, model = Plain(checkpoint_of(kind)), model_of(kind)
     for request, answer in zip(requests(), model.generate(requests()), strict=True):
         ids = list(model.parts.encoder.prompt(request))
@@ -63,7 +85,9 @@ def test_they_are_those_of_a_softmax_in_plain_batches(model_of, checkpoint_of):
     plain, model = Plain(checkpoint_of("llama")), model_of("llama")
     (request, *_) = requests()
     ids = tuple(model.parts.encoder.prompt(request))
-    (answer,) = generate_batch(model.parts.model, [ids], [request], model._generator._endings)
+    (answer,) = generate_batch(
+        model.parts.model, [ids], [request], model._generator._endings
+    )
     are_those_of_a_softmax(plain, list(ids), answer)
 
 
@@ -72,11 +96,15 @@ def test_vllm_records_the_same(vllm_of, model_of, monkeypatch, least):
     for module in (stopping, vllm_model):
         monkeypatch.setattr(module, "LEAST", least)
     model = vllm_of("llama")
-    for theirs, ours in zip(model.generate(requests()), model_of("llama").generate(requests()), strict=True):
+    for theirs, ours in zip(
+        model.generate(requests()), model_of("llama").generate(requests()), strict=True
+    ):
         assert [[token for token, _ in top] for top in theirs.top] == [
             [token for token, _ in top] for top in ours.top
         ]
-        flat = [[nats for top in answer.top for _, nats in top] for answer in (theirs, ours)]
+        flat = [
+            [nats for top in answer.top for _, nats in top] for answer in (theirs, ours)
+        ]
         assert flat[0] == pytest.approx(flat[1], abs=1.1e-3)
     model.close()
 
@@ -85,7 +113,9 @@ def test_nothing_else_of_an_answer_changes_and_who_does_not_ask_gets_none(model_
     model = model_of("llama")
     mixed = [*requests(top_k=0), *requests()]
     answers = model.generate(mixed)
-    for without, with_top in zip(answers[: len(PROMPTS)], answers[len(PROMPTS) :], strict=True):
+    for without, with_top in zip(
+        answers[: len(PROMPTS)], answers[len(PROMPTS) :], strict=True
+    ):
         assert without.top == ()
         assert (without.text, without.token_ids) == (with_top.text, with_top.token_ids)
 
@@ -105,13 +135,17 @@ def test_a_thought_has_none_and_the_answer_behind_it_has(checkpoint_of):
 
 
 def test_a_long_answer_has_them_at_its_first_positions(model_of):
-    (answer, *_) = model_of("llama").generate(requests(count=MOST_POSITIONS + 9, stop=()))
+    (answer, *_) = model_of("llama").generate(
+        requests(count=MOST_POSITIONS + 9, stop=())
+    )
     assert len(answer.token_ids) > MOST_POSITIONS or answer.token_ids[-1] == EOS
     assert len(answer.top) == min(len(answer.token_ids), MOST_POSITIONS)
 
 
 def test_improbable_tokens_are_left_out_but_for_the_most_probable():
-    probabilities = torch.tensor([[0.9, LEAST * 0.9, LEAST * 1.1, 1 - 0.9 - 2 * LEAST], [0.25] * 4])
+    probabilities = torch.tensor(
+        [[0.9, LEAST * 0.9, LEAST * 1.1, 1 - 0.9 - 2 * LEAST], [0.25] * 4]
+    )
     flat = torch.full((1, 4000), 0.5)
     sure, even = top_of(probabilities.log())
     assert [token for token, _ in sure] == [0, 3, 2]
@@ -127,14 +161,22 @@ def test_a_row_without_numbers_has_none():
 
 
 def test_prompts_that_want_others_are_not_in_one_plain_batch():
-    kinds = {Prompt(ids=(1,), request=request).kind for request in (*requests(), *requests(top_k=0))}
+    kinds = {
+        Prompt(ids=(1,), request=request).kind
+        for request in (*requests(), *requests(top_k=0))
+    }
     assert len(kinds) == 2
 
 
 def test_what_is_no_probability_is_refused():
     def answer(nats):
         return Generated(
-            text="a", token_ids=(1,), finish="stop", prompt_tokens=1, prompt_digest="", top=(((1, nats),),)
+            text="a",
+            token_ids=(1,),
+            finish="stop",
+            prompt_tokens=1,
+            prompt_digest="",
+            top=(((1, nats),),),
         )
 
     assert isinstance(check_probabilities(answer(0.2)), Failed)

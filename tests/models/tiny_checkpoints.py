@@ -61,8 +61,14 @@ CAUSAL = {
     "qwen2": (_plain(tf.Qwen2Config, **_SMALL), ""),
     "qwen3": (_plain(tf.Qwen3Config, head_dim=8, **_SMALL), ""),
     "gemma": (_plain(tf.GemmaConfig, head_dim=8, **_SMALL), "bos"),
-    "gemma2": (_plain(tf.Gemma2Config, head_dim=8, query_pre_attn_scalar=8, **_WINDOW), "bos"),
-    "gemma3": (_plain(tf.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=8, **_WINDOW), "bos"),
+    "gemma2": (
+        _plain(tf.Gemma2Config, head_dim=8, query_pre_attn_scalar=8, **_WINDOW),
+        "bos",
+    ),
+    "gemma3": (
+        _plain(tf.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=8, **_WINDOW),
+        "bos",
+    ),
     "phi": (_plain(tf.PhiConfig, **_HEADS), ""),
     "phi3": (_plain(tf.Phi3Config, **_SMALL), "bos"),
     "gpt2": (
@@ -162,7 +168,15 @@ CAUSAL = {
 }
 ENCODER_DECODER = {
     "t5": (_plain(tf.T5Config, **_T5), "eos"),
-    "flan-t5": (_plain(tf.T5Config, feed_forward_proj="gated-gelu", tie_word_embeddings=False, **_T5), "eos"),
+    "flan-t5": (
+        _plain(
+            tf.T5Config,
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+            **_T5,
+        ),
+        "eos",
+    ),
     "bart": (
         _plain(
             tf.BartConfig,
@@ -192,7 +206,9 @@ WIDE = {
 KINDS = {**ALL, **WIDE}
 
 
-def make_tokenizer(folder: Path, around: str = "bos", *, vocabulary: int = VOCABULARY, **options) -> None:
+def make_tokenizer(
+    folder: Path, around: str = "bos", *, vocabulary: int = VOCABULARY, **options
+) -> None:
     """Train a byte-level BPE that puts the named special tokens around a text, and save it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -205,8 +221,16 @@ def make_tokenizer(folder: Path, around: str = "bos", *, vocabulary: int = VOCAB
     )
     tokenizer.train_from_iterator(SENTENCES * 4, trainer)
     if around:
-        single = " ".join({"bos": "<s>", "eos": "</s>"}[word] for word in around.split())
-        template = f"{single} $A" if around == "bos" else "$A </s>" if around == "eos" else "<s> $A </s>"
+        single = " ".join(
+            {"bos": "<s>", "eos": "</s>"}[word] for word in around.split()
+        )
+        template = (
+            f"{single} $A"
+            if around == "bos"
+            else "$A </s>"
+            if around == "eos"
+            else "<s> $A </s>"
+        )
         tokenizer.post_processor = processors.TemplateProcessing(
             single=template, special_tokens=[("<s>", BOS), ("</s>", EOS)]
         )
@@ -220,10 +244,14 @@ def make_tokenizer(folder: Path, around: str = "bos", *, vocabulary: int = VOCAB
     ).save_pretrained(folder)
 
 
-def make_checkpoint(folder: Path, kind: str = "llama", *, seed: int = 0, **tokenizer_options) -> Path:
+def make_checkpoint(
+    folder: Path, kind: str = "llama", *, seed: int = 0, **tokenizer_options
+) -> Path:
     """Save a random checkpoint whose matrices are scaled up, so that its probabilities differ clearly."""
     make_config, around = KINDS[kind]
-    factory = tf.AutoModelForSeq2SeqLM if kind in ENCODER_DECODER else tf.AutoModelForCausalLM
+    factory = (
+        tf.AutoModelForSeq2SeqLM if kind in ENCODER_DECODER else tf.AutoModelForCausalLM
+    )
     with quiet(), torch.random.fork_rng():
         torch.manual_seed(seed)
         model = factory.from_config(make_config())
@@ -259,23 +287,40 @@ class Plain:
     def __init__(self, folder: Path) -> None:
         with quiet():
             config = tf.AutoConfig.from_pretrained(folder)
-            factory = tf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else tf.AutoModelForCausalLM
+            factory = (
+                tf.AutoModelForSeq2SeqLM
+                if config.is_encoder_decoder
+                else tf.AutoModelForCausalLM
+            )
             self.model = factory.from_pretrained(folder, dtype="float32").eval()
             self.tokenizer = tf.AutoTokenizer.from_pretrained(folder)
-        self.start = getattr(config, "decoder_start_token_id", None) if config.is_encoder_decoder else None
+        self.start = (
+            getattr(config, "decoder_start_token_id", None)
+            if config.is_encoder_decoder
+            else None
+        )
 
     def next_token(self, prompt: list[int], written: list[int]) -> torch.Tensor:
         """Return the probabilities of what follows ``written`` after ``prompt``."""
         with torch.inference_mode():
             if self.start is None:
-                logits = self.model(torch.tensor([prompt + written]), use_cache=False).logits
+                logits = self.model(
+                    torch.tensor([prompt + written]), use_cache=False
+                ).logits
             else:
                 decoder = torch.tensor([[self.start, *written]])
-                logits = self.model(torch.tensor([prompt]), decoder_input_ids=decoder, use_cache=False).logits
+                logits = self.model(
+                    torch.tensor([prompt]), decoder_input_ids=decoder, use_cache=False
+                ).logits
         return logits[0, -1].double().softmax(-1)
 
-    def probabilities(self, prompt: list[int], targets: list[int], lead: list[int]) -> list[float]:
-        return [float(self.next_token(prompt, lead + targets[:k])[t]) for k, t in enumerate(targets)]
+    def probabilities(
+        self, prompt: list[int], targets: list[int], lead: list[int]
+    ) -> list[float]:
+        return [
+            float(self.next_token(prompt, lead + targets[:k])[t])
+            for k, t in enumerate(targets)
+        ]
 
     def greedy(self, prompt: list[int], count: int, ends: set[int]) -> list[int]:
         written: list[int] = []

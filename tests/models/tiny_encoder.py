@@ -15,8 +15,14 @@ def make_encoder(folder: Path) -> Path:
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     (folder / "1_Pooling").mkdir(parents=True)
-    letters = [f"{sharp}{chr(code)}" for code in range(ord("a"), ord("z") + 1) for sharp in ("", "##")]
-    words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *VOCABULARY.split(), *letters])
+    letters = [
+        f"{sharp}{chr(code)}"
+        for code in range(ord("a"), ord("z") + 1)
+        for sharp in ("", "##")
+    ]
+    words = dict.fromkeys(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *VOCABULARY.split(), *letters]
+    )
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(words),
@@ -36,10 +42,17 @@ def make_encoder(folder: Path) -> Path:
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{_LIBRARY}.Pooling"},
         ],
     )
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": 64, "do_lower_case": False})
+    _write(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": 64, "do_lower_case": False},
+    )
     _write(
         folder / "1_Pooling" / "config.json",
-        {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False},
+        {
+            "word_embedding_dimension": 32,
+            "pooling_mode_mean_tokens": True,
+            "pooling_mode_cls_token": False,
+        },
     )
     return folder
 

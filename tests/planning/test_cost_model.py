@@ -53,7 +53,10 @@ class Clocked:
 
     def score(self, requests):
         self._work(requests)
-        return [dataclasses.replace(ANSWER, prompt_tokens=TokenEstimator().prompt(one)) for one in requests]
+        return [
+            dataclasses.replace(ANSWER, prompt_tokens=TokenEstimator().prompt(one))
+            for one in requests
+        ]
 
     def generate(self, requests):
         self._work(requests)
@@ -70,7 +73,9 @@ class Clocked:
 
     def _work(self, requests):
         self.asked += len(requests)
-        self.now += TOKEN * sum(read_by(request, TokenEstimator()) for request in requests)
+        self.now += TOKEN * sum(
+            read_by(request, TokenEstimator()) for request in requests
+        )
 
     def close(self) -> None:
         self.closed = True
@@ -86,7 +91,9 @@ def clocked(monkeypatch) -> Clocked:
 def calls(method: str) -> list[Call]:
     made: list[tuple[Request, ...]] = []
     for part in range(3):
-        prompts = [f"{'word ' * (3 + number % 7)}{part}-{number}" for number in range(60)]
+        prompts = [
+            f"{'word ' * (3 + number % 7)}{part}-{number}" for number in range(60)
+        ]
         made.append(
             tuple(
                 ScoreRequest(prompt=prompt, continuation=" x")
@@ -96,7 +103,12 @@ def calls(method: str) -> list[Call]:
             )
         )
     return [
-        Call(case=f"case {part}", kind=("", "monitor", 0, method), requests=requests, received=len(requests))
+        Call(
+            case=f"case {part}",
+            kind=("", "monitor", 0, method),
+            requests=requests,
+            received=len(requests),
+        )
         for part, requests in enumerate(made)
     ]
 
@@ -108,22 +120,30 @@ def test_a_model_that_takes_its_time_by_the_token_is_predicted_exactly(clocked, 
     assert costs.answers == 60
     assert costs.rates == {method: pytest.approx(1 / TOKEN)}
     before = clocked.now
-    predicted = sum(costs.seconds_for(call.requests, TokenEstimator()) for call in calls(method))
+    predicted = sum(
+        costs.seconds_for(call.requests, TokenEstimator()) for call in calls(method)
+    )
     asker = DeduplicatingModel(clocked)
     for call in calls(method):
         asker.ask(call.requests)
     assert predicted == pytest.approx(clocked.now - before, rel=1e-6)
-    assert sum(map(costs.written_for, calls(method))) == (180 * 4 if method == "generate" else 0)
+    assert sum(map(costs.written_for, calls(method))) == (
+        180 * 4 if method == "generate" else 0
+    )
 
 
 def test_the_batch_is_short_and_has_each_kind_by_its_share(clocked):
-    costs = measure_costs(lambda: clocked, [*calls("score") * 3, *calls("generate")], None)
+    costs = measure_costs(
+        lambda: clocked, [*calls("score") * 3, *calls("generate")], None
+    )
     assert costs.answers == 48 + 16
     assert clocked.asked == costs.answers + 2
     assert costs.rates.keys() == {"score", "generate"}
 
 
-def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path, monkeypatch):
+def test_the_rate_of_the_last_run_is_taken_where_there_is_one(
+    clocked, tmp_path, monkeypatch
+):
     # No rate is kept by a worker, as which these tests may run.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     store_rates(tmp_path, MODEL, {"score": 50.0})
@@ -131,10 +151,15 @@ def test_the_rate_of_the_last_run_is_taken_where_there_is_one(clocked, tmp_path,
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert (costs.rates, costs.answers, clocked.asked) == ({"score": 50.0}, 0, 0)
     assert (
-        costs.seconds_for([ScoreRequest(prompt="word " * 8, continuation=" x")], TokenEstimator()) == 11 / 50
+        costs.seconds_for(
+            [ScoreRequest(prompt="word " * 8, continuation=" x")], TokenEstimator()
+        )
+        == 11 / 50
     )
     # What the store does not know is measured.
-    both = measure_costs(lambda: clocked, [*calls("score"), *calls("generate")], tmp_path)
+    both = measure_costs(
+        lambda: clocked, [*calls("score"), *calls("generate")], tmp_path
+    )
     assert both.rates == {"score": 50.0, "generate": pytest.approx(1 / TOKEN)}
 
 
@@ -166,8 +191,18 @@ def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
     costs = measure_costs(lambda: clocked, calls("score"), tmp_path, anew=True)
     work = workload_of(calls("score"), costs, TokenEstimator(), passes=1, anew=True)
     assert (work.cached, work.seconds) == (len(answers), 0)
-    assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=True).seconds > 0
-    assert workload_of(calls("score"), costs, TokenEstimator(), passes=2, anew=False).seconds == 0
+    assert (
+        workload_of(
+            calls("score"), costs, TokenEstimator(), passes=2, anew=True
+        ).seconds
+        > 0
+    )
+    assert (
+        workload_of(
+            calls("score"), costs, TokenEstimator(), passes=2, anew=False
+        ).seconds
+        == 0
+    )
     count = clocked.asked
     none = measure_costs(lambda: clocked, calls("score"), tmp_path)
     assert clocked.asked == count

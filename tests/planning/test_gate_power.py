@@ -14,12 +14,16 @@ from tests.made_cases import made_case
 
 
 @pytest.mark.parametrize(
-    ("args", "note"), [("logprobs=True", "needs a baseline"), ("", "no metric of this name is measured")]
+    ("args", "note"),
+    [("logprobs=True", "needs a baseline"), ("", "no metric of this name is measured")],
 )
-def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(args: str, note: str) -> None:
+def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(
+    args: str, note: str
+) -> None:
     spec = read_spec("openai/m", f"base_url=http://x.org{',' if args else ''}{args}")
     case = dataclasses.replace(
-        made_case("head_to_tail[a]"), gates=(Gate(metric="brier", rule="max_drop", bound=0.1),)
+        made_case("head_to_tail[a]"),
+        gates=(Gate(metric="brier", rule="max_drop", bound=0.1),),
     )
     (power,) = power_of_gates(
         [], [case], {f"{case.suite}::{case.id}": COLUMNS}, baseline=None, families={},

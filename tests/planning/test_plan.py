@@ -12,7 +12,13 @@ from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning.cost_model import CostModel
 from pytest_kbrel.planning.plan import PlannedModel, workload_of
 from pytest_kbrel.planning.requests import DryRun
-from pytest_kbrel.records import Fact, GenerateRequest, HeadToTailSettings, MonitorSettings, ScoreRequest
+from pytest_kbrel.records import (
+    Fact,
+    GenerateRequest,
+    HeadToTailSettings,
+    MonitorSettings,
+    ScoreRequest,
+)
 from tests.models.fedometer import Fedometer
 from tests.planning.test_requests import FACTS, case
 from tests.plugin.real_models.checkpoints import make_checkpoint
@@ -29,7 +35,9 @@ def test_tokens_are_those_the_model_itself_counts():
     planned = [request for call in made for request in call.requests]
     model = open_model(spec)
     try:
-        for request, answer in zip(planned, DeduplicatingModel(model).ask(planned), strict=True):
+        for request, answer in zip(
+            planned, DeduplicatingModel(model).ask(planned), strict=True
+        ):
             assert counter.prompt(request) == answer.prompt_tokens
             if isinstance(request, ScoreRequest):
                 assert counter.continuation(request) == len(answer.token_ids)
@@ -40,10 +48,16 @@ def test_tokens_are_those_the_model_itself_counts():
 def test_the_tokens_fed_are_those_that_a_run_feeds():
     """By the way that the loaded checkpoint shares, with what one slice leaves to the next fed once."""
     # More questions than fill one packed row, so that a prefix is fed, and kept for the next slice.
-    facts = [Fact(id=str(n), relation="P36", subject=f"Borland {n}", object="Paris") for n in range(80)]
+    facts = [
+        Fact(id=str(n), relation="P36", subject=f"Borland {n}", object="Paris")
+        for n in range(80)
+    ]
     cases = [
         case(MonitorSettings(negatives=2), *FACTS),
-        *(case(HeadToTailSettings(), *half, slice_=half[0].id) for half in (facts[:40], facts[40:])),
+        *(
+            case(HeadToTailSettings(), *half, slice_=half[0].id)
+            for half in (facts[:40], facts[40:])
+        ),
     ]
     calls = [
         dataclasses.replace(call, requests=tuple(map(one_token, call.requests)))
@@ -81,7 +95,9 @@ def one_token(request):
 
 
 def test_the_system_message_of_a_served_model_is_counted():
-    spec = read_spec("openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."')
+    spec = read_spec(
+        "openai/some", 'base_url=http://localhost:1/v1,system_instruction="Be brief."'
+    )
     request = GenerateRequest(prompt="Where is Paris?", max_new_tokens=4)
     assert open_counter(spec).prompt(request) == TokenEstimator().prompt(
         GenerateRequest(prompt="Be brief.\n\nWhere is Paris?", max_new_tokens=4)
@@ -89,7 +105,9 @@ def test_the_system_message_of_a_served_model_is_counted():
 
 
 URL = "base_url=http://localhost:1/v1"
-NOT_COUNTED = "  thoughts are not counted: at most 64 tokens before each answer, if it thinks"
+NOT_COUNTED = (
+    "  thoughts are not counted: at most 64 tokens before each answer, if it thinks"
+)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +123,29 @@ NOT_COUNTED = "  thoughts are not counted: at most 64 tokens before each answer,
     ],
 )
 def test_a_plan_knows_who_may_think(text, args, thoughts):
-    assert PlannedModel("--kb-model", text, read_spec(text, args), 1).counter.thoughts == thoughts
+    assert (
+        PlannedModel("--kb-model", text, read_spec(text, args), 1).counter.thoughts
+        == thoughts
+    )
 
 
-def test_a_plan_says_that_thoughts_are_not_counted_and_refuses_what_a_run_refuses(pytester):
+def test_a_plan_says_that_thoughts_are_not_counted_and_refuses_what_a_run_refuses(
+    pytester,
+):
     make_checkpoint(pytester.path / "model", "thinker", "deepseek-r1")
     write_suite(pytester.path / "suites")
-    flags = ("--kb-model=model", "--kb-apply-chat-template", "--kb-plan", "-v", "suites")
+    flags = (
+        "--kb-model=model",
+        "--kb-apply-chat-template",
+        "--kb-plan",
+        "-v",
+        "suites",
+    )
     limit = "--kb-model-args=max_thinking_tokens=64"
     result = pytester.runpytest(*flags, limit, "-k", "world-head")
     assert NOT_COUNTED in result.outlines
     result = pytester.runpytest(*flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines("*MONITOR cannot be run: the model thinks*allowed: -k 'not monitor'*")
+    result.stderr.fnmatch_lines(
+        "*MONITOR cannot be run: the model thinks*allowed: -k 'not monitor'*"
+    )

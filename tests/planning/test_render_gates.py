@@ -11,22 +11,42 @@ from pytest_kbrel.planning.requests import Range
 
 
 def power(slice_: str, **more: Any) -> GatePower:
-    given: dict[str, Any] = {"metric": "accuracy", "rule": "max_drop", "bound": 0.08, "n": 120, "mde": 0.121}
-    return GatePower(case=f"s.kb.yaml::head_to_tail[{slice_}]", **{**given, "needs": (95, 1710), **more})
+    given: dict[str, Any] = {
+        "metric": "accuracy",
+        "rule": "max_drop",
+        "bound": 0.08,
+        "n": 120,
+        "mde": 0.121,
+    }
+    return GatePower(
+        case=f"s.kb.yaml::head_to_tail[{slice_}]",
+        **{**given, "needs": (95, 1710), **more},
+    )
 
 
 def lines(*powers: GatePower) -> list[str]:
     families = (("s.kb.yaml", 20),)
-    return plan_lines(Plan(cases=(), participants=(), powers=powers, families=families, probe_seconds=0.0))
+    return plan_lines(
+        Plan(
+            cases=(),
+            participants=(),
+            powers=powers,
+            families=families,
+            probe_seconds=0.0,
+        )
+    )
 
 
 def test_gates_that_need_as_many_facts_are_one_row() -> None:
-    printed = lines(power("a"), power("b"), power("c", needs=(None, None)), power("d", needs=()))
+    printed = lines(
+        power("a"), power("b"), power("c", needs=(None, None)), power("d", needs=())
+    )
     rows = [line.split() for line in printed if line.startswith("accuracy in")]
     assert [row[-2:] for row in rows] == [["95", "1,710"], ["none", "none"], ["-", "-"]]
     assert "and 1 more" in " ".join(rows[0])
     assert any(
-        line.startswith("facts with which an unchanged model passes in 80% and 98%") for line in printed
+        line.startswith("facts with which an unchanged model passes in 80% and 98%")
+        for line in printed
     )
 
 
@@ -37,12 +57,20 @@ def test_the_false_alarms_of_never_are_those_of_the_whole_run() -> None:
     assert not any("warning" in line for line in printed)
     assert not any("'never'" in line for line in lines(power("a")))
     rare = lines(power("a", false_red=0.0))
-    assert "an unchanged model is red by 'never' in less than 0.1 % of runs (1 gate)" in rare
+    assert (
+        "an unchanged model is red by 'never' in less than 0.1 % of runs (1 gate)"
+        in rare
+    )
 
 
-def test_false_alarms_in_more_than_5_percent_of_runs_are_warned_of_with_the_worst_gates() -> None:
+def test_false_alarms_in_more_than_5_percent_of_runs_are_warned_of_with_the_worst_gates() -> (
+    None
+):
     printed = lines(
-        *(power(name, false_red=red) for name, red in (("a", 0.01), ("b", 0.04), ("c", 0.02), ("d", 0.03)))
+        *(
+            power(name, false_red=red)
+            for name, red in (("a", 0.01), ("b", 0.04), ("c", 0.02), ("d", 0.03))
+        )
     )
     (warning,) = [line for line in printed if line.startswith("warning: ")]
     assert "more than 5%" in warning
@@ -53,16 +81,25 @@ def test_false_alarms_in_more_than_5_percent_of_runs_are_warned_of_with_the_wors
 
 def test_slices_with_few_groups_of_answers_are_named_once_with_what_helps() -> None:
     printed = lines(
-        power("a", groups=5.6), power("a", metric="hallucination", groups=5.6), power("b", groups=8.0)
+        power("a", groups=5.6),
+        power("a", metric="hallucination", groups=5.6),
+        power("b", groups=8.0),
     )
     start = next(i for i, line in enumerate(printed) if "fewer than 8 groups" in line)
-    assert printed[start + 1 : start + 2] == ["  head_to_tail[a]: 120 facts count as 5.6"]
+    assert printed[start + 1 : start + 2] == [
+        "  head_to_tail[a]: 120 facts count as 5.6"
+    ]
     assert "cluster: fact" in printed[start + 2]
     assert not any("groups" in line for line in lines(power("b", groups=8.0)))
 
 
-def test_in_a_narrow_terminal_a_row_that_is_too_wide_begins_with_a_line_of_its_own() -> None:
-    powers = (power("geography+culture-head", mde=None, note="the baseline has no such case"), power("b"))
+def test_in_a_narrow_terminal_a_row_that_is_too_wide_begins_with_a_line_of_its_own() -> (
+    None
+):
+    powers = (
+        power("geography+culture-head", mde=None, note="the baseline has no such case"),
+        power("b"),
+    )
     case = PlannedCase(
         suite="s.kb.yaml",
         id="reliability[unseen-zero-shot]",
@@ -77,7 +114,11 @@ def test_in_a_narrow_terminal_a_row_that_is_too_wide_begins_with_a_line_of_its_o
         ),
     )
     plan = Plan(
-        cases=(case,), participants=(), powers=powers, families=(("s.kb.yaml", 20),), probe_seconds=0.0
+        cases=(case,),
+        participants=(),
+        powers=powers,
+        families=(("s.kb.yaml", 20),),
+        probe_seconds=0.0,
     )
     wide = plan_lines(plan)
     assert any("about 31,000 (5,000 to 70,000)" in line for line in wide)
@@ -95,7 +136,11 @@ def test_a_relation_has_its_label() -> None:
     zero = Range(low=0, high=0)
     counts = RequestCounts(calls=zero, new=zero, read=zero, written=zero, scored=zero)
     case = PlannedCase(
-        suite="s.kb.yaml", id="head_to_tail[P36]", title="head_to_tail[P36 capital]", facts=9, counts=counts
+        suite="s.kb.yaml",
+        id="head_to_tail[P36]",
+        title="head_to_tail[P36 capital]",
+        facts=9,
+        counts=counts,
     )
     plan = Plan(
         cases=(case,),
@@ -106,4 +151,6 @@ def test_a_relation_has_its_label() -> None:
     )
     printed = plan_lines(plan)
     assert any(line.startswith("head_to_tail[P36 capital]  ") for line in printed)
-    assert any(line.startswith("accuracy in head_to_tail[P36 capital]  ") for line in printed)
+    assert any(
+        line.startswith("accuracy in head_to_tail[P36 capital]  ") for line in printed
+    )

@@ -28,9 +28,20 @@ from pytest_kbrel.records import (
 from tests.probes.conftest import make_case
 
 NAMES = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon", "Athens", "Warsaw")
-PLACES = (("France", "Paris"), ("Norway", "Oslo"), ("Japan", "Tokyo"), ("Kenya", "Nairobi"))
+PLACES = (
+    ("France", "Paris"),
+    ("Norway", "Oslo"),
+    ("Japan", "Tokyo"),
+    ("Kenya", "Nairobi"),
+)
 FACTS = tuple(
-    Fact(id=f"P36-{country}", relation="P36", subject=country, object=city, negatives=NAMES)
+    Fact(
+        id=f"P36-{country}",
+        relation="P36",
+        subject=country,
+        object=city,
+        negatives=NAMES,
+    )
     for country, city in PLACES
 )
 UNSEEN = tuple(
@@ -55,7 +66,9 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
 
     def respond(request: Request) -> Response:
         if isinstance(request, ScoreRequest):
-            return Scored(probabilities=(0.5,), token_ids=(7,), prompt_tokens=1, prompt_digest="")
+            return Scored(
+                probabilities=(0.5,), token_ids=(7,), prompt_tokens=1, prompt_digest=""
+            )
         text = say(request.prompt)
         return Generated(
             text=text,
@@ -63,7 +76,9 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
             finish="stop",
             prompt_tokens=1,
             prompt_digest="",
-            steps=(Step(token_id=0, token=text, probability=0.5),) if request.steps else (),
+            steps=(Step(token_id=0, token=text, probability=0.5),)
+            if request.steps
+            else (),
         )
 
     for one in cases:
@@ -83,14 +98,22 @@ class Made:
         return sum(call.received for call in self._of("", to))
 
     def new(self, case: str = "", to: str | None = None) -> tuple[Request, ...]:
-        return tuple(request for call in self._of(case, to) for request in call.requests)
+        return tuple(
+            request for call in self._of(case, to) for request in call.requests
+        )
 
     def _of(self, case: str, to: str | None) -> list[Call]:
-        return [call for call in self.calls if case in ("", call.case) and to in (None, call.to)]
+        return [
+            call
+            for call in self.calls
+            if case in ("", call.case) and to in (None, call.to)
+        ]
 
 
 def mixed(prompt: str) -> str:
-    return "unsure" if "Norway" in prompt else "Madrid" if "Borland" in prompt else "Paris"
+    return (
+        "unsure" if "Norway" in prompt else "Madrid" if "Borland" in prompt else "Paris"
+    )
 
 
 FIXED = [
@@ -100,11 +123,18 @@ FIXED = [
     # The same questions once more: nothing of it is new.
     case(HeadToTailSettings(prompt="zero-shot"), *FACTS, slice_="twice"),
     # And twice within one slice.
-    case(HeadToTailSettings(), FACTS[0], dataclasses.replace(FACTS[0], id="P36-again"), slice_="double"),
+    case(
+        HeadToTailSettings(),
+        FACTS[0],
+        dataclasses.replace(FACTS[0], id="P36-again"),
+        slice_="double",
+    ),
 ]
 
 
-@pytest.mark.parametrize("say", [mixed, lambda prompt: "unsure", lambda prompt: "Paris"])
+@pytest.mark.parametrize(
+    "say", [mixed, lambda prompt: "unsure", lambda prompt: "Paris"]
+)
 def test_what_depends_on_no_answer_is_planned_to_the_request(say):
     assert all(map(is_fixed, FIXED))
     planned = Made(FIXED, "most")
@@ -122,7 +152,12 @@ def test_a_run_lies_between_the_least_and_the_most(probe):
         RELIABILITY, distractors_from="openai/w" if probe == "written" else "facts"
     )
     cases = [
-        case(settings, *FACTS, slice_="seen-zero-shot", judge="openai/j" if probe == "judged" else "rules"),
+        case(
+            settings,
+            *FACTS,
+            slice_="seen-zero-shot",
+            judge="openai/j" if probe == "judged" else "rules",
+        ),
         case(settings, *UNSEEN, slice_="unseen-zero-shot"),
     ]
     if probe == "published":
@@ -138,16 +173,21 @@ def test_a_run_lies_between_the_least_and_the_most(probe):
         assert len(least.new(to=to)) < len(set(real[to])) <= len(most.new(to=to))
 
 
-@pytest.mark.parametrize("settings", [RELIABILITY, MonitorSettings(variant="published", negatives=2)])
+@pytest.mark.parametrize(
+    "settings", [RELIABILITY, MonitorSettings(variant="published", negatives=2)]
+)
 def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
     """Reached, not only never passed: each question once, then K choices, or all cells."""
     one = case(settings, *FACTS)
     golds = dict(PLACES)
     real = asked_by_a_run(
-        [one], lambda prompt: next(golds[country] for country in golds if country in prompt)
+        [one],
+        lambda prompt: next(golds[country] for country in golds if country in prompt),
     )[""]
     assert Made([one], "most").asked() == len(real)
-    assert Made([one], "fewest").asked() == len(asked_by_a_run([one], lambda prompt: "unsure")[""])
+    assert Made([one], "fewest").asked() == len(
+        asked_by_a_run([one], lambda prompt: "unsure")[""]
+    )
 
 
 def test_with_the_answers_of_a_baseline_the_run_is_known():
@@ -173,8 +213,12 @@ def test_with_the_answers_of_a_baseline_the_run_is_known():
 
 def test_the_columns_are_those_of_the_real_table():
     one = case(RELIABILITY, *FACTS)
-    real = run_case(one, lambda requests, to: [_answer(r) for r in requests], lambda exchanges: None)
-    assert (Made([one], "most").columns) == {f"{one.suite}::{one.id}": real.table.columns}
+    real = run_case(
+        one, lambda requests, to: [_answer(r) for r in requests], lambda exchanges: None
+    )
+    assert (Made([one], "most").columns) == {
+        f"{one.suite}::{one.id}": real.table.columns
+    }
 
 
 def _answer(request: GenerateRequest) -> Generated:
@@ -198,8 +242,13 @@ def test_of_the_calls_none_is_held(monkeypatch):
     kinds = (ScoreRequest, GenerateRequest)
     # What earlier tests left, held so that none of it goes while the rest is counted.
     before = [one for one in gc.get_objects() if type(one) in kinds]
-    alive = [sum(type(one) in kinds for one in gc.get_objects()) - len(before) for _ in dry_run.calls()]
-    first, again = ([(call.received, call.requests) for call in dry_run.calls()] for _ in range(2))
+    alive = [
+        sum(type(one) in kinds for one in gc.get_objects()) - len(before)
+        for _ in dry_run.calls()
+    ]
+    first, again = (
+        [(call.received, call.requests) for call in dry_run.calls()] for _ in range(2)
+    )
     assert first == again
     assert len(first) == len(alive) > 9
     # Those of two chunks at most, of five.
@@ -210,10 +259,14 @@ def test_of_the_calls_none_is_held(monkeypatch):
 
 
 def test_a_guess_never_lies_outside_its_range():
-    low, high, known = (DryRun([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3))
+    low, high, known = (
+        DryRun([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3)
+    )
     for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
         totals = dict(zip((id(low), id(high), id(known)), values, strict=True))
-        span = DryRuns(low=low, high=high, by_baseline=known).range(lambda of, totals=totals: totals[id(of)])
+        span = DryRuns(low=low, high=high, by_baseline=known).range(
+            lambda of, totals=totals: totals[id(of)]
+        )
         assert span.low == min(values)
         assert span.high == max(values)
         assert span.about == values[2]

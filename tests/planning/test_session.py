@@ -39,14 +39,24 @@ def rows_of(result: pytest.RunResult) -> Rows:
     """Return calls, different calls and prompt tokens of each slice, as they are printed, by its id."""
     matches = (ROW.match(line) for line in result.outlines)
     # A relation stands there with its label.
-    return {re.sub(r" [^]]+", "", row[1]): (row[3], row[4], row[5]) for row in matches if row}
+    return {
+        re.sub(r" [^]]+", "", row[1]): (row[3], row[4], row[5])
+        for row in matches
+        if row
+    }
 
 
 @pytest.fixture
 def exchanges(pytester: pytest.Pytester) -> Callable[[], list[dict[str, Any]]]:
     def read() -> list[dict[str, Any]]:
-        text = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
-        return [actual for actual in map(json.loads, text.splitlines()) if "request" in actual]
+        text = (pytester.path / "kbrel-report" / "responses.jsonl").read_text(
+            encoding="utf-8"
+        )
+        return [
+            actual
+            for actual in map(json.loads, text.splitlines())
+            if "request" in actual
+        ]
 
     return read
 
@@ -63,11 +73,18 @@ def per_case(exchanges: list[dict[str, Any]]) -> Rows:
             seen.add(asked)
             counts[1] += 1
             counts[2] += exchange["response"]["prompt_tokens"]
-    return {case: tuple(f"{count:,}" for count in counts) for case, counts in results.items()}  # type: ignore[misc]
+    return {
+        case: tuple(f"{count:,}" for count in counts)
+        for case, counts in results.items()
+    }  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("model", ["scripted/knows.jsonl", pytest.param("reference", marks=pytest.mark.slow)])
-def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, report, exchanges, model):
+@pytest.mark.parametrize(
+    "model", ["scripted/knows.jsonl", pytest.param("reference", marks=pytest.mark.slow)]
+)
+def test_calls_and_tokens_are_those_of_the_run(
+    pytester, mini_suite, report, exchanges, model
+):
     mini_suite()
     planned = pytester.runpytest(f"--kb-model={model}", *PLAN[1:], "-k", FIXED)
     assert planned.ret == pytest.ExitCode.OK
@@ -76,7 +93,11 @@ def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, report, exc
     rows = rows_of(planned)
     del rows["all"]
     assert rows == per_case(exchanges())
-    assert set(rows) == {case["id"].partition("::")[2] for case in report()["cases"] if not case["aggregate"]}
+    assert set(rows) == {
+        case["id"].partition("::")[2]
+        for case in report()["cases"]
+        if not case["aggregate"]
+    }
 
 
 def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
@@ -87,11 +108,17 @@ def test_repeated_questions_are_planned_once(pytester, mini_suite, exchanges):
     real = exchanges()
     assert len(real) == 24
     line = next(line for line in planned.outlines if "after deduplication" in line)
-    assert numbers(line)[0] == len({json.dumps(one["request"], sort_keys=True) for one in real}) == 12
+    assert (
+        numbers(line)[0]
+        == len({json.dumps(one["request"], sort_keys=True) for one in real})
+        == 12
+    )
 
 
 @pytest.mark.slow
-def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_suite, exchanges):
+def test_reliability_lies_between_and_with_a_baseline_is_known(
+    pytester, mini_suite, exchanges
+):
     mini_suite()
     blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=mine").ret == 0
@@ -101,7 +128,9 @@ def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_su
     actual = rows_of(result)
     assert len(real) == 2
     for case, counts in real.items():
-        for printed, informed, count in zip(blind[case], actual[case], map(numbers, counts), strict=True):
+        for printed, informed, count in zip(
+            blind[case], actual[case], map(numbers, counts), strict=True
+        ):
             low, high = numbers(printed)
             assert low <= count[0] <= high
             assert low < high
@@ -113,7 +142,9 @@ def test_reliability_lies_between_and_with_a_baseline_is_known(pytester, mini_su
 def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, monkeypatch):
     mini_suite()
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    pytester.makepyfile(test_other="def test_other():\n    raise SystemExit('it ran')\n")
+    pytester.makepyfile(
+        test_other="def test_other():\n    raise SystemExit('it ran')\n"
+    )
     old = pytester.path / "kbrel-report" / "report.json"
     old.parent.mkdir()
     old.write_text("{}")
@@ -141,7 +172,9 @@ def test_nothing_runs_and_no_report_is_touched(pytester, mini_suite, monkeypatch
         (("--deselect=suites/mini.kb.yaml::monitor[P36]", "-k", "head"), None, 2),
     ],
 )
-def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, slices, facts):
+def test_what_selects_items_shapes_the_plan(
+    pytester, mini_suite, selection, slices, facts
+):
     mini_suite()
     result = pytester.runpytest(*PLAN, *selection)
     rows = [ROW.match(line) for line in result.outlines]
@@ -153,7 +186,9 @@ def test_what_selects_items_shapes_the_plan(pytester, mini_suite, selection, sli
 
 def test_a_node_id_shapes_the_plan(pytester, mini_suite):
     mini_suite()
-    result = pytester.runpytest(MODEL, "--kb-plan", "-v", "suites/mini.kb.yaml::monitor[P36]")
+    result = pytester.runpytest(
+        MODEL, "--kb-plan", "-v", "suites/mini.kb.yaml::monitor[P36]"
+    )
     assert list(rows_of(result)) == ["monitor[P36]"]
 
 
@@ -181,7 +216,12 @@ def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     suites, baseline = (str(ROOT / name) for name in ("suites", "baselines/reference"))
     chosen = ["-k", "reliability", "--kb-limit=3", "--kb-use-cache=off"]
     result = pytester.runpytest(
-        suites, "--kb-model=reference", "--kb-plan", "-v", f"--kb-baseline={baseline}", *chosen
+        suites,
+        "--kb-model=reference",
+        "--kb-plan",
+        "-v",
+        f"--kb-baseline={baseline}",
+        *chosen,
     )
     # Over several slices, of which each figure needs but some.
     result.stdout.fnmatch_lines(
@@ -195,9 +235,15 @@ def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     assert result.ret == 0
 
 
-def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, openai_server):
+def test_a_served_model_is_not_asked_and_its_cost_is_told(
+    pytester, mini_suite, openai_server
+):
     mini_suite(SUITE.partition("monitor:")[0] + SUITE[SUITE.index("head_to_tail:") :])
-    flags = ("--kb-model=openai/big", f"--kb-model-args=base_url={openai_server.base_url}", "suites")
+    flags = (
+        "--kb-model=openai/big",
+        f"--kb-model-args=base_url={openai_server.base_url}",
+        "suites",
+    )
     result = pytester.runpytest(*flags, "--kb-plan", "-v", "--kb-prices=10,20")
     assert result.ret == 0
     assert openai_server.calls == []
@@ -206,17 +252,29 @@ def test_a_served_model_is_not_asked_and_its_cost_is_told(pytester, mini_suite, 
     assert "time of openai/big: unknown" in text
     assert "timed on" not in text
     read = numbers(next(line for line in result.outlines if "tokens read" in line))
-    written = numbers(next(line for line in result.outlines if "tokens written" in line))
-    cost = next(line for line in result.outlines if line.startswith("cost of openai/big"))
+    written = numbers(
+        next(line for line in result.outlines if "tokens written" in line)
+    )
+    cost = next(
+        line for line in result.outlines if line.startswith("cost of openai/big")
+    )
     prices = [float(number) for number in re.findall(r"\d+\.\d+", cost)]
-    assert prices == pytest.approx([read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4)
-    assert "unknown without --kb-prices" in pytester.runpytest(*flags, "--kb-plan", "-v").stdout.str()
+    assert prices == pytest.approx(
+        [read[0] * 10 / 1e6, read[1] * 10 / 1e6 + written[1] * 20 / 1e6], abs=1e-4
+    )
+    assert (
+        "unknown without --kb-prices"
+        in pytester.runpytest(*flags, "--kb-plan", "-v").stdout.str()
+    )
     assert openai_server.calls == []
 
 
 def test_a_judge_is_planned_beside_the_model(pytester, mini_suite, openai_server):
     mini_suite(TWICE)
-    judge = ("--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}")
+    judge = (
+        "--kb-judge=openai/judge",
+        f"--kb-judge-args=base_url={openai_server.base_url}",
+    )
     result = pytester.runpytest(*PLAN, *judge, "--kb-prices=1,1")
     assert openai_server.calls == []
     result.stdout.fnmatch_lines(
@@ -268,9 +326,15 @@ def test_a_wrong_suite_is_a_collection_error(pytester, mini_suite):
     assert "plan, nothing was run" not in result.stdout.str()
 
 
-def test_monitor_with_a_served_model_is_refused_as_in_a_run(pytester, mini_suite, openai_server):
+def test_monitor_with_a_served_model_is_refused_as_in_a_run(
+    pytester, mini_suite, openai_server
+):
     mini_suite()
-    flags = ("--kb-model=openai/big", f"--kb-model-args=base_url={openai_server.base_url}", "--kb-plan")
+    flags = (
+        "--kb-model=openai/big",
+        f"--kb-model-args=base_url={openai_server.base_url}",
+        "--kb-plan",
+    )
     result = pytester.runpytest(*flags, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*MONITOR needs token probabilities*"])
@@ -298,10 +362,18 @@ def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
     flags = (*PLAN, "-k", FIXED)
     before = pytester.runpytest(*flags)
     count = int(rows_of(before)["all"][1].replace(",", ""))
-    before.stdout.fnmatch_lines([f"  0 of {count} calls kept from earlier runs, which are not asked again"])
+    before.stdout.fnmatch_lines(
+        [f"  0 of {count} calls kept from earlier runs, which are not asked again"]
+    )
     assert not (pytester.path / ".kbrel-cache").exists()
     pytester.runpytest(MODEL, "suites", "-k", "monitor")
-    some = numbers(next(line for line in pytester.runpytest(*flags).outlines if " kept from " in line))
+    some = numbers(
+        next(
+            line
+            for line in pytester.runpytest(*flags).outlines
+            if " kept from " in line
+        )
+    )
     assert 0 < some[0] < some[1] == count
     pytester.runpytest(MODEL, "suites", "-k", FIXED)
     after = pytester.runpytest(*flags)
@@ -314,14 +386,25 @@ def test_answers_that_are_kept_are_not_planned_again(pytester, mini_suite):
     # Another checkpoint has other answers, and who keeps none looks for none.
     other = pytester.runpytest("--kb-model=reference:int4", *flags[1:])
     other.stdout.fnmatch_lines([f"  0 of {count} calls kept*"])
-    assert " kept from " not in pytester.runpytest(*flags, "--kb-use-cache=off").stdout.str()
+    assert (
+        " kept from "
+        not in pytester.runpytest(*flags, "--kb-use-cache=off").stdout.str()
+    )
 
 
 def test_a_plan_says_how_the_checkpoint_shares(pytester, mini_suite):
     mini_suite()
     result = pytester.runpytest("--kb-model=reference", *PLAN[1:], "-k", FIXED)
-    read = numbers(next(line for line in result.outlines if line.startswith("  tokens read ")))
-    fed = numbers(next(line for line in result.outlines if line.startswith("  tokens fed ")))
-    different = numbers(next(line for line in result.outlines if line.startswith("  different tokens ")))
+    read = numbers(
+        next(line for line in result.outlines if line.startswith("  tokens read "))
+    )
+    fed = numbers(
+        next(line for line in result.outlines if line.startswith("  tokens fed "))
+    )
+    different = numbers(
+        next(line for line in result.outlines if line.startswith("  different tokens "))
+    )
     assert different[0] <= fed[0] < read[0] + read[1]
-    result.stdout.fnmatch_lines(["  tokens fed *: * times fewer, in packed rows behind shared prefixes"])
+    result.stdout.fnmatch_lines(
+        ["  tokens fed *: * times fewer, in packed rows behind shared prefixes"]
+    )

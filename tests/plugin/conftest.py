@@ -84,7 +84,10 @@ P36:
 
 
 def script(
-    answers: Sequence[tuple[str, str]], otherwise: str = "unsure", shift: float = 0.0, text: str = ""
+    answers: Sequence[tuple[str, str]],
+    otherwise: str = "unsure",
+    shift: float = 0.0,
+    text: str = "",
 ) -> str:
     """Return the script of a model that knows these answers, by what its question ends with.
 
@@ -99,10 +102,16 @@ def script(
         after_answer = {answer: round(probability + 0.08, 4)}
         rules += [
             {"pattern": rf"^{answer}\. .*{pattern}", "probability": after_answer},
-            {"pattern": pattern, "text": text or answer, "probability": {answer: round(probability, 4)}},
+            {
+                "pattern": pattern,
+                "text": text or answer,
+                "probability": {answer: round(probability, 4)},
+            },
         ]
     # The first name in a question: not every wrong answer is the same then.
-    rules.append({"pattern": r"Question: [^?]*? ([A-Z]\w+)[^?]*\?[^?]*$", "text": otherwise})
+    rules.append(
+        {"pattern": r"Question: [^?]*? ([A-Z]\w+)[^?]*\?[^?]*$", "text": otherwise}
+    )
     rules.append({"default": {"text": "unsure", "probability": 0.01}})
     return "".join(json.dumps(rule) + "\n" for rule in rules)
 
@@ -123,7 +132,8 @@ SCRIPTS = {
 
 
 def facts_file(
-    objects: Mapping[str, str] | None = None, aliases: Mapping[str, Sequence[str]] | None = None
+    objects: Mapping[str, str] | None = None,
+    aliases: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the file of the capitals; ``objects`` replaces some of them, ``aliases`` adds other names."""
     lines = [
@@ -146,7 +156,9 @@ def one_line(result: pytest.RunResult) -> str:
 
 def outcomes(result: pytest.RunResult) -> dict[str, int]:
     """Return how many tests ended how, as pytest counts them."""
-    return {key: value for key, value in result.parseoutcomes().items() if key != "warnings"}
+    return {
+        key: value for key, value in result.parseoutcomes().items() if key != "warnings"
+    }
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 300) -> bool:
@@ -164,7 +176,9 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _few_plugins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _few_plugins(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Start sessions under test without plugins of others: each worker would import them again."""
     if "pytester" in request.fixturenames:
         request.getfixturevalue("pytester")
@@ -181,10 +195,14 @@ def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
     def write(text: str = SUITE, facts: str | None = None, name: str = "mini") -> Path:
         folder = pytester.path / "suites"
         folder.mkdir(exist_ok=True)
-        (folder / "facts.jsonl").write_text(facts_file() if facts is None else facts, encoding="utf-8")
+        (folder / "facts.jsonl").write_text(
+            facts_file() if facts is None else facts, encoding="utf-8"
+        )
         (folder / "relations.yaml").write_text(RELATIONS, encoding="utf-8")
         for name_of_script, lines in SCRIPTS.items():
-            (pytester.path / f"{name_of_script}.jsonl").write_text(lines, encoding="utf-8")
+            (pytester.path / f"{name_of_script}.jsonl").write_text(
+                lines, encoding="utf-8"
+            )
         path = folder / f"{name}.kb.yaml"
         path.write_text(text, encoding="utf-8")
         return path
@@ -205,15 +223,23 @@ def report(pytester: pytest.Pytester) -> Callable[[], dict[str, Any]]:
 
 
 @pytest.fixture
-def cases(report: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, dict[str, Any]]]:
+def cases(
+    report: Callable[..., dict[str, Any]],
+) -> Callable[..., dict[str, dict[str, Any]]]:
     """Read the cases of the latest report, by their ids without the file of the suite."""
-    return lambda *folder: {case["id"].partition("::")[2]: case for case in report(*folder)["cases"]}
+    return lambda *folder: {
+        case["id"].partition("::")[2]: case for case in report(*folder)["cases"]
+    }
 
 
 @pytest.fixture
-def slices(report: Callable[..., dict[str, Any]]) -> Callable[..., list[dict[str, Any]]]:
+def slices(
+    report: Callable[..., dict[str, Any]],
+) -> Callable[..., list[dict[str, Any]]]:
     """Read the cases of the latest report without those over several slices."""
-    return lambda *folder: [case for case in report(*folder)["cases"] if not case["aggregate"]]
+    return lambda *folder: [
+        case for case in report(*folder)["cases"] if not case["aggregate"]
+    ]
 
 
 @pytest.fixture
@@ -230,7 +256,10 @@ def responses(pytester: pytest.Pytester) -> Callable[..., list[dict[str, Any]]]:
 @pytest.fixture
 def judge(openai_server: OpenAIServer) -> tuple[str, str]:
     """Return the flags of a judge on the loopback server."""
-    return "--kb-judge=openai/judge", f"--kb-judge-args=base_url={openai_server.base_url}"
+    return (
+        "--kb-judge=openai/judge",
+        f"--kb-judge-args=base_url={openai_server.base_url}",
+    )
 
 
 @pytest.fixture(params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2")])

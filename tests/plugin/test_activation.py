@@ -15,12 +15,24 @@ OURS = [
     *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
     "pytest_kbrel.words",
 ]
-HEAVY = ("torch", "transformers", "numpy", "scipy", "yaml", "pydantic", "jinja2", "xdist", "openai")
+HEAVY = (
+    "torch",
+    "transformers",
+    "numpy",
+    "scipy",
+    "yaml",
+    "pydantic",
+    "jinja2",
+    "xdist",
+    "openai",
+)
 
 
 def test_loading_the_plugin_imports_nothing_heavy():
     code = f"import sys, pytest_kbrel.plugin; print([m for m in {HEAVY!r} if m in sys.modules])"
-    actual = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    actual = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert actual.strip() == "[]"
 
 
@@ -39,10 +51,18 @@ def test_an_idle_run_imports_nothing_prints_nothing_and_writes_nothing(pytester)
     before = sorted(path.name for path in pytester.path.iterdir())
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist")
     result.assert_outcomes(passed=1)
-    lines = [line for line in result.outlines if "kbrel" in line and not line.startswith("plugins:")]
+    lines = [
+        line
+        for line in result.outlines
+        if "kbrel" in line and not line.startswith("plugins:")
+    ]
     assert lines == []
     pytesters_own = ("runpytest-", "stdout", "stderr", "__pycache__")
-    after = sorted(path.name for path in pytester.path.iterdir() if not path.name.startswith(pytesters_own))
+    after = sorted(
+        path.name
+        for path in pytester.path.iterdir()
+        if not path.name.startswith(pytesters_own)
+    )
     assert after == before
 
 
@@ -59,9 +79,18 @@ def test_the_first_line_of_a_session_waits_for_no_heavy_import(pytester, mini_su
             return f"imported: {{[name for name in {heavy!r} if name in sys.modules]}}"
         """
     )
-    flags = ("--kb-model=reference", "--kb-baseline=reference", "-p", "no:xdist", "-k", "nothing")
+    flags = (
+        "--kb-model=reference",
+        "--kb-baseline=reference",
+        "-p",
+        "no:xdist",
+        "-k",
+        "nothing",
+    )
     result = pytester.runpytest_subprocess(*flags, "suites")
-    assert {"kbrel: model reference, baseline reference", "imported: []"} <= set(result.outlines)
+    assert {"kbrel: model reference, baseline reference", "imported: []"} <= set(
+        result.outlines
+    )
 
 
 def test_the_plugin_can_be_blocked_by_its_name(pytester):
@@ -73,11 +102,26 @@ def test_the_plugin_can_be_blocked_by_its_name(pytester):
 def test_every_flag_has_an_ini_and_an_environment_twin_in_the_help(pytester):
     result = pytester.runpytest_subprocess("--help")
     text = " ".join(result.stdout.str().split())
-    for flag in ("model", "model-args", "device", "dtype", "batch-size", "apply-chat-template", "judge"):
+    for flag in (
+        "model",
+        "model-args",
+        "device",
+        "dtype",
+        "batch-size",
+        "apply-chat-template",
+        "judge",
+    ):
         name = flag.replace("-", "_")
         assert f"--kb-{flag}" in text
         assert f"[ini: kb_{name}, env: KB_{name.upper()}]" in text
-    for flag in ("baseline", "baseline-update", "inconclusive", "limit", "seed", "output-path"):
+    for flag in (
+        "baseline",
+        "baseline-update",
+        "inconclusive",
+        "limit",
+        "seed",
+        "output-path",
+    ):
         assert f"--kb-{flag}" in text
 
 
@@ -85,7 +129,10 @@ def test_a_note_names_flags_that_have_no_effect_without_a_model(pytester):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest("--kb-limit=3", "--kb-device=cpu")
     result.stdout.fnmatch_lines(
-        ["kbrel: --kb-device, --kb-limit not used: no model is given (--kb-model)", "*1 passed*"]
+        [
+            "kbrel: --kb-device, --kb-limit not used: no model is given (--kb-model)",
+            "*1 passed*",
+        ]
     )
 
 
@@ -94,7 +141,9 @@ def test_a_plain_run_leaves_suites_alone_and_says_so_once(pytester, mini_suite):
     pytester.makepyfile("def test_other(): pass")
     result = pytester.runpytest()
     result.assert_outcomes(passed=1)
-    lines = [line for line in result.outlines if "kbrel" in line and "plugins:" not in line]
+    lines = [
+        line for line in result.outlines if "kbrel" in line and "plugins:" not in line
+    ]
     lines = [line for line in lines if not line.startswith("rootdir")]
     assert len(lines) == 1
     assert "suites/mini.kb.yaml" in lines[0]
@@ -106,7 +155,9 @@ def test_naming_a_suite_is_a_usage_error(pytester, mini_suite):
     for argument in ("suites/mini.kb.yaml", "suites/mini.kb.yaml::monitor[P36]"):
         result = pytester.runpytest(argument)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["ERROR: *mini.kb.yaml*no model is given*--kb-model*"])
+        result.stderr.fnmatch_lines(
+            ["ERROR: *mini.kb.yaml*no model is given*--kb-model*"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +178,9 @@ def test_what_is_typed_for_no_model_is_a_usage_error(pytester, mini_suite, typed
     result = pytester.runpytest(typed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     flag = typed.partition("=")[0]
-    result.stderr.fnmatch_lines([f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"]
+    )
     assert pytester.runpytest(typed, "--co").ret == pytest.ExitCode.OK
 
 
@@ -138,8 +191,12 @@ def test_a_baseline_that_ini_or_environment_name_needs_no_model(pytester, monkey
     pytester.runpytest().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")])
-def test_an_empty_one_does_not_give_way_to_the_environment(pytester, mini_suite, monkeypatch, typed, other):
+@pytest.mark.parametrize(
+    ("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")]
+)
+def test_an_empty_one_does_not_give_way_to_the_environment(
+    pytester, mini_suite, monkeypatch, typed, other
+):
     mini_suite()
     monkeypatch.setenv(other, "reference")
     result = pytester.runpytest("suites", typed)
@@ -155,12 +212,16 @@ def test_an_empty_one_does_not_give_way_to_the_environment(pytester, mini_suite,
         ("--kb-junit-properties", "--junitxml"),
     ],
 )
-def test_what_is_typed_without_its_flag_is_a_usage_error(pytester, mini_suite, typed, needed):
+def test_what_is_typed_without_its_flag_is_a_usage_error(
+    pytester, mini_suite, typed, needed
+):
     mini_suite()
     result = pytester.runpytest(MODEL, "suites", typed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     flag = typed.partition("=")[0]
-    result.stderr.fnmatch_lines([f"ERROR: {flag}: found without {needed}; allowed: with it*"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: {flag}: found without {needed}; allowed: with it*"]
+    )
 
 
 def test_naming_the_folder_is_no_green_run(pytester, mini_suite):
@@ -195,7 +256,9 @@ def test_environment_and_ini_name_a_model_too(pytester, mini_suite, monkeypatch)
         ("KB_Baseline", "KB_BASELINE"),
     ],
 )
-def test_a_mistyped_variable_is_a_usage_error(pytester, mini_suite, monkeypatch, variable, meant):
+def test_a_mistyped_variable_is_a_usage_error(
+    pytester, mini_suite, monkeypatch, variable, meant
+):
     mini_suite()
     monkeypatch.setenv(variable, "prod")
     result = pytester.runpytest(*GATE)
@@ -215,20 +278,38 @@ def test_a_mistyped_variable_is_a_usage_error(pytester, mini_suite, monkeypatch,
 @pytest.mark.parametrize("where", ["in pytest.ini", "with -o"])
 def test_a_mistyped_ini_key_is_a_usage_error(pytester, mini_suite, key, where):
     mini_suite()
-    pytester.makefile(".ini", pytest="[pytest]\n" + (f"{key} = prod\n" if where == "in pytest.ini" else ""))
-    result = pytester.runpytest(*GATE, *(("-o", f"{key}=prod") if where == "with -o" else ()))
+    pytester.makefile(
+        ".ini",
+        pytest="[pytest]\n" + (f"{key} = prod\n" if where == "in pytest.ini" else ""),
+    )
+    result = pytester.runpytest(
+        *GATE, *(("-o", f"{key}=prod") if where == "with -o" else ())
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {key}: found {where}, *; did you mean 'kb_baseline'?"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: {key}: found {where}, *; did you mean 'kb_baseline'?"]
+    )
 
 
-def test_names_of_others_that_resemble_none_of_ours_are_left_alone(pytester, mini_suite, monkeypatch):
+def test_names_of_others_that_resemble_none_of_ours_are_left_alone(
+    pytester, mini_suite, monkeypatch
+):
     mini_suite()
-    for name in ("KB_MODEL_DIR", "KB_JUDGE_KEY", "KB_USER", "KB_HOST", "KB_URL", "KB_" + "X" * 300):
+    for name in (
+        "KB_MODEL_DIR",
+        "KB_JUDGE_KEY",
+        "KB_USER",
+        "KB_HOST",
+        "KB_URL",
+        "KB_" + "X" * 300,
+    ):
         monkeypatch.setenv(name, "1")
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.OK
 
 
-def test_a_mistyped_model_is_no_reason_to_leave_suites_out(pytester, mini_suite, monkeypatch):
+def test_a_mistyped_model_is_no_reason_to_leave_suites_out(
+    pytester, mini_suite, monkeypatch
+):
     pytester.makepyfile("def test_other(): pass")
     monkeypatch.setenv("KB_MODLE", "reference")
     # What has no suite has nothing to do with it.

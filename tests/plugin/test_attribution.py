@@ -22,7 +22,10 @@ monitor:
   ablation: 1
   gates: {{accuracy_wp: {{min: 0}}, saving_calls: {{min: 1.2}}, delta_negative: {{min: -1}}}}
 """
-TOLD = RELATIONS + '  statements: ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]\n'
+TOLD = (
+    RELATIONS
+    + '  statements: ["The capital of [X] is [Y].", "[Y] is the capital of [X]."]\n'
+)
 
 
 @pytest.fixture
@@ -69,8 +72,12 @@ def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, re
     alone = report()["cases"][0]
     pytester.runpytest(*args, "-n2").assert_outcomes(passed=1)
     shared = report()["cases"][0]
-    assert {name: actual["value"] for name, actual in alone["metrics"].items()} == pytest.approx(
-        {name: actual["value"] for name, actual in shared["metrics"].items()}, abs=1e-4, nan_ok=True
+    assert {
+        name: actual["value"] for name, actual in alone["metrics"].items()
+    } == pytest.approx(
+        {name: actual["value"] for name, actual in shared["metrics"].items()},
+        abs=1e-4,
+        nan_ok=True,
     )
     assert len(alone["attributions"]) == 2 * 2
     for one, other in zip(alone["attributions"], shared["attributions"], strict=True):
@@ -87,7 +94,9 @@ def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, re
     assert misled["prompt"].endswith(plain["prompt"])
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
     assert "What moved the answers about the worst facts" in page
-    assert "What moved the answers" in (pytester.path / "kbrel-report" / "summary.md").read_text("utf-8")
+    assert "What moved the answers" in (
+        pytester.path / "kbrel-report" / "summary.md"
+    ).read_text("utf-8")
 
 
 def test_without_the_flag_nothing_is_attributed(pytester, mini_suite, report):
@@ -103,7 +112,9 @@ def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
     monkeypatch.setattr(attribution, "find_spec", lambda name: None)
     result = pytester.runpytest(MODEL, "--kb-attribute=1", "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*'])
+    result.stderr.fnmatch_lines(
+        ['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*']
+    )
 
 
 def test_a_model_behind_a_server_cannot_be_attributed(pytester, few, monkeypatch):
@@ -111,13 +122,19 @@ def test_a_model_behind_a_server_cannot_be_attributed(pytester, few, monkeypatch
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     result = pytester.runpytest("--kb-model=openai/some", "--kb-attribute=1", "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--kb-attribute needs the model's weights, and the backend openai has*"])
+    result.stderr.fnmatch_lines(
+        ["*--kb-attribute needs the model's weights, and the backend openai has*"]
+    )
 
 
 def test_a_gate_on_what_is_not_asked_is_an_error_with_its_line(pytester, mini_suite):
-    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  gates:\n    saving_calls: {min: 3}\n")
+    mini_suite(
+        "suite: mini\nfacts: facts.jsonl\nmonitor:\n  gates:\n    saving_calls: {min: 3}\n"
+    )
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["*mini.kb.yaml:5: saving_calls is measured with 'study: full' of monitor, found: monitor*"]
+        [
+            "*mini.kb.yaml:5: saving_calls is measured with 'study: full' of monitor, found: monitor*"
+        ]
     )

@@ -37,9 +37,15 @@ def no_traceback(result):
         ("./nowhere", "*nowhere*"),
         ("suites", "*config.json*"),
         ("reference:overconfidant", "*overconfidant*did you mean 'overconfident'*"),
-        ("refrence", "refrence: no such folder*or reference; did you mean 'reference'?"),
+        (
+            "refrence",
+            "refrence: no such folder*or reference; did you mean 'reference'?",
+        ),
         ("hf/Reference", "Reference: no such folder*; did you mean 'reference'?"),
-        ("refrence:int4", "refrence:int4: no such folder*; did you mean 'reference:int4'?"),
+        (
+            "refrence:int4",
+            "refrence:int4: no such folder*; did you mean 'reference:int4'?",
+        ),
         ("openai/gpt", "openai/gpt: *OPENAI_API_KEY holds no key*base_url*"),
         ("openai/", "openai/: no model named*openai/NAME*"),
         ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
@@ -53,17 +59,23 @@ def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, message)
     no_traceback(result)
 
 
-def test_a_checkpoint_without_tokenizer_says_what_is_missing(pytester, mini_suite, checkpoint):
+def test_a_checkpoint_without_tokenizer_says_what_is_missing(
+    pytester, mini_suite, checkpoint
+):
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()
     mini_suite(ONE_SLICE)
     result = gate(pytester, "./checkpoint")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stdout.fnmatch_lines(["./checkpoint: the tokenizer is missing or empty; tokenizer.json or *"])
+    result.stdout.fnmatch_lines(
+        ["./checkpoint: the tokenizer is missing or empty; tokenizer.json or *"]
+    )
     no_traceback(result)
 
 
-def test_nan_weights_are_named_once_and_nothing_passes(pytester, mini_suite, checkpoint):
+def test_nan_weights_are_named_once_and_nothing_passes(
+    pytester, mini_suite, checkpoint
+):
     from safetensors.torch import load_file, save_file
 
     weights = load_file(checkpoint / "model.safetensors")
@@ -116,7 +128,9 @@ def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
     no_traceback(result)
 
 
-def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(pytester, mini_suite):
+def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(
+    pytester, mini_suite
+):
     mini_suite(ONE_SLICE)
     result = gate(pytester, KNOWS, "--kb-baseline=referense")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -140,8 +154,14 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
         ("--kb-seed=x", "*--kb-seed*'x'*"),
         ("--kb-batch-size=big", "*--kb-batch-size*'big'*"),
         ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
-        ("--kb-device=cuda:9", "device 'cuda:9' is not available: allowed on this machine: auto, cpu*"),
-        ("--kb-judge=oracle", "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference"),
+        (
+            "--kb-device=cuda:9",
+            "device 'cuda:9' is not available: allowed on this machine: auto, cpu*",
+        ),
+        (
+            "--kb-judge=oracle",
+            "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference",
+        ),
         ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
         (
             "--kb-model-args=attn_implementation=flash_attention_2",
@@ -157,7 +177,9 @@ def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, message):
     no_traceback(result)
 
 
-def test_a_missing_extra_is_a_usage_error_that_names_it(pytester, mini_suite, monkeypatch):
+def test_a_missing_extra_is_a_usage_error_that_names_it(
+    pytester, mini_suite, monkeypatch
+):
 
     monkeypatch.setattr("pytest_kbrel.models.hf.backend.find_spec", lambda name: None)
     mini_suite(ONE_SLICE)
@@ -195,10 +217,16 @@ def test_the_error_of_a_model_that_cannot_be_loaded_is_printed_once(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(failed=1)
     assert result.stdout.str().count(f"\n{WHY}\n") == 1
-    result.stdout.fnmatch_lines(["*Exit: kbrel: no further case is begun, since all would fail of the same*"])
+    result.stdout.fnmatch_lines(
+        ["*Exit: kbrel: no further case is begun, since all would fail of the same*"]
+    )
     actual = report()
     cases = [case for case in actual["cases"] if not case["aggregate"]]
-    assert sorted(case["verdict"] for case in cases) == ["invalid", "not run", "not run"]
+    assert sorted(case["verdict"] for case in cases) == [
+        "invalid",
+        "not run",
+        "not run",
+    ]
     assert f"no case can be decided: {WHY}" in actual["problems"]
     assert actual["exit_status"] == 4
     assert (pytester.path / "junit.xml").read_text().count("<failure") == 1
@@ -217,7 +245,9 @@ def test_workers_print_the_error_of_loading_once(pytester, mini_suite, report):
     assert "not run" in verdicts
 
 
-def test_a_model_to_compare_with_and_a_judge_are_named_by_their_flags(pytester, mini_suite, monkeypatch):
+def test_a_model_to_compare_with_and_a_judge_are_named_by_their_flags(
+    pytester, mini_suite, monkeypatch
+):
     from pytest_kbrel.models import scripted
 
     load = scripted.load
@@ -256,10 +286,19 @@ def repeats(result: pytest.RunResult) -> bool:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--kb-model=openai/x,api_key=sk-very-secret"], "--kb-model: found api_key in it"),
-        (["--kb-model=openai/x", "--kb-model-args=api_key=sk-very-secret"], "unknown key 'api_key'"),
         (
-            ["--kb-model=openai/x", "--kb-model-args=base_url=http://me:sk-very-secret@h/v1"],
+            ["--kb-model=openai/x,api_key=sk-very-secret"],
+            "--kb-model: found api_key in it",
+        ),
+        (
+            ["--kb-model=openai/x", "--kb-model-args=api_key=sk-very-secret"],
+            "unknown key 'api_key'",
+        ),
+        (
+            [
+                "--kb-model=openai/x",
+                "--kb-model-args=base_url=http://me:sk-very-secret@h/v1",
+            ],
             "of h: it carries",
         ),
     ],

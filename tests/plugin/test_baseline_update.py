@@ -43,12 +43,20 @@ def older(pytester, mini_suite):
     """An older baseline of the same suite, and a way to see that nothing touched it."""
     mini_suite(RELATIVE)
     folder = pytester.path / "baselines" / "prod"
-    write_baseline(folder, sound(decided(case(suite="suites/mini.kb.yaml"), answers("+-")), created="older"))
+    write_baseline(
+        folder,
+        sound(
+            decided(case(suite="suites/mini.kb.yaml"), answers("+-")), created="older"
+        ),
+    )
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def untouched():
         names = sorted(path.name for path in folder.parent.iterdir())
-        return names == ["prod"] and {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        return (
+            names == ["prod"]
+            and {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        )
 
     return untouched
 
@@ -57,7 +65,11 @@ def is_refused(result):
     """Return True if the run was refused before anything was asked."""
     words = "--kb-baseline-update: deselected 1 of 2 cases, and a baseline needs all of them"
     said = " ".join((result.stdout.str() + result.stderr.str()).split())
-    return result.ret == pytest.ExitCode.USAGE_ERROR and words in said and "passed" not in said
+    return (
+        result.ret == pytest.ExitCode.USAGE_ERROR
+        and words in said
+        and "passed" not in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,14 +110,20 @@ def test_no_run_of_the_last_failures_is_blessed(pytester, older):
     assert older()
 
 
-def test_no_run_is_blessed_that_stopped_at_its_first_failure(pytester, mini_suite, older):
-    mini_suite(RELATIVE.replace("cr: {max_drop: 0.05}", "cr: {min: 1.5}").replace("1.5", "1.0"))
+def test_no_run_is_blessed_that_stopped_at_its_first_failure(
+    pytester, mini_suite, older
+):
+    mini_suite(
+        RELATIVE.replace("cr: {max_drop: 0.05}", "cr: {min: 1.5}").replace("1.5", "1.0")
+    )
     text = (pytester.path / "suites" / "mini.kb.yaml").read_text()
     (pytester.path / "suites" / "mini.kb.yaml").write_text(
         text.replace("ur: {max_drop: 0.05}", "wr: {max: 0.0}")
     )
     (pytester.path / "suites" / "facts.jsonl").write_text(
-        (pytester.path / "suites" / "facts.jsonl").read_text().replace("Beijing", "Xanadu")
+        (pytester.path / "suites" / "facts.jsonl")
+        .read_text()
+        .replace("Beijing", "Xanadu")
     )
     result = pytester.runpytest(*BLESS, "-x")
     assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
@@ -121,7 +139,9 @@ def test_no_limited_run_is_blessed(pytester, monkeypatch, older, where):
         monkeypatch.setenv("KB_LIMIT", "0.5")
     result = pytester.runpytest(*BLESS, *(["--kb-limit=3"] if where == "typed" else []))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--kb-baseline-update blesses complete runs only, and --kb-limit leaves*"])
+    result.stderr.fnmatch_lines(
+        ["*--kb-baseline-update blesses complete runs only, and --kb-limit leaves*"]
+    )
     assert older()
 
 
@@ -137,9 +157,20 @@ def test_no_run_is_blessed_whose_worker_died(pytester, older):
 def test_a_complete_run_replaces_the_baseline_and_records_the_reason(pytester, older):
     pytester.run("git", "init", "-q", ".")
     pytester.run(
-        "git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "x",
     )
-    result = pytester.runpytest(*BLESS, "--kb-baseline-reason", "second release\nafter the fix")
+    result = pytester.runpytest(
+        *BLESS, "--kb-baseline-reason", "second release\nafter the fix"
+    )
     assert result.ret == 0
     assert not older()
     actual = read_baseline("prod", pytester.path)
@@ -198,7 +229,9 @@ def pytest_unconfigure():
 @pytest.fixture
 def meta(pytester):
     def read():
-        return json.loads((pytester.path / "baselines" / "prod" / "baseline.json").read_text())
+        return json.loads(
+            (pytester.path / "baselines" / "prod" / "baseline.json").read_text()
+        )
 
     return read
 
@@ -211,18 +244,24 @@ def test_the_reference_says_the_same_in_other_batches(pytester, mini_suite, meta
     mini_suite(RELATIVE)
     result = pytester.runpytest(*BLESS, "--kb-noise-floor")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["noise floor: 0 of 52 answers changed when asked again in other batches"])
+    result.stdout.fnmatch_lines(
+        ["noise floor: 0 of 52 answers changed when asked again in other batches"]
+    )
     noise = noise_of(meta(), "reliability[seen-zero-shot]")
     assert (noise["changed"], noise["of"]) == (0, 12)
     assert set(noise["net"].values()) == {0.0}
 
 
-def test_the_noise_floor_is_stored_and_shields_gates(pytester, mini_suite, meta, report, plugin_args):
+def test_the_noise_floor_is_stored_and_shields_gates(
+    pytester, mini_suite, meta, report, plugin_args
+):
     mini_suite(RELATIVE)
     pytester.makeconftest(UNSTEADY)
     result = pytester.runpytest(*BLESS, "--kb-noise-floor", *plugin_args)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["noise floor: 2 of 52 answers changed when asked again in other batches"])
+    result.stdout.fnmatch_lines(
+        ["noise floor: 2 of 52 answers changed when asked again in other batches"]
+    )
     actual = meta()
     noise = noise_of(actual, "reliability[seen-zero-shot]")
     assert (noise["changed"], noise["of"]) == (2, 12)
@@ -249,26 +288,28 @@ def test_the_noise_floor_needs_a_blessing(pytester, mini_suite):
     mini_suite(RELATIVE)
     result = pytester.runpytest(*GATE, "--kb-noise-floor")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"])
+    result.stderr.fnmatch_lines(
+        ["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"]
+    )
 
 
 @pytest.mark.slow
-def test_blessing_without_a_noise_floor_reports_that_the_old_one_is_dropped(pytester, mini_suite, meta):
+def test_blessing_without_a_noise_floor_reports_that_the_old_one_is_dropped(
+    pytester, mini_suite, meta
+):
     mini_suite(RELATIVE)
     assert pytester.runpytest(*BLESS, "--kb-noise-floor").ret == 0
     floors = [case["noise"] for case in meta()["cases"].values()]
-    counts = (
-        f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
-    )
+    counts = f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
     again = pytester.runpytest(*BLESS)
-    dropped = (
-        f"the noise floor of the old baseline {counts} is dropped: add --kb-noise-floor to measure it again"
-    )
+    dropped = f"the noise floor of the old baseline {counts} is dropped: add --kb-noise-floor to measure it again"
     assert dropped in again.outlines
     assert not any("noise" in case for case in meta()["cases"].values())
     # There is none left to drop, and where it is measured again none is.
     assert "is dropped" not in pytester.runpytest(*BLESS).stdout.str()
-    assert "is dropped" not in pytester.runpytest(*BLESS, "--kb-noise-floor").stdout.str()
+    assert (
+        "is dropped" not in pytester.runpytest(*BLESS, "--kb-noise-floor").stdout.str()
+    )
 
 
 @pytest.mark.slow

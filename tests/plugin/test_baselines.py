@@ -7,7 +7,16 @@ import re
 
 import pytest
 
-from tests.plugin.conftest import GATE, GATED, INT4, KNOWS, MODEL, OVERCONFIDENT, RELATIVE, one_line
+from tests.plugin.conftest import (
+    GATE,
+    GATED,
+    INT4,
+    KNOWS,
+    MODEL,
+    OVERCONFIDENT,
+    RELATIVE,
+    one_line,
+)
 
 
 @pytest.fixture
@@ -27,13 +36,19 @@ def test_the_model_against_itself_is_green_and_loses_nothing(pytester, blessed, 
     assert {case["verdict"] for case in actual["cases"]} == {"pass"}
 
 
-def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(pytester, blessed, report, plugin_args):
-    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
+def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(
+    pytester, blessed, report, plugin_args
+):
+    result = pytester.runpytest(
+        OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["unseen-zero-shot"] == "fail"
     assert verdicts["seen-zero-shot"] in ("pass", "inconclusive")
-    lost = next(case for case in report()["cases"] if case["slice"] == "unseen-zero-shot")["lost"]
+    lost = next(
+        case for case in report()["cases"] if case["slice"] == "unseen-zero-shot"
+    )["lost"]
     assert lost
     assert lost[0]["old_answer"] != lost[0]["new_answer"]
     result.stdout.fnmatch_lines(
@@ -46,7 +61,9 @@ def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(pytester, b
     )
 
 
-def test_without_a_baseline_relative_gates_are_reported_and_do_not_fail(pytester, mini_suite, report):
+def test_without_a_baseline_relative_gates_are_reported_and_do_not_fail(
+    pytester, mini_suite, report
+):
     mini_suite(RELATIVE)
     assert pytester.runpytest(*GATE).ret == 0
     assert report()["summary"]["no baseline"] > 0
@@ -61,14 +78,18 @@ def test_a_case_that_the_baseline_lacks_fails(pytester, mini_suite, blessed):
 
 def test_other_prompts_are_not_comparable(pytester, mini_suite, blessed, report):
     relations = pytester.path / "suites" / "relations.yaml"
-    relations.write_text(relations.read_text().replace("What is the capital", "Name the capital"))
+    relations.write_text(
+        relations.read_text().replace("What is the capital", "Name the capital")
+    )
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["seen-zero-shot"] == "not comparable"
 
 
-def test_the_reason_for_a_renamed_suite_names_the_suites_of_the_baseline(pytester, blessed, report):
+def test_the_reason_for_a_renamed_suite_names_the_suites_of_the_baseline(
+    pytester, blessed, report
+):
     suites = pytester.path / "suites"
     (suites / "mini.kb.yaml").rename(suites / "small.kb.yaml")
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
@@ -104,7 +125,8 @@ IN_SESSION = (*CANDIDATE, "--kb-baseline-model=scripted/knows.jsonl")
 
 def judged(actual):
     cases = [
-        {key: case[key] for key in ("id", "verdict", "metrics", "lost", "gained")} for case in actual["cases"]
+        {key: case[key] for key in ("id", "verdict", "metrics", "lost", "gained")}
+        for case in actual["cases"]
     ]
     gates = [
         [(gate["metric"], gate["verdict"], gate["reason"]) for gate in case["gates"]]
@@ -125,14 +147,22 @@ def test_a_baseline_model_decides_as_a_blessed_run_of_the_same_model(
     together = report()
     assert result.ret == blessed.ret
     assert judged(together) == judged(apart)
-    assert "suites/mini.kb.yaml::head_to_tail[overall]" in {case["id"] for case in together["cases"]}
-    assert any(value["delta"] is not None for case in together["cases"] for value in case["metrics"].values())
+    assert "suites/mini.kb.yaml::head_to_tail[overall]" in {
+        case["id"] for case in together["cases"]
+    }
+    assert any(
+        value["delta"] is not None
+        for case in together["cases"]
+        for value in case["metrics"].values()
+    )
 
 
 def test_both_models_answers_are_recorded_apart(pytester, mini_suite):
     mini_suite(RELATIVE)
     pytester.runpytest(*IN_SESSION)
-    lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    lines = (
+        (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    )
     responses = [json.loads(line) for line in lines]
     first = {
         to: {
@@ -156,18 +186,31 @@ def test_the_report_names_the_baseline_model(pytester, mini_suite, report):
 
 def test_a_model_against_itself_loses_nothing(pytester, mini_suite, report):
     mini_suite(RELATIVE)
-    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-model=scripted/knows.jsonl").ret == 0
+    assert (
+        pytester.runpytest(
+            MODEL, "suites", "--kb-baseline-model=scripted/knows.jsonl"
+        ).ret
+        == 0
+    )
     assert report()["summary"]["facts_lost"] == report()["summary"]["facts_gained"] == 0
 
 
 @pytest.mark.slow
-def test_a_baseline_model_with_other_prompts_is_not_comparable(pytester, mini_suite, report):
+def test_a_baseline_model_with_other_prompts_is_not_comparable(
+    pytester, mini_suite, report
+):
     mini_suite(RELATIVE)
     result = pytester.runpytest(
-        "--kb-model=reference", "--kb-baseline-model=reference,add_bos_token=False", "suites"
+        "--kb-model=reference",
+        "--kb-baseline-model=reference,add_bos_token=False",
+        "suites",
     )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    cases = {case["slice"]: case for case in report()["cases"] if case["slice"] == "seen-zero-shot"}
+    cases = {
+        case["slice"]: case
+        for case in report()["cases"]
+        if case["slice"] == "seen-zero-shot"
+    }
     (gate,) = cases["seen-zero-shot"]["gates"]
     assert gate["verdict"] == "not comparable"
     assert "BOS added on 12 of 12 prompts" in gate["reason"]
@@ -181,7 +224,9 @@ def test_a_baseline_model_with_other_prompts_is_not_comparable(pytester, mini_su
         (("--kb-baseline-model=reference,dytpe=x",), "*--kb-baseline-model: *dytpe*did you mean 'dtype'*"),
     ],
 )  # fmt: skip
-def test_flags_of_a_baseline_model_that_are_refused(pytester, mini_suite, flags, message):
+def test_flags_of_a_baseline_model_that_are_refused(
+    pytester, mini_suite, flags, message
+):
     mini_suite(RELATIVE)
     result = pytester.runpytest(*CANDIDATE, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -196,18 +241,21 @@ def test_how_to_bless_is_said_where_a_typed_baseline_is_not_there(pytester, mini
     result.stderr.fnmatch_lines([f"ERROR: {wanted}"])
 
 
-def test_a_baseline_of_the_ini_file_stands_back_for_a_model_and_for_its_first_blessing(pytester, mini_suite):
+def test_a_baseline_of_the_ini_file_stands_back_for_a_model_and_for_its_first_blessing(
+    pytester, mini_suite
+):
     mini_suite(GATED)
     pytester.makeini("[pytest]\nkb_baseline = prod\n")
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    wanted = (
-        "kb_baseline: no baseline is called 'prod'*--kb-baseline-update=prod blesses*--kb-baseline= comp*"
-    )
+    wanted = "kb_baseline: no baseline is called 'prod'*--kb-baseline-update=prod blesses*--kb-baseline= comp*"
     result.stderr.fnmatch_lines([f"ERROR: {wanted}"])
     assert pytester.runpytest(*GATE, f"--kb-baseline-model={KNOWS}").ret == 0
     assert pytester.runpytest(*GATE, "--kb-baseline=").ret == 0
-    assert pytester.runpytest(*GATE, "--kb-baseline-update=nightly").ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        pytester.runpytest(*GATE, "--kb-baseline-update=nightly").ret
+        == pytest.ExitCode.USAGE_ERROR
+    )
     assert pytester.runpytest(*GATE, "--kb-baseline-update").ret == 0
     result = pytester.runpytest(*GATE)
     assert result.ret == 0

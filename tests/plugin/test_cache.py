@@ -25,7 +25,9 @@ def responses(pytester, folder="kbrel-report"):
     return (pytester.path / folder / "responses.jsonl").read_bytes()
 
 
-def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, report, plugin_args):
+def test_a_second_run_asks_nothing_and_reports_the_same(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite()
     first = pytester.runpytest(*GATE, *plugin_args)
     before, first_responses = report(), responses(pytester)
@@ -34,7 +36,9 @@ def test_a_second_run_asks_nothing_and_reports_the_same(pytester, mini_suite, re
     result = pytester.runpytest(*GATE, *plugin_args)
     requests, reused = counts(report)
     assert requests == reused > 100
-    result.stdout.fnmatch_lines([f"{requests} of {requests} answers reused from .kbrel-cache"])
+    result.stdout.fnmatch_lines(
+        [f"{requests} of {requests} answers reused from .kbrel-cache"]
+    )
     assert (result.ret, comparable(report()), responses(pytester)) == (
         first.ret,
         comparable(before),
@@ -77,7 +81,11 @@ def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
     mini_suite(ONE)
     gate = ("--kb-model=reference", "suites")
     pytester.runpytest(*gate)
-    for flag in ("--kb-dtype=bfloat16", "--kb-model-args=add_bos_token=False", "--kb-model=reference:int4"):
+    for flag in (
+        "--kb-dtype=bfloat16",
+        "--kb-model-args=add_bos_token=False",
+        "--kb-model=reference:int4",
+    ):
         pytester.runpytest(*gate, flag)
         assert counts(report)[1] == 0
 
@@ -106,7 +114,9 @@ def _flipped(path):
     import sqlite3
 
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE answers SET response = replace(response, 'generated', 'degenerate')")
+        connection.execute(
+            "UPDATE answers SET response = replace(response, 'generated', 'degenerate')"
+        )
     connection.close()
 
 
@@ -126,7 +136,9 @@ SPOILT = (
 )
 
 
-def test_a_broken_cache_is_reported_once_and_never_used(pytester, mini_suite, report, plugin_args):
+def test_a_broken_cache_is_reported_once_and_never_used(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite(ONE)
     pytester.runpytest(*GATE)
     before, path = report(), pytester.path / ".kbrel-cache" / "answers.sqlite"
@@ -143,14 +155,18 @@ def test_a_broken_cache_is_reported_once_and_never_used(pytester, mini_suite, re
         assert result.stdout.str().count("answers are not kept: ") == 1
 
 
-def test_a_folder_that_cannot_be_written_costs_the_run_nothing(pytester, mini_suite, report, plugin_args):
+def test_a_folder_that_cannot_be_written_costs_the_run_nothing(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite(ONE)
     result = pytester.runpytest(*GATE, "--kb-use-cache=/proc/kbrel", *plugin_args)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
 
 
-def test_responses_of_the_baseline_model_are_cached_too(pytester, mini_suite, report, plugin_args):
+def test_responses_of_the_baseline_model_are_cached_too(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite(ONE)
     flags = ("--kb-baseline-model=scripted/int4.jsonl", *plugin_args)
     pytester.runpytest(*GATE, *flags)
@@ -194,7 +210,10 @@ def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
     )
     for _ in range(2):
         result = pytester.runpytest_subprocess(
-            *GATE, "--kb-baseline-update=prod", "--kb-noise-floor", "--kb-baseline-reason=again"
+            *GATE,
+            "--kb-baseline-update=prod",
+            "--kb-noise-floor",
+            "--kb-baseline-reason=again",
         )
         assert result.ret == 0
     assert len((pytester.path / "asked-again").read_text()) == 24
@@ -244,20 +263,36 @@ def test_a_killed_run_continues_where_it_stopped(pytester, mini_suite):
     ("mount", "message"),
     [
         ("mount -t tmpfs -o size=60k none kept", "database or disk is full"),
-        ("mount --bind kept kept; mount -o remount,ro,bind kept", "Read-only file system"),
+        (
+            "mount --bind kept kept; mount -o remount,ro,bind kept",
+            "Read-only file system",
+        ),
     ],
     ids=["full", "read-only"],
 )
 @pytest.mark.slow
-def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(pytester, mini_suite, report, mount, message):
+def test_a_real_disk_that_takes_no_more_costs_the_run_nothing(
+    pytester, mini_suite, report, mount, message
+):
     unshare = shutil.which("unshare")
-    if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
+    if (
+        unshare is None
+        or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode
+    ):
         pytest.skip("this system lets nobody mount a disk of his own")
     mini_suite(ONE)
     pytester.runpytest(*GATE, "--kb-use-cache=off")
     before = report()
     (pytester.path / "kept").mkdir()
-    line = [sys.executable, "-m", "pytest", *GATE, "--kb-use-cache=kept", "-p", "no:cacheprovider"]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *GATE,
+        "--kb-use-cache=kept",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run(
         [unshare, "-rm", "sh", "-ec", f'{mount}; exec "$@"', "sh", *line],
         cwd=pytester.path,

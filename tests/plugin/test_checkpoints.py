@@ -13,7 +13,9 @@ from tests.plugin.conftest import MODEL, one_line
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "mamba", "t5"])
-def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(pytester, mini_suite, report, kind):
+def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(
+    pytester, mini_suite, report, kind
+):
     make_checkpoint(pytester.path / "checkpoint", kind)
     mini_suite()
     result = pytester.runpytest("--kb-model=./checkpoint", "suites")
@@ -23,7 +25,10 @@ def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(pytester, mini_sui
     cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
     # 400 tokens share the probability.
     assert cases["monitor[P36]"]["verdict"] == "invalid"
-    assert any("the right answer gets no probability" in error for error in cases["monitor[P36]"]["errors"])
+    assert any(
+        "the right answer gets no probability" in error
+        for error in cases["monitor[P36]"]["errors"]
+    )
     # Random weights never end an answer.
     assert cases["reliability[seen-zero-shot]"]["verdict"] == "invalid"
     assert "max_new_tokens" in cases["reliability[seen-zero-shot]"]["errors"][0]
@@ -33,10 +38,17 @@ ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a lo
 
 
 @pytest.mark.slow
-def test_the_report_has_the_loading_time_of_the_slowest_process(pytester, mini_suite, report, plugin_args):
+def test_the_report_has_the_loading_time_of_the_slowest_process(
+    pytester, mini_suite, report, plugin_args
+):
     mini_suite()
     result = pytester.runpytest(
-        "--kb-model=reference", "--kb-limit=3", "-k", "P36 or places-head", "-v", *plugin_args
+        "--kb-model=reference",
+        "--kb-limit=3",
+        "-k",
+        "P36 or places-head",
+        "-v",
+        *plugin_args,
     )
     environment = report()["environment"]
     seconds = float(environment["model_load_seconds"])
@@ -111,18 +123,31 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     # The first screen names it as the cause, too.
-    errors = [line for line in result.outlines if line.startswith(f"{start}: config cannot be loaded: ")]
+    errors = [
+        line
+        for line in result.outlines
+        if line.startswith(f"{start}: config cannot be loaded: ")
+    ]
     assert len(errors) == 1
     assert "it is gated on the hub" in errors[0]
-    (problem,) = [text for text in report()["problems"] if text.startswith("no case can be decided: ")]
-    assert "no token is set; accept its conditions on its page there, then log in with" in problem
+    (problem,) = [
+        text
+        for text in report()["problems"]
+        if text.startswith("no case can be decided: ")
+    ]
+    assert (
+        "no token is set; accept its conditions on its page there, then log in with"
+        in problem
+    )
     verdicts = [case["verdict"] for case in report()["cases"]]
     assert set(verdicts) == {"invalid", "not run"}
     assert verdicts.count("not run") >= 7
 
 
 @pytest.mark.slow
-def test_python_tests_say_once_why_the_model_cannot_be_loaded(pytester, report, monkeypatch):
+def test_python_tests_say_once_why_the_model_cannot_be_loaded(
+    pytester, report, monkeypatch
+):
     pytester.makepyfile(
         test_own="""
         import pytest
@@ -149,20 +174,30 @@ def test_python_tests_say_once_why_the_model_cannot_be_loaded(pytester, report, 
     result.assert_outcomes(errors=4, passed=1)
     failures = result.stdout.str().partition("= knowledge reliability =")[0]
     assert failures.count(f"{REPO}: config cannot be loaded: ") == 1
-    assert failures.count("the model cannot be used: test_own.py::test_model[0] says why") == 3
+    assert (
+        failures.count("the model cannot be used: test_own.py::test_model[0] says why")
+        == 3
+    )
     # The report has the reason of each, so that the first screen names the cause once.
     assert len({tuple(case["errors"]) for case in report()["cases"]}) == 1
     result.stdout.fnmatch_lines(["INVALID*4 cases: *"])
 
 
 @pytest.mark.slow
-def test_workers_fetch_each_file_of_a_hub_checkpoint_once(pytester, mini_suite, report, monkeypatch):
+def test_workers_fetch_each_file_of_a_hub_checkpoint_once(
+    pytester, mini_suite, report, monkeypatch
+):
     folder = make_checkpoint(pytester.path / "served")
     mini_suite()
     with HubServer(folder, REPO, held="model.safetensors", clients=2) as hub:
         use_hub(monkeypatch, hub, pytester.path)
         result = pytester.runpytest_subprocess(
-            f"--kb-model={REPO}", "--kb-limit=2", "-n2", "-k", "P36 or places-head", "suites"
+            f"--kb-model={REPO}",
+            "--kb-limit=2",
+            "-n2",
+            "-k",
+            "P36 or places-head",
+            "suites",
         )
     # It knows nothing, and says so.
     result.assert_outcomes(failed=2)

@@ -37,7 +37,9 @@ def test_each_slice_is_an_item(pytester, mini_suite):
 
 def test_collecting_only_needs_no_model(pytester, mini_suite):
     mini_suite()
-    assert sorted(collected(pytester.runpytest("--co", "-q", "suites"))) == sorted(CASES)
+    assert sorted(collected(pytester.runpytest("--co", "-q", "suites"))) == sorted(
+        CASES
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,34 +90,48 @@ def test_conftest_fixtures_and_marks_apply(pytester, mini_suite):
     # Both reliability slices, and the aggregate over them.
     result.assert_outcomes(passed=3, skipped=1)
     result.stdout.fnmatch_lines(
-        ["*MODULE FIXTURE*", "*CASE reliability?seen-zero-shot?*", "SKIPPED*suites/mini.kb.yaml*not today*"]
+        [
+            "*MODULE FIXTURE*",
+            "*CASE reliability?seen-zero-shot?*",
+            "SKIPPED*suites/mini.kb.yaml*not today*",
+        ]
     )
 
 
-def test_a_project_with_its_own_function_names_still_collects_suites(pytester, mini_suite):
+def test_a_project_with_its_own_function_names_still_collects_suites(
+    pytester, mini_suite
+):
     mini_suite()
     pytester.makeini("[pytest]\npython_functions = check_*\n")
     assert len(collected(pytester.runpytest("--co", "-q", *GATE))) == len(CASES)
 
 
-def test_a_wrong_suite_is_an_error_with_file_and_line(pytester, mini_suite, plugin_args):
+def test_a_wrong_suite_is_an_error_with_file_and_line(
+    pytester, mini_suite, plugin_args
+):
     mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  slises: [P36]\n")
     result = pytester.runpytest(*GATE, *plugin_args)
-    assert result.ret == (pytest.ExitCode.TESTS_FAILED if plugin_args else pytest.ExitCode.INTERRUPTED)
+    assert result.ret == (
+        pytest.ExitCode.TESTS_FAILED if plugin_args else pytest.ExitCode.INTERRUPTED
+    )
     result.stdout.fnmatch_lines(["*mini.kb.yaml:4: *slises*did you mean 'slices'*"])
     assert "Traceback" not in result.stdout.str()
     assert "INTERNALERROR" not in result.stdout.str()
 
 
 def test_a_broken_fact_line_is_an_error_with_file_and_line(pytester, mini_suite):
-    mini_suite(facts='{"relation": "P36", "subject": "France", "object": "Paris"}\n{"relation": \n')
+    mini_suite(
+        facts='{"relation": "P36", "subject": "France", "object": "Paris"}\n{"relation": \n'
+    )
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*facts.jsonl:2: *"])
 
 
 def test_an_empty_slice_is_an_error(pytester, mini_suite):
-    mini_suite("suite: mini\nfacts: facts.jsonl\nhead_to_tail:\n  slices: [nowhere-tail]\n")
+    mini_suite(
+        "suite: mini\nfacts: facts.jsonl\nhead_to_tail:\n  slices: [nowhere-tail]\n"
+    )
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*mini.kb.yaml:4: *nowhere-tail*"])
@@ -127,7 +143,12 @@ def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
         "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
         "  unseen: {count: 3, as_of: 2020-01-01, expires: 2021-01-01}\n"
     )
-    only = ("-W", "ignore", "-W", "default::pytest_kbrel.plugin.collection.KbrelWarning")
+    only = (
+        "-W",
+        "ignore",
+        "-W",
+        "default::pytest_kbrel.plugin.collection.KbrelWarning",
+    )
     for workers in ((), ("-n2",)):
         result = pytester.runpytest(*GATE, *only, *workers)
         result.stdout.fnmatch_lines(["*KbrelWarning*mini.kb.yaml*2021-01-01*"])
@@ -141,7 +162,9 @@ EXPIRED = (
 )
 
 
-@pytest.mark.parametrize("filters", ["error", "error::pytest_kbrel.plugin.collection.KbrelWarning"])
+@pytest.mark.parametrize(
+    "filters", ["error", "error::pytest_kbrel.plugin.collection.KbrelWarning"]
+)
 def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source(
     pytester, mini_suite, filters
 ):
@@ -149,19 +172,27 @@ def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source
     result = pytester.runpytest(*GATE, "-W", filters)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     shown = result.stdout.str()
-    result.stdout.fnmatch_lines(["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"])
+    result.stdout.fnmatch_lines(
+        ["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"]
+    )
     assert "Traceback" not in shown
     assert "collection.py" not in shown
     # The commands for what to do next repeat the flags.
-    assert "KbrelWarning" not in "\n".join(line for line in shown.splitlines() if " pytest " not in line)
+    assert "KbrelWarning" not in "\n".join(
+        line for line in shown.splitlines() if " pytest " not in line
+    )
 
 
 @pytest.mark.slow
 def test_all_workers_refuse_an_expired_suite_alike(pytester, mini_suite):
     mini_suite(EXPIRED)
-    result = pytester.runpytest(*GATE, "-W", "error::pytest_kbrel.plugin.collection.KbrelWarning", "-n2")
+    result = pytester.runpytest(
+        *GATE, "-W", "error::pytest_kbrel.plugin.collection.KbrelWarning", "-n2"
+    )
     assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"])
+    result.stdout.fnmatch_lines(
+        ["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"]
+    )
     assert "Different tests were collected" not in result.stdout.str()
 
 
@@ -175,7 +206,9 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
 
     monkeypatch.setattr(suites, "load_suite", counted)
     mini_suite()
-    pytester.runpytest(MODEL, "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(passed=1)
+    pytester.runpytest(MODEL, "--kb-limit=2", "-k", "P36", "suites").assert_outcomes(
+        passed=1
+    )
     assert reads == ["mini.kb.yaml"]
 
 
@@ -189,7 +222,9 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
         (("max_drop", "min", "recovery", "max_drop"), 1),
     ],
 )
-def test_a_family_has_the_cases_that_compare_with_a_baseline(rules: tuple[str, ...], count: int) -> None:
+def test_a_family_has_the_cases_that_compare_with_a_baseline(
+    rules: tuple[str, ...], count: int
+) -> None:
     assert family_size(made_suite(made_case("head_to_tail[a]", *rules))) == count
 
 
@@ -200,7 +235,10 @@ def test_a_family_has_the_cases_over_several_too() -> None:
         probe="head_to_tail",
         slice="overall",
         members=("head_to_tail[a]", "head_to_tail[b]"),
-        gates=(Gate(metric="gap", rule="recovery", bound=0.9), Gate(metric="gap", rule="max", bound=0.9)),
+        gates=(
+            Gate(metric="gap", rule="recovery", bound=0.9),
+            Gate(metric="gap", rule="max", bound=0.9),
+        ),
     )
     suite = made_suite(
         made_case("head_to_tail[a]", "max_drop", "min"),
@@ -212,7 +250,12 @@ def test_a_family_has_the_cases_over_several_too() -> None:
 
 @pytest.mark.parametrize(
     ("name", "result"),
-    [("a.kb.yaml", True), ("a.kb.yml", False), ("a.yaml", False), ("a.kb.yaml.bak", False)],
+    [
+        ("a.kb.yaml", True),
+        ("a.kb.yml", False),
+        ("a.yaml", False),
+        ("a.kb.yaml.bak", False),
+    ],
 )
 def test_a_suite_is_known_by_its_name(name: str, result: bool) -> None:
     assert in_suite(f"suites/{name}") is result
@@ -222,7 +265,9 @@ def test_an_items_case_is_that_of_a_suite_and_not_of_other_tests() -> None:
     case = made_case()
 
     def item(**params: object) -> pytest.Item:
-        return cast(pytest.Item, SimpleNamespace(callspec=SimpleNamespace(params=params)))
+        return cast(
+            pytest.Item, SimpleNamespace(callspec=SimpleNamespace(params=params))
+        )
 
     assert case_of(item(kb_case=case)) is case
     assert case_of(item(kb_case="a word")) is None

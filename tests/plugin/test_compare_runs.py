@@ -38,7 +38,9 @@ def run(pytester, mini_suite):
 
     def run(name, model, *flags, suite=SUITE):
         mini_suite(suite)
-        return pytester.runpytest(f"--kb-model={model}", "suites", f"--kb-output-path={name}", *flags)
+        return pytester.runpytest(
+            f"--kb-model={model}", "suites", f"--kb-output-path={name}", *flags
+        )
 
     return run
 
@@ -51,14 +53,21 @@ def compare(pytester, monkeypatch, capsys):
     def compare(*arguments):
         capsys.readouterr()
         status = main(["compare", *arguments, "-v", "--json", "out.json"])
-        return status, capsys.readouterr(), json.loads((pytester.path / "out.json").read_text())
+        return (
+            status,
+            capsys.readouterr(),
+            json.loads((pytester.path / "out.json").read_text()),
+        )
 
     return compare
 
 
 def gates(cases):
     return {
-        case["id"]: [{key: value for key, value in gate.items() if key not in OWN} for gate in case["gates"]]
+        case["id"]: [
+            {key: value for key, value in gate.items() if key not in OWN}
+            for gate in case["gates"]
+        ]
         for case in cases
     }
 
@@ -71,7 +80,11 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     status, printed, result = compare("a", "b", "--exit-code")
     (paired,) = result["paired"]
     assert status == 1
-    assert (paired["baseline"], paired["candidate"], paired["fails"]) == ("a", "b", True)
+    assert (paired["baseline"], paired["candidate"], paired["fails"]) == (
+        "a",
+        "b",
+        True,
+    )
     assert gates(paired["cases"]) == gates(candidate["cases"])
     theirs = {case["id"]: case for case in candidate["cases"]}
     for case in paired["cases"]:
@@ -95,13 +108,20 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     # What is asked first stands first: behind the names, before any table.
     lines = printed.out.splitlines()
     summary = next(line for line in lines if line.startswith("2 against 1: gates: "))
-    assert re.fullmatch(r"2 against 1: gates: \d+ fail, .* pass; \d+ facts? lost, \d+ gained", summary)
+    assert re.fullmatch(
+        r"2 against 1: gates: \d+ fail, .* pass; \d+ facts? lost, \d+ gained", summary
+    )
     assert lines.index(summary) == lines.index("") + 1 <= 5
     assert lines.index(summary) < lines.index("Correlations over models")
     assert "ur max_drop 0.1: fail: ur fell by" in printed.out
     assert "  lost: " in printed.out
     # Holm's are over all figures shown, so none is smaller than the p-value itself.
-    ps = [(f["p"], f["p_holm"]) for case in paired["cases"] for f in case["figures"].values() if f["p"]]
+    ps = [
+        (f["p"], f["p_holm"])
+        for case in paired["cases"]
+        for f in case["figures"].values()
+        if f["p"]
+    ]
     assert all(p <= holm for p, holm in ps)
     assert any(p < holm for p, holm in ps)
     # A blessed run has the same outcomes, no gates of its own, and no questions: the other's are taken.
@@ -109,8 +129,12 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     assert gates(blessed["paired"][0]["cases"]) == gates(paired["cases"])
     status, printed, other = compare("b", "./baselines/blessed", "--exit-code")
     assert status == 0
-    gained = next(case for case in other["paired"][0]["cases"] if "unseen" in case["id"])["gained"]
-    assert [change["question"] for change in gained] == [change["question"] for change in unseen["lost"]]
+    gained = next(
+        case for case in other["paired"][0]["cases"] if "unseen" in case["id"]
+    )["gained"]
+    assert [change["question"] for change in gained] == [
+        change["question"] for change in unseen["lost"]
+    ]
     assert "gates: none are known" in printed.out
     # More candidates make a larger family, and the run itself is green.
     status, printed, three = compare("a", "b", "a/report.json", "--exit-code")
@@ -120,20 +144,32 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
 
 
 @pytest.mark.slow
-def test_cases_with_other_prompts_are_reported_and_not_compared(run, compare, pytester, capsys):
+def test_cases_with_other_prompts_are_reported_and_not_compared(
+    run, compare, pytester, capsys
+):
     run("a", "scripted/knows.jsonl")
-    run("b", "scripted/knows.jsonl", suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"))
+    run(
+        "b",
+        "scripted/knows.jsonl",
+        suite=SUITE.replace("prompt: zero-shot", "prompt: few-shot"),
+    )
     status, printed, result = compare("a", "b", "--exit-code")
     assert status == 1
-    cases = {case["id"].partition("::")[2]: case for case in result["paired"][0]["cases"]}
+    cases = {
+        case["id"].partition("::")[2]: case for case in result["paired"][0]["cases"]
+    }
     tail = cases["head_to_tail[places-tail]"]
     assert tail["obstacle"].startswith("not comparable: head_to_tail[places-tail]: ")
     assert tail["figures"]["accuracy"]["delta"] is None
     assert "not comparable: head_to_tail[places-tail]:" in " ".join(printed.out.split())
     assert cases["monitor[P36]"]["obstacle"] == ""
     # Outcomes of another run beside a report are found out.
-    lines = lzma.decompress((pytester.path / "b" / "outcomes.jsonl.xz").read_bytes()).splitlines()
-    (pytester.path / "b" / "outcomes.jsonl.xz").write_bytes(lzma.compress(b"\n".join(lines[:-1]) + b"\n"))
+    lines = lzma.decompress(
+        (pytester.path / "b" / "outcomes.jsonl.xz").read_bytes()
+    ).splitlines()
+    (pytester.path / "b" / "outcomes.jsonl.xz").write_bytes(
+        lzma.compress(b"\n".join(lines[:-1]) + b"\n")
+    )
     capsys.readouterr()
     assert main(["compare", "a", "b"]) == 2
     assert "is not the file that" in capsys.readouterr().err
@@ -158,13 +194,17 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
     run("expired", "scripted/knows.jsonl", suite=expired)
     assert compare("waived", "open", "--exit-code")[0] == 1
     status, printed, result = compare("open", "waived", "--exit-code")
-    (case,) = [case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]]
+    (case,) = [
+        case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]
+    ]
     assert (status, result["paired"][0]["fails"], case["verdict"]) == (0, False, "fail")
     assert (case["waiver"]["owner"], case["expired"]) == ("Ann", [])
     assert "paired: fail, waived" in printed.out
     assert "waived until 2999-12-31 by Ann: known" in printed.out
     status, printed, result = compare("open", "expired", "--exit-code")
-    (case,) = [case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]]
+    (case,) = [
+        case for case in result["paired"][0]["cases"] if "places-tail" in case["id"]
+    ]
     assert (status, case["verdict"], case["gates"][0]["verdict"]) == (1, "fail", "pass")
     assert "expired on 2026-01-01" in " ".join(printed.out.split())
 
@@ -175,5 +215,8 @@ def test_cases_that_a_candidate_lacks_are_reported(run, compare):
     status, printed, result = compare("a", "b")
     words = " ".join(printed.out.split())
     assert status == 0
-    assert "cases of the baseline were not asked (first: mini.kb.yaml::head_to_tail[" in words
+    assert (
+        "cases of the baseline were not asked (first: mini.kb.yaml::head_to_tail["
+        in words
+    )
     assert any("were not asked" in one for one in result["paired"][0]["differences"])

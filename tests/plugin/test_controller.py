@@ -15,12 +15,24 @@ from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.serialization import dumps_compact
-from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_report, made_result, made_suite
+from tests.made_cases import (
+    RECORDED_MODEL,
+    made_case,
+    made_options,
+    made_report,
+    made_result,
+    made_suite,
+)
 from tests.stub_config import StubConfig
 
 ITEM = "mini.kb.yaml::head_to_tail[a]"
 MODEL = replace(
-    RECORDED_MODEL, backend="openai", weights_digest="", tokenizer_digest="", dtype="", device="http://a/v1"
+    RECORDED_MODEL,
+    backend="openai",
+    weights_digest="",
+    tokenizer_digest="",
+    dtype="",
+    device="http://a/v1",
 )
 
 
@@ -44,22 +56,36 @@ class Journals:
 def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """Return a recorder of a suite with one case."""
     suite = made_suite(made_case("head_to_tail[a]"))
-    monkeypatch.setattr("pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite])
+    monkeypatch.setattr(
+        "pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite]
+    )
     options = made_options(output_path=tmp_path / "out", from_run=None)
     return Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None)
 
 
 def session(**more: Any) -> Any:
-    actual = {"exitstatus": pytest.ExitCode.OK, "shouldfail": False, "shouldstop": False}
+    actual = {
+        "exitstatus": pytest.ExitCode.OK,
+        "shouldfail": False,
+        "shouldstop": False,
+    }
     return SimpleNamespace(**(actual | more))
 
 
 def report(*results: CaseResult, outcome: str = "passed", **more: Any) -> Any:
     """Return a report of an item; it carries these results and what else a worker sends."""
     where = {name: more.pop(name) for name in ("nodeid", "when") if name in more}
-    actual = made_report(outcome=outcome, failure="why" if outcome == "failed" else "", **where)
+    actual = made_report(
+        outcome=outcome, failure="why" if outcome == "failed" else "", **where
+    )
     sent = {
-        **{"results": results, "model": MODEL, "base": None, "helpers": (), "helped": (0, 0)},
+        **{
+            "results": results,
+            "model": MODEL,
+            "base": None,
+            "helpers": (),
+            "helped": (0, 0),
+        },
         **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
         "spent": (),
     }
@@ -81,25 +107,57 @@ def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -
     recorder.expect([ITEM])
     base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
     one = report(
-        made_result(), base=base, helpers=(judge,), helped=(5, 2), answered=(7, 3), cache_problem="x"
+        made_result(),
+        base=base,
+        helpers=(judge,),
+        helped=(5, 2),
+        answered=(7, 3),
+        cache_problem="x",
     )
     spent = [("openai/m", 1200, 30), ("openai/j (--kb-judge)", 0, 0)]
-    two = report(made_result(), loading=(1.5, "packed"), base=base, notes=("one", "two"), spent=spent)
+    two = report(
+        made_result(),
+        loading=(1.5, "packed"),
+        base=base,
+        notes=("one", "two"),
+        spent=spent,
+    )
     recorder.pytest_runtest_logreport(one)
     assert not hasattr(one, "kbrel")
     recorder.pytest_runtest_logreport(two)
-    recorder.pytest_runtest_logreport(report(made_result(), base=base, notes=("two",), spent=spent))
+    recorder.pytest_runtest_logreport(
+        report(made_result(), base=base, notes=("two",), spent=spent)
+    )
     run, _ = finished(recorder)
     assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
     environment = dict(run.environment)
-    assert {name: environment[name] for name in environment if "_" in name or name == "engine"} == {
-        **{"helpers_asked": "5", "helpers_reused": "2", "answers_asked": "7", "answers_reused": "3"},
-        **{"answers_store": "off", "answers_not_kept": "x", "model_load_seconds": "1.50", "engine": "packed"},
-        **{"model_notes": "one\ntwo", "tokens_spent": "openai/m: 2,400 tokens read and 60 written"},
+    assert {
+        name: environment[name]
+        for name in environment
+        if "_" in name or name == "engine"
+    } == {
+        **{
+            "helpers_asked": "5",
+            "helpers_reused": "2",
+            "answers_asked": "7",
+            "answers_reused": "3",
+        },
+        **{
+            "answers_store": "off",
+            "answers_not_kept": "x",
+            "model_load_seconds": "1.50",
+            "engine": "packed",
+        },
+        **{
+            "model_notes": "one\ntwo",
+            "tokens_spent": "openai/m: 2,400 tokens read and 60 written",
+        },
     }
 
 
-def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(recorder: Recorder) -> None:
+def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(
+    recorder: Recorder,
+) -> None:
     own = made_result("test_own.py::own", "fail")
     failed = report(own, nodeid="test_own.py::test_x", outcome="failed")
     failed.kbrel_uses_model = True
@@ -110,7 +168,11 @@ def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(recorder:
 
 @pytest.mark.parametrize(
     ("nodeid", "failed", "complete"),
-    [("other.kb.yaml", True, False), ("other.kb.yaml", False, True), ("test_own.py", True, True)],
+    [
+        ("other.kb.yaml", True, False),
+        ("other.kb.yaml", False, True),
+        ("test_own.py", True, True),
+    ],
 )
 def test_a_suite_that_cannot_be_collected_is_a_problem(
     recorder: Recorder, nodeid: str, failed: bool, complete: bool
@@ -145,7 +207,11 @@ def test_a_problem_makes_a_green_session_red_and_no_other_status(
     # Its one response is not recorded.
     recorder.pytest_runtest_logreport(report(made_result(requests=int(problem))))
     run, ended = finished(recorder, exitstatus=before)
-    assert (int(ended.exitstatus), run.exit_status, run.complete) == (after, after, not problem)
+    assert (int(ended.exitstatus), run.exit_status, run.complete) == (
+        after,
+        after,
+        not problem,
+    )
     assert bool(run.problems) is problem
 
 
@@ -157,19 +223,31 @@ def test_a_session_that_was_stopped_says_so(recorder: Recorder, tmp_path: Path) 
         ["not run"],
     )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+        *(
+            "report.json",
+            "report.html",
+            "summary.md",
+            "responses.jsonl",
+            "outcomes.jsonl.xz",
+        )
     }
 
 
-def test_a_session_without_anything_of_ours_writes_nothing(recorder: Recorder, tmp_path: Path) -> None:
+def test_a_session_without_anything_of_ours_writes_nothing(
+    recorder: Recorder, tmp_path: Path
+) -> None:
     recorder.expect(["tests/test_own.py::test_x"])
-    recorder.pytest_runtest_logreport(report(nodeid="tests/test_own.py::test_x", outcome="failed"))
+    recorder.pytest_runtest_logreport(
+        report(nodeid="tests/test_own.py::test_x", outcome="failed")
+    )
     recorder.pytest_sessionfinish(session())
     assert recorder._run is None
     assert list(tmp_path.iterdir()) == []
 
 
-HF = replace(MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu")
+HF = replace(
+    MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu"
+)
 OTHER = replace(HF, weights_digest="b" * 64)
 MIXED = (
     "{} is not the same one in all workers: weights (aaaaaaaaaaaa and bbbbbbbbbbbb); its files changed "
@@ -190,13 +268,19 @@ MIXED = (
     ],
 )
 def test_workers_with_different_models_make_no_run(
-    recorder: Recorder, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], who: str
+    recorder: Recorder,
+    tmp_path: Path,
+    first: dict[str, Any],
+    second: dict[str, Any],
+    who: str,
 ) -> None:
     one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
     recorder.expect([ITEM])
     recorder.pytest_runtest_logreport(report(one, **first))
     recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
-    recorder.pytest_runtest_logreport(report(replace(one, id="head_to_tail[c]"), **first))
+    recorder.pytest_runtest_logreport(
+        report(replace(one, id="head_to_tail[c]"), **first)
+    )
     run, ended = finished(recorder)
     problem = MIXED.format(who)
     assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
@@ -237,7 +321,9 @@ def test_fingerprints_that_differ_in_what_a_server_reports_are_of_one_model(
     assert recorder._problems == {}
 
 
-GO_ON = "this run did not end: the server's 5 answers are kept for a day, for the next run"
+GO_ON = (
+    "this run did not end: the server's 5 answers are kept for a day, for the next run"
+)
 STAY = "2 of the answers taken over were not needed, and stay for the next run"
 KEPT = {"answers": 5, "unused": 2}
 
@@ -253,11 +339,23 @@ KEPT = {"answers": 5, "unused": 2}
         (KEPT, [report(outcome="skipped", when="setup")], {}, True, STAY),
         (KEPT, [report(made_result())], {"finished": False}, False, GO_ON),
         # What the server did not answer is asked again by the next run, where a case hangs on it.
-        (KEPT | {"failed": 1}, [report(made_result(verdict="invalid"))], {}, False, GO_ON),
+        (
+            KEPT | {"failed": 1},
+            [report(made_result(verdict="invalid"))],
+            {},
+            False,
+            GO_ON,
+        ),
         (KEPT | {"failed": 1}, [report(made_result())], {}, True, STAY),
         (KEPT, [report(made_result(verdict="invalid"))], {}, True, STAY),
         # Who stops at a failure may change the model next.
-        (KEPT, [report(made_result(verdict="fail"), outcome="failed")], {"finished": False}, False, GO_ON),
+        (
+            KEPT,
+            [report(made_result(verdict="fail"), outcome="failed")],
+            {"finished": False},
+            False,
+            GO_ON,
+        ),
         *(
             (
                 KEPT,
@@ -268,7 +366,13 @@ KEPT = {"answers": 5, "unused": 2}
             )
             for name in ("shouldfail", "shouldstop")
         ),
-        (KEPT, [report(made_result())], {"finished": False, "shouldfail": "stopping"}, False, GO_ON),
+        (
+            KEPT,
+            [report(made_result())],
+            {"finished": False, "shouldfail": "stopping"},
+            False,
+            GO_ON,
+        ),
         (
             KEPT | {"failed": 1},
             [report(made_result(verdict="invalid"), outcome="failed")],
@@ -314,7 +418,9 @@ def _again(one: Any) -> Any:
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_workers_are_stopped_only_where_the_session_did_not_end(recorder: Recorder, ended: bool) -> None:
+def test_workers_are_stopped_only_where_the_session_did_not_end(
+    recorder: Recorder, ended: bool
+) -> None:
     stopped: list[bool] = []
     recorder.stop_workers = stopped.append
     recorder.expect([ITEM])

@@ -33,7 +33,9 @@ def project(pytester, mini_suite):
     mini_suite(SUITE)
     (pytester.path / "pytest.ini").write_text(INI)
     other = pytester.path / "other"
-    shutil.copytree(pytester.path, other, ignore=shutil.ignore_patterns("other", "hypothesis"))
+    shutil.copytree(
+        pytester.path, other, ignore=shutil.ignore_patterns("other", "hypothesis")
+    )
     return other
 
 
@@ -55,7 +57,10 @@ def ssh(pytester, monkeypatch):
 
 def contents(folder: Path):
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    files = {name: (folder / name).read_bytes() for name in ("responses.jsonl", "outcomes.jsonl.xz")}
+    files = {
+        name: (folder / name).read_bytes()
+        for name in ("responses.jsonl", "outcomes.jsonl.xz")
+    }
     return json.dumps(comparable(report)), files
 
 
@@ -85,7 +90,11 @@ def test_workers_behind_ssh_read_copies_and_take_the_options_of_the_environment(
     serial = pytester.runpytest_subprocess(model, "--kb-output-path=serial")
     assert serial.ret == 0
     monkeypatch.setenv("KB_MODEL", model.partition("=")[2])
-    tx = ("--dist=load", "--tx", f"2*ssh=node//python={sys.executable}//chdir={home}/copy")
+    tx = (
+        "--dist=load",
+        "--tx",
+        f"2*ssh=node//python={sys.executable}//chdir={home}/copy",
+    )
     suites = str(pytester.path / "suites")
     result = pytester.runpytest_subprocess(
         suites, *tx, f"--rsyncdir={pytester.path}", "--kb-output-path=spread"
@@ -100,7 +109,11 @@ def test_a_machine_without_the_plugin_is_named(pytester, project, ssh):
     shadow = pytester.path / "shadow" / "pytest_kbrel"
     shadow.mkdir(parents=True)
     (shadow / "__init__.py").write_text("raise ImportError\n")
-    tx = ("--dist=load", "--tx", f"ssh=node//python={sys.executable}//chdir={home}/copy")
+    tx = (
+        "--dist=load",
+        "--tx",
+        f"ssh=node//python={sys.executable}//chdir={home}/copy",
+    )
     result = pytester.runpytest_subprocess(MODEL, *tx)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "its Python does not have pytest-kbrel; allowed: " in printed(result)
@@ -110,20 +123,30 @@ def test_a_machine_without_the_plugin_is_named(pytester, project, ssh):
 
 
 def test_a_path_that_is_not_copied_is_refused(pytester, project):
-    result = pytester.runpytest(MODEL, "suites", "--dist=load", "--tx", f"popen//chdir={project}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "found the path suites, and xdist passes only paths that it copies to the worker" in printed(
-        result
+    result = pytester.runpytest(
+        MODEL, "suites", "--dist=load", "--tx", f"popen//chdir={project}"
     )
-    assert f"allowed: {pytester.path / 'suites'} with --rsyncdir={pytester.path}" in printed(result)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        "found the path suites, and xdist passes only paths that it copies to the worker"
+        in printed(result)
+    )
+    assert (
+        f"allowed: {pytester.path / 'suites'} with --rsyncdir={pytester.path}"
+        in printed(result)
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["suite", "baseline"])
-def test_other_facts_or_another_baseline_there_decide_nothing(pytester, project, report, what):
+def test_other_facts_or_another_baseline_there_decide_nothing(
+    pytester, project, report, what
+):
     flags = [MODEL]
     if what == "suite":
-        (project / "suites" / "facts.jsonl").write_text(facts_file(RENAMED), encoding="utf-8")
+        (project / "suites" / "facts.jsonl").write_text(
+            facts_file(RENAMED), encoding="utf-8"
+        )
     else:
         for folder, model in ((pytester.path, MODEL), (project, INT4)):
             bless = f"--kb-baseline-update={folder / 'baselines' / 'prod'}"
@@ -141,7 +164,10 @@ def test_a_worker_elsewhere_keeps_no_answers_of_a_server(tmp_path):
     here = StubConfig(tmp_path, model="openai/x")
     there = StubConfig(tmp_path, model="openai/x", worker={ELSEWHERE: {}})
     local = StubConfig(tmp_path, model="reference", worker={ELSEWHERE: {}})
-    kept = [settings_there(config, read_settings(config)).use_cache for config in (here, there, local)]
+    kept = [
+        settings_there(config, read_settings(config)).use_cache
+        for config in (here, there, local)
+    ]
     assert kept == [tmp_path / ".kbrel-cache", None, tmp_path / ".kbrel-cache"]
 
 

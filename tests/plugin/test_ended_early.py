@@ -15,9 +15,19 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.plugin.termination import Terminated, Termination
-from tests.plugin.conftest import CAPITALS, GATED, KNOWN, MODEL, OVERCONFIDENT, script, wait_until
+from tests.plugin.conftest import (
+    CAPITALS,
+    GATED,
+    KNOWN,
+    MODEL,
+    OVERCONFIDENT,
+    script,
+    wait_until,
+)
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="Windows has no SIGTERM"
+)
 TERMINATED = "SIGTERM ended the session: a time limit, or whoever runs it"
 STOPPED = "the session stopped before all its cases were decided"
 SENDS = "import os, signal\n\n\ndef {hook}:\n    os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -59,10 +69,14 @@ def old(pytester):
 
 
 def verdicts(report):
-    return sorted(case["verdict"] for case in report()["cases"] if not case["aggregate"])
+    return sorted(
+        case["verdict"] for case in report()["cases"] if not case["aggregate"]
+    )
 
 
-def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, mini_suite, report, old):
+def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(
+    pytester, mini_suite, report, old
+):
     mini_suite(GATED)
     before = signal.getsignal(signal.SIGTERM)
     pytester.makeconftest(SENDS.format(hook="pytest_runtest_teardown(item)"))
@@ -73,7 +87,10 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, min
     actual = report()
     assert (actual["summary"]["verdict"], actual["complete"]) == ("invalid", False)
     assert actual["problems"][1:] == [TERMINATED, STOPPED]
-    assert "next: no baseline was written: the run is not complete" in actual["problems"][0]
+    assert (
+        "next: no baseline was written: the run is not complete"
+        in actual["problems"][0]
+    )
     assert actual["exit_status"] == 2
     assert not (pytester.path / "baselines").exists()
     assert json.loads((old / "previous" / "report.json").read_text()) == {"old": True}
@@ -81,9 +98,13 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(pytester, min
 
 
 @pytest.mark.parametrize(
-    "hook", ["pytest_collectstart(collector)", "pytest_itemcollected(item)"], ids=["first", "items"]
+    "hook",
+    ["pytest_collectstart(collector)", "pytest_itemcollected(item)"],
+    ids=["first", "items"],
 )
-def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, mini_suite, report, old, hook):
+def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(
+    pytester, mini_suite, report, old, hook
+):
     mini_suite(GATED)
     pytester.makeconftest(SENDS.format(hook=hook))
     result = pytester.runpytest(MODEL, "suites")
@@ -96,16 +117,21 @@ def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(pytester, m
     assert (old / "previous" / "report.json").exists()
 
 
-def test_sigterm_while_a_model_loads_ends_the_session(pytester, mini_suite, report, monkeypatch):
+def test_sigterm_while_a_model_loads_ends_the_session(
+    pytester, mini_suite, report, monkeypatch
+):
     mini_suite(GATED)
     monkeypatch.setattr(
-        "pytest_kbrel.models.scripted.load", lambda spec: os.kill(os.getpid(), signal.SIGTERM)
+        "pytest_kbrel.models.scripted.load",
+        lambda spec: os.kill(os.getpid(), signal.SIGTERM),
     )
     assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
     assert verdicts(report) == ["invalid", "not run", "not run"]
 
 
-def test_sigterm_in_the_first_case_leaves_the_model_in_the_report(pytester, mini_suite, report, monkeypatch):
+def test_sigterm_in_the_first_case_leaves_the_model_in_the_report(
+    pytester, mini_suite, report, monkeypatch
+):
     mini_suite(GATED)
 
     def interrupted(runner, case, **_):
@@ -143,7 +169,13 @@ def test_sigterm_while_reports_are_written_tears_none_of_them(
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert verdicts(report) == ["pass", "pass", "pass"]
     assert {path.name for path in (pytester.path / "kbrel-report").iterdir()} == {
-        *("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+        *(
+            "report.json",
+            "report.html",
+            "summary.md",
+            "responses.jsonl",
+            "outcomes.jsonl.xz",
+        )
     }
 
 
@@ -159,7 +191,9 @@ def test_a_session_without_a_suite_has_no_handler_of_ours_and_keeps_the_old_repo
     assert [path.name for path in old.iterdir()] == ["report.json"]
 
 
-def test_a_session_that_deselects_all_cases_keeps_the_old_report(pytester, mini_suite, old):
+def test_a_session_that_deselects_all_cases_keeps_the_old_report(
+    pytester, mini_suite, old
+):
     mini_suite(GATED)
     pytester.makepyfile("def test_own(): pass")
     pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1, deselected=3)
@@ -180,7 +214,9 @@ def test_what_only_looks_keeps_the_old_report(pytester, mini_suite, old):
         assert [path.name for path in old.iterdir()] == ["report.json"]
 
 
-def test_a_suite_that_cannot_be_collected_leaves_no_old_report(pytester, mini_suite, report, old):
+def test_a_suite_that_cannot_be_collected_leaves_no_old_report(
+    pytester, mini_suite, report, old
+):
     mini_suite("suite: mini\nfact: typo.jsonl\n")
     assert pytester.runpytest(MODEL, "suites").ret == pytest.ExitCode.INTERRUPTED
     actual = report()
@@ -202,9 +238,15 @@ def test_the_reports_say_why_a_suite_could_not_be_collected(
     (actual,) = report()["problems"]
     assert actual.startswith(problem)
     assert main(["comment", str(pytester.path / "kbrel-report")]) == 0
-    comment, page = capsys.readouterr().out, (pytester.path / "kbrel-report" / "report.html").read_text()
+    comment, page = (
+        capsys.readouterr().out,
+        (pytester.path / "kbrel-report" / "report.html").read_text(),
+    )
     for text in (comment, (pytester.path / "kbrel-report" / "summary.md").read_text()):
-        assert "could not be collected: suites/mini.kb.yaml:2: unknown key 'fact'" in text.replace("\\", "")
+        assert (
+            "could not be collected: suites/mini.kb.yaml:2: unknown key 'fact'"
+            in text.replace("\\", "")
+        )
         assert "**scripted/knows.jsonl**" in text.replace("\\", "")
         assert "no model" not in text
         assert "partial run" not in text
@@ -217,10 +259,16 @@ def test_the_reports_say_why_a_suite_could_not_be_collected(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("more", "what"), [((), "go on"), (("--kb-use-cache=off",), "run again")])
-def test_an_interrupted_run_says_first_how_to_go_on(pytester, mini_suite, report, more, what):
+@pytest.mark.parametrize(
+    ("more", "what"), [((), "go on"), (("--kb-use-cache=off",), "run again")]
+)
+def test_an_interrupted_run_says_first_how_to_go_on(
+    pytester, mini_suite, report, more, what
+):
     mini_suite(GATED)
-    pytester.makeconftest("def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n")
+    pytester.makeconftest(
+        "def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n"
+    )
     result = pytester.runpytest_subprocess(OVERCONFIDENT, "suites", *more)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     commands = [line for line in result.outlines if "  pytest " in line]
@@ -228,13 +276,19 @@ def test_an_interrupted_run_says_first_how_to_go_on(pytester, mini_suite, report
     # Before these stand those of the test itself, such as --basetemp.
     assert commands[0].endswith(" ".join((OVERCONFIDENT, "suites", *more)))
     assert not any("--lf" in line for line in commands)
-    assert report()["problems"] == ["the session was interrupted (Ctrl-C) before all its cases were decided"]
-    pytester.makeconftest("def pytest_runtest_call(item):\n    raise KeyboardInterrupt\n")
+    assert report()["problems"] == [
+        "the session was interrupted (Ctrl-C) before all its cases were decided"
+    ]
+    pytester.makeconftest(
+        "def pytest_runtest_call(item):\n    raise KeyboardInterrupt\n"
+    )
     result = pytester.runpytest_subprocess(OVERCONFIDENT, "suites", *more)
     assert sum("interrupted in this case" in line for line in result.outlines) == 1
 
 
-def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suite, report, old):
+def test_a_test_in_python_that_asks_a_model_begins_a_run_too(
+    pytester, mini_suite, report, old
+):
     mini_suite(GATED)
     pytester.makepyfile(
         "import os\n\n\ndef test_own(kb_model):\n    assert not os.path.exists('kbrel-report/report.json')\n"
@@ -242,7 +296,9 @@ def test_a_test_in_python_that_asks_a_model_begins_a_run_too(pytester, mini_suit
     pytester.runpytest(MODEL, "-k", "own").assert_outcomes(passed=1)
 
 
-def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, report, openai_server):
+def test_sigterm_ends_a_session_that_waits_for_a_server(
+    pytester, mini_suite, report, openai_server
+):
     mini_suite(GATED)
     calls_to, ended = openai_server.calls_to, threading.Event()
 
@@ -252,7 +308,15 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(pytester, mini_suite, re
         return "Oslo"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", "--kb-model=openai/judge", "suites", "-p", "no:cacheprovider"]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--kb-model=openai/judge",
+        "suites",
+        "-p",
+        "no:cacheprovider",
+    ]
     process = subprocess.Popen(
         [*line, f"--kb-model-args=base_url={openai_server.base_url}"],
         cwd=pytester.path,
@@ -281,12 +345,22 @@ class Session:
         slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
         waits = json.dumps({"contains": "capital of Norway?", "delay": 60}) + "\n"
         (pytester.path / "slow.jsonl").write_text(waits + script(slow))
-        line = [sys.executable, "-m", "pytest", "--kb-model=scripted/slow.jsonl", "--kb-use-cache=off"]
+        line = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--kb-model=scripted/slow.jsonl",
+            "--kb-use-cache=off",
+        ]
         self.process = subprocess.Popen(
             [*line, "suites", "-p", "no:cacheprovider", *args],
             cwd=pytester.path,
             # These tests may run in a worker themselves.
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
+            env={
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("PYTEST_XDIST")
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -295,8 +369,15 @@ class Session:
         )
         self.begun.append(self.process)
         # The first case of two is decided, the second one has begun.
-        wait_until(lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")), 60)
-        self.workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if self._is_child(path)]
+        wait_until(
+            lambda: list((pytester.path / "kbrel-report" / ".parts").glob("*/*.jsonl")),
+            60,
+        )
+        self.workers = [
+            int(path.name)
+            for path in Path("/proc").glob("[0-9]*")
+            if self._is_child(path)
+        ]
 
     def _is_child(self, folder):
         state, parent = self._state(folder)
@@ -313,7 +394,11 @@ class Session:
     def gone(self, seconds):
         """Tell whether all workers are gone so many seconds later."""
         return wait_until(
-            lambda: all(self._state(Path(f"/proc/{worker}"))[0] == "Z" for worker in self.workers), seconds
+            lambda: all(
+                self._state(Path(f"/proc/{worker}"))[0] == "Z"
+                for worker in self.workers
+            ),
+            seconds,
         )
 
     def ended(self):
@@ -321,7 +406,9 @@ class Session:
         return self.process.returncode, output.decode()
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks at /proc"
+)
 
 
 @needs_proc
@@ -369,7 +456,9 @@ def test_a_worker_that_is_ended_alone_is_a_crashed_one(pytester, mini_suite, rep
 
 @needs_proc
 @pytest.mark.slow
-def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(pytester, mini_suite, old):
+def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(
+    pytester, mini_suite, old
+):
     session = Session(pytester, mini_suite, "-n2")
     session.process.kill()
     session.process.communicate(timeout=60)
@@ -431,7 +520,9 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 
 
-def test_another_thread_and_another_system_get_no_handler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_thread_and_another_system_get_no_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     former, termination = signal.getsignal(signal.SIGTERM), Termination()
     thread = threading.Thread(target=termination.watch)
     thread.start()
@@ -442,7 +533,9 @@ def test_another_thread_and_another_system_get_no_handler(monkeypatch: pytest.Mo
     assert signal.getsignal(signal.SIGTERM) == former
 
 
-def test_a_forked_child_dies_of_the_signal_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_child_dies_of_the_signal_as_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     termination, sent = Termination(), []
     termination.watch()
     handler = signal.getsignal(signal.SIGTERM)

@@ -24,7 +24,11 @@ reliability:
 """
 SELECTED = "head_to_tail[places-tail]"
 COMPARED = ("verdict", "p", "p_sidak", "observed", "low", "high", "positive_control")
-FLAGS = ("--kb-model=scripted/lossy.jsonl", f"--kb-baseline-model={KNOWS}", "--kb-use-cache=off")
+FLAGS = (
+    "--kb-model=scripted/lossy.jsonl",
+    f"--kb-baseline-model={KNOWS}",
+    "--kb-use-cache=off",
+)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +43,9 @@ FLAGS = ("--kb-model=scripted/lossy.jsonl", f"--kb-baseline-model={KNOWS}", "--k
     ],
     ids=lambda selection: selection[-1],
 )
-def test_a_case_is_judged_alike_whatever_else_ran(pytester, mini_suite, cases, selection) -> None:
+def test_a_case_is_judged_alike_whatever_else_ran(
+    pytester, mini_suite, cases, selection
+) -> None:
     mini_suite(SUITE)
     lossy = script(KNOWN[:8], INVENTS)
     (pytester.path / "lossy.jsonl").write_text(lossy, encoding="utf-8")
@@ -47,9 +53,12 @@ def test_a_case_is_judged_alike_whatever_else_ran(pytester, mini_suite, cases, s
     everything = cases()
     pytester.runpytest(*FLAGS, *selection)
     some = cases()
-    assert sum(case["n"] for case in some.values()) < sum(case["n"] for case in everything.values())
+    assert sum(case["n"] for case in some.values()) < sum(
+        case["n"] for case in everything.values()
+    )
     before, after = (
-        [[gate[key] for key in COMPARED] for gate in run[SELECTED]["gates"]] for run in (everything, some)
+        [[gate[key] for key in COMPARED] for gate in run[SELECTED]["gates"]]
+        for run in (everything, some)
     )
     assert after == before
     accuracy = everything[SELECTED]["gates"][0]

@@ -114,14 +114,18 @@ def blessed(pytester, mini_suite):
     """Bless a model that knows all capitals; the candidate knows one less and never says unsure."""
     capitals = [
         json.loads(line)
-        for line in (suites() / "world" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in (suites() / "world" / "facts.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
         if json.loads(line)["relation"] == "P36"
     ][20:40]
     mini_suite(SUITE, facts="".join(json.dumps(fact) + "\n" for fact in capitals))
     answers = [(f"capital of {fact['subject']}", fact["object"]) for fact in capitals]
     candidate = [*answers[1:], ("capital of ", "Nowhere")]
     (pytester.path / "knows.jsonl").write_text(script(answers), encoding="utf-8")
-    (pytester.path / "overconfident.jsonl").write_text(script(candidate, INVENTS), encoding="utf-8")
+    (pytester.path / "overconfident.jsonl").write_text(
+        script(candidate, INVENTS), encoding="utf-8"
+    )
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
 
@@ -145,11 +149,15 @@ def test_a_first_baseline_is_called_so(pytester, mini_suite, blessed):
     bare = pytester.runpytest(MODEL, "suites").stdout.str()
     assert "\nNO BASELINE: 2 no baseline, 3 passed" in bare
     assert "\nno baseline given (--kb-baseline): 2 gates not judged" in bare
-    again = pytester.runpytest(MODEL, "suites", "--kb-baseline=prod", "--kb-baseline-update").stdout.str()
+    again = pytester.runpytest(
+        MODEL, "suites", "--kb-baseline=prod", "--kb-baseline-update"
+    ).stdout.str()
     assert "\nPASSED: 5 passed" in again
 
 
-def test_workers_and_a_pipe_without_colours_change_nothing(pytester, blessed, monkeypatch, plugin_args):
+def test_workers_and_a_pipe_without_colours_change_nothing(
+    pytester, blessed, monkeypatch, plugin_args
+):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -170,7 +178,9 @@ def test_colours_are_on_the_words_of_verdicts_only(pytester, blessed, monkeypatc
     assert any(line.startswith("\x1b[33mINCONCLUSIVE") for line in lines)
 
 
-def test_quiet_is_a_line_a_case_and_verbose_has_the_tables_first(pytester, blessed, monkeypatch):
+def test_quiet_is_a_line_a_case_and_verbose_has_the_tables_first(
+    pytester, blessed, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "80")
     assert screen(pytester.runpytest(*ARGS, "-q").outlines) == QUIET
     lines = pytester.runpytest(*ARGS, "-v").outlines
@@ -184,12 +194,17 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
     monkeypatch.setenv("COLUMNS", "60")
     result = pytester.runpytest(*ARGS, "-k", "P36 or unseen")
     typed = [line for line in result.outlines if " pytest " in line]
-    assert [line.partition(" pytest ")[0].strip() for line in typed] == ["rerun the failed", "all tables"]
+    assert [line.partition(" pytest ")[0].strip() for line in typed] == [
+        "rerun the failed",
+        "all tables",
+    ]
     words = shlex.split(typed[0])[3:]
     assert words[:1] == ["pytest"]
     assert words[-1] == "--lf"
     assert words[words.index("-k") + 1] == "P36 or unseen"
-    again = pytester.runpytest(*(word for word in words[1:] if not word.startswith("--basetemp")))
+    again = pytester.runpytest(
+        *(word for word in words[1:] if not word.startswith("--basetemp"))
+    )
     assert again.parseoutcomes() == {"failed": 1}
     # A variable that was set for one command is not there for the next one.
     with monkeypatch.context() as patch:
@@ -198,8 +213,14 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
         patch.setenv("KB_BASELINE", "other")
         shown = pytester.runpytest(*ARGS).outlines
     (typed,) = [line for line in shown if line.startswith("all tables")]
-    assert typed.split(None, 2)[2].startswith("KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest ")
+    assert typed.split(None, 2)[2].startswith(
+        "KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest "
+    )
     # Without the plugin of pytest that knows what failed, it cannot be rerun by a flag.
     bare = pytester.runpytest(*ARGS, "-p", "no:cacheprovider")
-    typed = [line.partition(" pytest ")[0].strip() for line in bare.outlines if " pytest " in line]
+    typed = [
+        line.partition(" pytest ")[0].strip()
+        for line in bare.outlines
+        if " pytest " in line
+    ]
     assert typed == ["bless it anyway", "all tables"]

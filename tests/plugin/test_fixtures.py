@@ -51,7 +51,9 @@ def gate(pytester, mini_suite, openai_server, monkeypatch):
     )
 
 
-def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, openai_server, gate, plugin_args):
+def test_a_test_that_came_to_no_result_is_an_invalid_case(
+    pytester, report, openai_server, gate, plugin_args
+):
     openai_server.inject(*[Fault()] * 6, *[DENIED] * 40)
     result = pytester.runpytest(*gate, *plugin_args)
     assert result.ret == 1
@@ -80,14 +82,18 @@ def test_a_test_that_came_to_no_result_is_an_invalid_case(pytester, report, open
         connection.close()
 
 
-def test_a_run_whose_every_test_failed_reports_that(pytester, report, openai_server, gate):
+def test_a_run_whose_every_test_failed_reports_that(
+    pytester, report, openai_server, gate
+):
     openai_server.always = DENIED
     assert pytester.runpytest(*gate).ret == 1
     assert [case["verdict"] for case in report()["cases"]] == ["invalid"] * 3
 
 
 @pytest.mark.slow
-def test_a_test_at_which_its_worker_died_is_an_invalid_case(pytester, report, gate, monkeypatch):
+def test_a_test_at_which_its_worker_died_is_an_invalid_case(
+    pytester, report, gate, monkeypatch
+):
     monkeypatch.setenv("CRASH", "1")
     assert pytester.runpytest_subprocess(*gate, "-n2").ret == 1
     actual = report()
@@ -96,7 +102,9 @@ def test_a_test_at_which_its_worker_died_is_an_invalid_case(pytester, report, ga
     assert actual["complete"] is False
 
 
-def test_tests_of_others_that_fail_say_nothing_about_the_model(pytester, report, gate, monkeypatch):
+def test_tests_of_others_that_fail_say_nothing_about_the_model(
+    pytester, report, gate, monkeypatch
+):
     monkeypatch.setenv("OTHER", "1")
     assert pytester.runpytest(*gate).ret == 1
     assert report()["summary"]["verdict"] == "pass"
@@ -131,11 +139,17 @@ def test_python_tests_use_the_fixtures(pytester, mini_suite, report):
 @pytest.mark.parametrize(
     ("probe", "settings", "message"),
     [
-        ("monitor", "HeadToTailSettings", "*MonitorSettings; found HeadToTailSettings*"),
+        (
+            "monitor",
+            "HeadToTailSettings",
+            "*MonitorSettings; found HeadToTailSettings*",
+        ),
         ("monitor", "MonitorSettings", "*at least one of `negatives`*"),
     ],
 )
-def test_a_case_made_by_hand_that_cannot_be_asked_says_why(pytester, mini_suite, probe, settings, message):
+def test_a_case_made_by_hand_that_cannot_be_asked_says_why(
+    pytester, mini_suite, probe, settings, message
+):
     mini_suite()
     pytester.makepyfile(
         f"""
@@ -171,7 +185,11 @@ def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, report):
     assert pytester.runpytest(MODEL, "test_all.py").ret == 0
     assert len(report()["cases"]) == 3
     actual = report()
-    assert (actual["summary"]["verdict"], actual["exit_status"], actual["complete"]) == ("pass", 0, True)
+    assert (
+        actual["summary"]["verdict"],
+        actual["exit_status"],
+        actual["complete"],
+    ) == ("pass", 0, True)
 
 
 def test_a_python_test_gets_no_model(pytester, mini_suite):
@@ -180,7 +198,9 @@ def test_a_python_test_gets_no_model(pytester, mini_suite):
     pytester.makepyfile("def test_it(kb_model):\n    pass\n")
     result = pytester.runpytest("--kb-from-run=run")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*no model is loaded where a recorded run is decided again*"])
+    result.stdout.fnmatch_lines(
+        ["*no model is loaded where a recorded run is decided again*"]
+    )
 
 
 def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report):
@@ -239,7 +259,11 @@ def test_a_case_is_begun_reported_in_three_phases_and_ended() -> None:
     reports = [given["report"] for _, given in calls[1:-1]]
     assert [report.when for report in reports] == ["setup", "call", "teardown"]
     for report in reports:
-        assert (report.nodeid, report.location, report.outcome) == (CASE, location, "passed")
+        assert (report.nodeid, report.location, report.outcome) == (
+            CASE,
+            location,
+            "passed",
+        )
         assert report.longrepr is None
         assert not hasattr(report, "wasxfail")
 
@@ -251,13 +275,28 @@ def test_pytest_counts_lines_from_zero(line: int, reported: int) -> None:
 
 @pytest.mark.parametrize(
     ("failure", "waived", "outcome"),
-    [("", "", "passed"), ("worse", "", "failed"), ("worse", "known", "skipped"), ("", "known", "passed")],
+    [
+        ("", "", "passed"),
+        ("worse", "", "failed"),
+        ("worse", "known", "skipped"),
+        ("", "known", "passed"),
+    ],
 )
-def test_only_the_call_fails_or_is_excused(failure: str, waived: str, outcome: str) -> None:
+def test_only_the_call_fails_or_is_excused(
+    failure: str, waived: str, outcome: str
+) -> None:
     calls, _ = handed_in(failure, waived=waived, properties=[("kb", "1")])
     setup, call, teardown = (given["report"] for _, given in calls[1:-1])
-    assert [setup.outcome, call.outcome, teardown.outcome] == ["passed", outcome, "passed"]
-    assert (setup.longrepr, call.longrepr, teardown.longrepr) == (None, failure or None, None)
+    assert [setup.outcome, call.outcome, teardown.outcome] == [
+        "passed",
+        outcome,
+        "passed",
+    ]
+    assert (setup.longrepr, call.longrepr, teardown.longrepr) == (
+        None,
+        failure or None,
+        None,
+    )
     assert getattr(call, "wasxfail", "") == (waived if outcome == "skipped" else "")
     assert not hasattr(setup, "wasxfail")
     assert not hasattr(teardown, "wasxfail")
@@ -270,8 +309,12 @@ def test_a_case_that_was_not_collected_is_counted(is_new: bool, count: int) -> N
 
 
 def test_facts_are_read_by_their_files_ending(pytester):
-    (pytester.path / "facts.csv").write_text("relation,subject,object\nP36,Peru,Lima\n", encoding="utf-8")
-    (pytester.path / "wrong.csv").write_text("relation,subject,objct\nP36,Peru,Lima\n", encoding="utf-8")
+    (pytester.path / "facts.csv").write_text(
+        "relation,subject,object\nP36,Peru,Lima\n", encoding="utf-8"
+    )
+    (pytester.path / "wrong.csv").write_text(
+        "relation,subject,objct\nP36,Peru,Lima\n", encoding="utf-8"
+    )
     pytester.makepyfile(
         """
         import pytest

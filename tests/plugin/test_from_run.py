@@ -55,7 +55,9 @@ def gate(pytester):
     """Record a run in ``run``, and clear away what is kept from run to run."""
 
     def gate(*flags, model="scripted/knows.jsonl", output="run"):
-        result = pytester.runpytest(f"--kb-model={model}", "suites", f"--kb-output-path={output}", *flags)
+        result = pytester.runpytest(
+            f"--kb-model={model}", "suites", f"--kb-output-path={output}", *flags
+        )
         shutil.rmtree(pytester.path / ".kbrel-cache", ignore_errors=True)
         return result
 
@@ -77,7 +79,10 @@ def test_a_recorded_run_decided_again_is_the_same(
 ):
     mini_suite(ALL, facts_file(RENAMED))
     gate("--kb-baseline-update=old")
-    assert gate("--kb-baseline=old", *judge, *plugin_args).ret == gate("--kb-baseline=old", *judge).ret
+    assert (
+        gate("--kb-baseline=old", *judge, *plugin_args).ret
+        == gate("--kb-baseline=old", *judge).ret
+    )
     before, calls = report("run"), len(openai_server.calls)
     assert before["helpers"]
     assert calls
@@ -102,14 +107,18 @@ def test_a_recorded_run_decided_again_is_the_same(
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again, plugin_args):
+def test_other_gates_other_verdicts(
+    pytester, mini_suite, report, gate, again, plugin_args
+):
     mini_suite(ALL)
     assert gate().ret == 0
     mini_suite(ALL.replace("{accuracy: {min: 0.3}}", "{accuracy: {max: 0.5}}"))
     assert again(*plugin_args).ret == pytest.ExitCode.TESTS_FAILED
     before, after = verdicts(report("run")), verdicts(report())
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")}
+    assert changed == {
+        f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")
+    }
     assert {after[name] for name in changed} == {"fail"}
 
 
@@ -118,7 +127,11 @@ def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, aga
     mini_suite(ALL)
     gate("--kb-baseline-update=good")
     gate(model="scripted/overconfident.jsonl")
-    gate("--kb-baseline-update=bad", model="scripted/overconfident.jsonl", output="elsewhere")
+    gate(
+        "--kb-baseline-update=bad",
+        model="scripted/overconfident.jsonl",
+        output="elsewhere",
+    )
     assert again("--kb-baseline=bad").ret == 0
     assert report()["summary"]["facts_lost"] == 0
     again("--kb-baseline=good")
@@ -127,7 +140,9 @@ def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, aga
     assert actual["summary"]["facts_lost"] + actual["summary"]["facts_gained"] > 0
 
 
-def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report, gate, again):
+def test_another_answer_list_changes_what_is_right(
+    pytester, mini_suite, report, gate, again
+):
     mini_suite(SUITE, facts_file(RENAMED))
     gate()
     mini_suite(SUITE, facts_file(RENAMED, {"Japan": ["Tokyo"]}))
@@ -135,7 +150,9 @@ def test_another_answer_list_changes_what_is_right(pytester, mini_suite, report,
 
     def right(actual):
         cases = [case for case in actual["cases"] if not case["aggregate"]]
-        return round(sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in cases))
+        return round(
+            sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in cases)
+        )
 
     assert right(report()) == right(report("run")) + 1
 
@@ -154,15 +171,29 @@ def test_no_torch_and_no_model(pytester, mini_suite, gate):
         "sys.meta_path.insert(0, NoModels())\n",
         encoding="utf-8",
     )
-    command = [sys.executable, "-m", "pytest", "suites", "--kb-from-run=run", "--kb-baseline=old", "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "suites",
+        "--kb-from-run=run",
+        "--kb-baseline=old",
+        "-q",
+    ]
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider"], cwd=pytester.path, capture_output=True, text=True, check=False
+        [*command, "-p", "no:cacheprovider"],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "imported" not in done.stdout + done.stderr
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_default_folder_never_takes_the_place_of_the_record(pytester, mini_suite, report, gate):
+def test_the_default_folder_never_takes_the_place_of_the_record(
+    pytester, mini_suite, report, gate
+):
     mini_suite(SUITE)
     gate("-k", "tail]", output="kbrel-report/nested")
     record = "kbrel-report/nested"
@@ -189,7 +220,9 @@ def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, a
     gate()
     result = again("--kb-output-path=suites/../run")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *holds the recorded run of --kb-from-run*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --kb-output-path: *holds the recorded run of --kb-from-run*"]
+    )
     assert (pytester.path / "run" / "report.json").is_file()
 
 
@@ -209,7 +242,9 @@ def test_what_needs_a_model_is_refused(pytester, mini_suite, again, flag):
     mini_suite(SUITE)
     result = again(flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {flag.split('=')[0]} is for runs in which *--kb-from-run decides*"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: {flag.split('=')[0]} is for runs in which *--kb-from-run decides*"]
+    )
 
 
 def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
@@ -223,13 +258,18 @@ def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     assert pytester.runpytest("suites").ret == 0
     actual = report()
     assert comparable(actual) == comparable(report("run"))
-    assert (actual["settings"]["model"], actual["settings"]["limit"]) == ("scripted/knows.jsonl", "3")
+    assert (actual["settings"]["model"], actual["settings"]["limit"]) == (
+        "scripted/knows.jsonl",
+        "3",
+    )
     assert actual["settings"]["seed"] == "5"
     result = pytester.runpytest("suites", INT4)
     result.stdout.fnmatch_lines(["kbrel: model scripted/int4.jsonl"])
 
 
-def test_a_smaller_sample_of_what_was_recorded(pytester, mini_suite, report, gate, again):
+def test_a_smaller_sample_of_what_was_recorded(
+    pytester, mini_suite, report, gate, again
+):
     mini_suite(SUITE)
     gate()
     assert again("--kb-limit=2").ret == 0
@@ -244,24 +284,41 @@ def broken(run, change):
 SPOILT = {
     "run: is not there; allowed: the folder of a finished run": shutil.rmtree,
     "run: has no report.json": lambda run: (run / "report.json").unlink(),
-    "responses.jsonl: cannot be read: No such file": lambda run: (run / "responses.jsonl").unlink(),
-    "responses.jsonl: the last line is torn": lambda run: broken(run, lambda data: data[:-9]),
-    "responses.jsonl: is empty, nothing was recorded": lambda run: broken(run, lambda data: b""),
-    "responses.jsonl: is not the file that *report.json was written with": lambda run: broken(
-        run, lambda data: data + data[-data[::-1].index(b"\n", 1) :]
+    "responses.jsonl: cannot be read: No such file": lambda run: (
+        run / "responses.jsonl"
+    ).unlink(),
+    "responses.jsonl: the last line is torn": lambda run: broken(
+        run, lambda data: data[:-9]
     ),
-    "report.json: names no digest of responses.jsonl": lambda run: (run / "report.json").write_text(
-        (run / "report.json").read_text(encoding="utf-8").replace('"files"', '"were"'), encoding="utf-8"
+    "responses.jsonl: is empty, nothing was recorded": lambda run: broken(
+        run, lambda data: b""
     ),
-    "report.json: is not JSON": lambda run: (run / "report.json").write_text("{", encoding="utf-8"),
-    "report.json: no one model answered in this run": lambda run: (run / "report.json").write_text(
-        (run / "report.json").read_text(encoding="utf-8").replace('"model": {', '"model": null, "was": {', 1),
+    "responses.jsonl: is not the file that *report.json was written with": lambda run: (
+        broken(run, lambda data: data + data[-data[::-1].index(b"\n", 1) :])
+    ),
+    "report.json: names no digest of responses.jsonl": lambda run: (
+        run / "report.json"
+    ).write_text(
+        (run / "report.json").read_text(encoding="utf-8").replace('"files"', '"were"'),
+        encoding="utf-8",
+    ),
+    "report.json: is not JSON": lambda run: (run / "report.json").write_text(
+        "{", encoding="utf-8"
+    ),
+    "report.json: no one model answered in this run": lambda run: (
+        run / "report.json"
+    ).write_text(
+        (run / "report.json")
+        .read_text(encoding="utf-8")
+        .replace('"model": {', '"model": null, "was": {', 1),
         encoding="utf-8",
     ),
 }
 
 
-def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite, gate, again):
+def test_a_folder_that_is_no_finished_run_is_a_usage_error(
+    pytester, mini_suite, gate, again
+):
     mini_suite(SUITE)
     gate("-k", "tail]", output="whole")
     for message, spoil in SPOILT.items():
@@ -273,21 +330,33 @@ def test_a_folder_that_is_no_finished_run_is_a_usage_error(pytester, mini_suite,
         result.stderr.fnmatch_lines([f"ERROR: --kb-from-run: *{message}*"])
 
 
-def test_a_line_that_is_broken_is_named_once_and_nothing_passes(pytester, mini_suite, report, gate, again):
+def test_a_line_that_is_broken_is_named_once_and_nothing_passes(
+    pytester, mini_suite, report, gate, again
+):
     mini_suite(SUITE)
     gate()
     responses = pytester.path / "run" / "responses.jsonl"
     written = sha256_of(responses)
     broken(
         pytester.path / "run",
-        lambda data: data.replace(b'{"case"', b'{"cas"', 2).replace(b'{"cas"', b'{"case"', 1),
+        lambda data: data.replace(b'{"case"', b'{"cas"', 2).replace(
+            b'{"cas"', b'{"case"', 1
+        ),
     )
     # As if the run had written it so.
     path = pytester.path / "run" / "report.json"
-    path.write_text(path.read_text(encoding="utf-8").replace(written, sha256_of(responses)), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(written, sha256_of(responses)),
+        encoding="utf-8",
+    )
     result = again()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert result.stdout.str().count("responses.jsonl:2: is no recorded response: 'case' must be") >= 1
+    assert (
+        result.stdout.str().count(
+            "responses.jsonl:2: is no recorded response: 'case' must be"
+        )
+        >= 1
+    )
     errors = [error for case in report()["cases"] for error in case["errors"]]
     assert sum("responses.jsonl:2:" in error for error in errors) == 1
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
@@ -299,11 +368,21 @@ def test_an_error_names_a_suite_that_asks_something_else_once(
     mini_suite(SUITE)
     gate("-k", "tail]")
     mini_suite(SUITE.replace("zero-shot", "few-shot"))
-    assert again("-k", "tail] or head]", *plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    assert (
+        again("-k", "tail] or head]", *plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    )
     cases = {case["id"].partition("::")[2]: case for case in report()["cases"]}
-    tail, head = (cases[f"head_to_tail[places-{bucket}]"] for bucket in ("tail", "head"))
+    tail, head = (
+        cases[f"head_to_tail[places-{bucket}]"] for bucket in ("tail", "head")
+    )
     assert (tail["verdict"], head["verdict"]) == ("invalid", "invalid")
-    assert sum("are not among the responses recorded in" in error for error in tail["errors"]) == 1
+    assert (
+        sum(
+            "are not among the responses recorded in" in error
+            for error in tail["errors"]
+        )
+        == 1
+    )
     assert "the suite asks something else now than the run did" in tail["errors"][-1]
     assert tail["errors"][-1].startswith("all requests of this case")
     assert "the recorded run did not ask this case" in head["errors"][-1]
@@ -321,7 +400,9 @@ def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
     # What it said is recorded with the run that was decided; of another answer list it knows one fact less.
     shutil.rmtree(pytester.path / ".kbrel-cache")
     mini_suite(SUITE, facts_file({**RENAMED, "Portugal": "Porto"}))
-    result = pytester.runpytest("--kb-from-run=kbrel-report", "suites", "--kb-output-path=third")
+    result = pytester.runpytest(
+        "--kb-from-run=kbrel-report", "suites", "--kb-output-path=third"
+    )
     assert result.ret == 0
     assert len(openai_server.calls) == len(RENAMED) + 1
     assert report("third")["settings"]["judge_args"] == judge[1].partition("=")[2]
@@ -340,22 +421,30 @@ def test_a_judge_that_must_be_asked_and_is_away_is_named(
     result.stdout.fnmatch_lines([f"--kb-judge: {message}, *cannot be reached*"])
 
 
-def test_two_judges_of_one_name_are_not_joined(pytester, mini_suite, gate, again, openai_server, judge):
+def test_two_judges_of_one_name_are_not_joined(
+    pytester, mini_suite, gate, again, openai_server, judge
+):
     mini_suite(SUITE, facts_file(RENAMED))
     gate(*judge)
     mini_suite(SUITE, facts_file({"Portugal": "Porto"}))
     result = again(f"{judge[1]},seed=7")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["--kb-judge: *it is not the model that was recorded: *seed 7*"])
+    result.stdout.fnmatch_lines(
+        ["--kb-judge: *it is not the model that was recorded: *seed 7*"]
+    )
     assert all("Porto" not in call.text for call in openai_server.calls)
 
 
-def test_an_answer_that_counts_now_was_never_asked_about_again(pytester, mini_suite, report, gate, again):
+def test_an_answer_that_counts_now_was_never_asked_about_again(
+    pytester, mini_suite, report, gate, again
+):
     """Multiple-choice questions are asked about answers that say something: the record has no others."""
     text = facts_file({"Norway": "Kristiania"})
     mini_suite(RELIABILITY, text)
     rule = "uninformative: rules.yaml\n"
-    (pytester.path / "suites" / "rules.yaml").write_text("none: ['Oslo']\n", encoding="utf-8")
+    (pytester.path / "suites" / "rules.yaml").write_text(
+        "none: ['Oslo']\n", encoding="utf-8"
+    )
     mini_suite(RELIABILITY + rule, text)
     gate()
     mini_suite(RELIABILITY, text)
@@ -373,13 +462,20 @@ def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, a
     mini_suite(SUITE)
     gate()
     assert again("--kb-baseline-update=new").ret == 0
-    text = (pytester.path / "baselines" / "new" / "baseline.json").read_text(encoding="utf-8")
+    text = (pytester.path / "baselines" / "new" / "baseline.json").read_text(
+        encoding="utf-8"
+    )
     assert json.loads(text)["provenance"]["recorded"] == "run"
     assert again("--kb-baseline=new").ret == 0
 
 
-def test_an_encoder_is_not_needed_for_what_it_chose(pytester, mini_suite, report, gate, again, openai_server):
-    mini_suite(RELIABILITY.replace("seen-zero-shot", "seen-four-shot") + "  retrieval: openai/encoder\n")
+def test_an_encoder_is_not_needed_for_what_it_chose(
+    pytester, mini_suite, report, gate, again, openai_server
+):
+    mini_suite(
+        RELIABILITY.replace("seen-zero-shot", "seen-four-shot")
+        + "  retrieval: openai/encoder\n"
+    )
     # Not what words would choose: close to each other is what is of like length.
     openai_server.embed = lambda text: [1.0, len(text) / 20]
     gate(f"--kb-judge-args=base_url={openai_server.base_url}")
@@ -391,14 +487,20 @@ def test_an_encoder_is_not_needed_for_what_it_chose(pytester, mini_suite, report
 
 
 @pytest.mark.slow
-def test_the_model_compared_with_is_recorded_too(pytester, mini_suite, report, gate, again):
+def test_the_model_compared_with_is_recorded_too(
+    pytester, mini_suite, report, gate, again
+):
     mini_suite(ALL)
-    gate("--kb-baseline-model=scripted/overconfident.jsonl", model="scripted/int4.jsonl")
+    gate(
+        "--kb-baseline-model=scripted/overconfident.jsonl", model="scripted/int4.jsonl"
+    )
     again()
     assert comparable(report()) == comparable(report("run"))
     assert report()["base"]["spec"] == "scripted/overconfident.jsonl"
     result = again("--kb-baseline-model=scripted/knows.jsonl")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --kb-baseline-model: found scripted/knows*,*those of scripted/overcon*"]
+        [
+            "ERROR: --kb-baseline-model: found scripted/knows*,*those of scripted/overcon*"
+        ]
     )

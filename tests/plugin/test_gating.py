@@ -27,7 +27,9 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
     pytester, mini_suite, report, distribution_args
 ):
     mini_suite()
-    result = pytester.runpytest(*GATE, *distribution_args, "--junitxml=kbrel-report/junit.xml")
+    result = pytester.runpytest(
+        *GATE, *distribution_args, "--junitxml=kbrel-report/junit.xml"
+    )
     assert result.ret == pytest.ExitCode.OK
     # Six slices and three aggregates: one relation alone has no overall MONITOR.
     assert outcomes(result) == {"passed": 9}
@@ -44,13 +46,21 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
         "responses.jsonl",
         "summary.md",
     ]
-    cases = [case for suite in junitparser.JUnitXml.fromfile("kbrel-report/junit.xml") for case in suite]
+    cases = [
+        case
+        for suite in junitparser.JUnitXml.fromfile("kbrel-report/junit.xml")
+        for case in suite
+    ]
     assert "head_to_tail[overall]" in {case.name for case in cases}
     assert len(cases) == 9
 
 
-def test_the_loop_of_the_documentation_takes_each_slice_once(pytester, mini_suite, report, capsys):
-    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+def test_the_loop_of_the_documentation_takes_each_slice_once(
+    pytester, mini_suite, report, capsys
+):
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(
+        encoding="utf-8"
+    )
     code = page[page.index("```python\n") + 10 :].partition("```")[0]
     mini_suite()
     pytester.runpytest(*GATE)
@@ -59,7 +69,11 @@ def test_the_loop_of_the_documentation_takes_each_slice_once(pytester, mini_suit
     lines = capsys.readouterr().out.splitlines()
     cases = report()["cases"]
     assert len(lines) == len(cases)
-    assert sum("overall" in line for line in lines) == sum(case["aggregate"] for case in cases) == 3
+    assert (
+        sum("overall" in line for line in lines)
+        == sum(case["aggregate"] for case in cases)
+        == 3
+    )
     (line,) = (line for line in lines if "head_to_tail[overall]" in line)
     assert all(f"'places-{bucket}'" in line for bucket in ("head", "torso", "tail"))
 
@@ -75,7 +89,9 @@ def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, rep
     assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
 
 
-def test_the_summary_follows_the_progress_without_an_empty_line_inside(pytester, mini_suite):
+def test_the_summary_follows_the_progress_without_an_empty_line_inside(
+    pytester, mini_suite
+):
     mini_suite()
     lines = [line.strip("=") for line in pytester.runpytest(*GATE).outlines]
     first = lines.index(" knowledge reliability ")
@@ -93,12 +109,17 @@ def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args
     assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])
     failed = [
-        case.name for suite in junitparser.JUnitXml.fromfile("j.xml") for case in suite if case.is_failure
+        case.name
+        for suite in junitparser.JUnitXml.fromfile("j.xml")
+        for case in suite
+        if case.is_failure
     ]
     assert failed == ["head_to_tail[overall]"]
 
 
-def test_a_failure_begins_with_its_reason(pytester, mini_suite, monkeypatch, plugin_args):
+def test_a_failure_begins_with_its_reason(
+    pytester, mini_suite, monkeypatch, plugin_args
+):
     monkeypatch.setenv("COLUMNS", "200")
     # The same for a slice and for a figure over several, on the screen and in the JUnit file.
     mini_suite(STRICT)
@@ -142,9 +163,15 @@ def test_exit_first_stops_and_stays_red(pytester, mini_suite, report):
 def test_responses_are_recorded_one_per_line(pytester, mini_suite):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "seen-zero-shot and not unseen")
-    lines = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (pytester.path / "kbrel-report/responses.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     actual = [json.loads(line) for line in lines]
-    assert {line["case"] for line in actual} == {"suites/mini.kb.yaml::reliability[seen-zero-shot]"}
+    assert {line["case"] for line in actual} == {
+        "suites/mini.kb.yaml::reliability[seen-zero-shot]"
+    }
     assert sum(line["role"] == "answer" for line in actual) == 12
 
 
@@ -165,18 +192,24 @@ def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
 
 
 @pytest.mark.slow
-def test_a_run_that_dies_leaves_no_older_runs_report_behind(pytester, mini_suite, report):
+def test_a_run_that_dies_leaves_no_older_runs_report_behind(
+    pytester, mini_suite, report
+):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "P36")
     assert report()["summary"]["verdict"] == "pass"
-    pytester.makeconftest("def pytest_collection_modifyitems(items): raise RuntimeError('dies')")
+    pytester.makeconftest(
+        "def pytest_collection_modifyitems(items): raise RuntimeError('dies')"
+    )
     pytester.runpytest_subprocess(*GATE)
     assert report()["summary"]["verdict"] == "invalid"
     assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
 
 
 def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, report):
-    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  variant: published\n")
+    mini_suite(
+        "suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  variant: published\n"
+    )
     assert pytester.runpytest(*GATE).ret == 0
     (case,) = report()["cases"]
     metrics = case["metrics"]

@@ -17,9 +17,16 @@ from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
 
 
 def dealt(
-    workers: int, *, device: str = "auto", each: int | None = 0, env: dict[str, str] | None = None
+    workers: int,
+    *,
+    device: str = "auto",
+    each: int | None = 0,
+    env: dict[str, str] | None = None,
 ) -> list[Any]:
-    specs = [SimpleNamespace(popen=True, via=None, env=dict(env or {})) for _ in range(workers)]
+    specs = [
+        SimpleNamespace(popen=True, via=None, env=dict(env or {}))
+        for _ in range(workers)
+    ]
     deal_gpus(specs, device, each)
     return [spec.env.get(DEVICES) for spec in specs]
 
@@ -42,31 +49,44 @@ def dealt(
     ],
 )
 def test_three_workers_are_dealt_gpus(
-    monkeypatch: pytest.MonkeyPatch, listed: str, settings: dict[str, Any], result: list[str | None]
+    monkeypatch: pytest.MonkeyPatch,
+    listed: str,
+    settings: dict[str, Any],
+    result: list[str | None],
 ) -> None:
     monkeypatch.setenv(DEVICES, listed)
     assert dealt(3, **settings) == result
 
 
-@pytest.mark.parametrize(("gpus", "each", "workers", "most"), [("0,1", 1, 3, 2), ("0,1,2", 2, 2, 1)])
+@pytest.mark.parametrize(
+    ("gpus", "each", "workers", "most"), [("0,1", 1, 3, 2), ("0,1,2", 2, 2, 1)]
+)
 def test_workers_that_need_more_gpus_than_there_are_are_refused(
     monkeypatch: pytest.MonkeyPatch, gpus: str, each: int, workers: int, most: int
 ) -> None:
     monkeypatch.setenv(DEVICES, gpus)
     dealt(most, each=each)
     with pytest.raises(
-        pytest.UsageError, match=rf"^-n {workers}: .* takes {each} GPU.* allowed is -n {most} at"
+        pytest.UsageError,
+        match=rf"^-n {workers}: .* takes {each} GPU.* allowed is -n {most} at",
     ):
         dealt(workers, each=each)
 
 
-def test_more_gpus_for_each_worker_than_there_are_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_gpus_for_each_worker_than_there_are_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(DEVICES, "0,1")
-    with pytest.raises(pytest.UsageError, match=r"takes 4 GPU.* 2 can be seen .* allowed is 2 GPU\(s\) for"):
+    with pytest.raises(
+        pytest.UsageError,
+        match=r"takes 4 GPU.* 2 can be seen .* allowed is 2 GPU\(s\) for",
+    ):
         dealt(1, each=4)
 
 
-def test_gpus_of_another_machine_are_not_dealt_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_of_another_machine_are_not_dealt_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(DEVICES, "4,5")
     here, there = XSpec("popen"), XSpec(f"ssh=node//env:{DEVICES}=0")
     deal_gpus([there, here], "auto", 1)
@@ -75,7 +95,10 @@ def test_gpus_of_another_machine_are_not_dealt_out(monkeypatch: pytest.MonkeyPat
     deal_gpus([here, there], "auto", 0)
     deal_gpus([here, there], "cpu", 2)
     assert DEVICES not in there.env
-    with pytest.raises(pytest.UsageError, match=f"^--tx ssh=node: each worker takes 2 .*//env:{DEVICES}=0$"):
+    with pytest.raises(
+        pytest.UsageError,
+        match=f"^--tx ssh=node: each worker takes 2 .*//env:{DEVICES}=0$",
+    ):
         deal_gpus([here, there], "auto", 2)
 
 
@@ -84,7 +107,9 @@ def eight_gpus(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> No
     """Put an nvidia-smi on PATH that tells of eight GPUs."""
     tool = pytester.path / "bin" / "nvidia-smi"
     tool.parent.mkdir()
-    tool.write_text('#!/bin/sh\nfor n in 0 1 2 3 4 5 6 7; do echo "GPU $n: H100 (UUID: GPU-$n)"; done\n')
+    tool.write_text(
+        '#!/bin/sh\nfor n in 0 1 2 3 4 5 6 7; do echo "GPU $n: H100 (UUID: GPU-$n)"; done\n'
+    )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tool.parent), prepend=os.pathsep)
     monkeypatch.delenv(DEVICES, raising=False)
@@ -106,9 +131,21 @@ def workers_of(pytester: pytest.Pytester, *args: str) -> int:
         (None, ["--kb-model=reference", "--kb-gpus-per-worker=3"], 2),
         # One worker, which is refused when its GPUs are dealt out.
         (None, ["--kb-model=reference", "--kb-gpus-per-worker=9"], 1),
-        (None, ["--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=4"], 2),
+        (
+            None,
+            ["--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=4"],
+            2,
+        ),
         (None, ["--kb-model=reference", "--kb-model-args=parallelize=True"], 1),
-        (None, ["--kb-model=reference", "--kb-model-args=parallelize=True", "--kb-gpus-per-worker=2"], 4),
+        (
+            None,
+            [
+                "--kb-model=reference",
+                "--kb-model-args=parallelize=True",
+                "--kb-gpus-per-worker=2",
+            ],
+            4,
+        ),
         (None, ["--kb-model=openai/x", "--kb-judge=reference"], 8),
         ("3,5", ["--kb-model=reference"], 2),
         ("GPU-5f3a,GPU-99b1,MIG-3", ["--kb-model=reference"], 3),
@@ -148,7 +185,10 @@ def test_without_a_model_on_gpus_the_cores_are_counted(
 ) -> None:
     if listed is not None:
         monkeypatch.setenv(DEVICES, listed)
-    assert pytest_xdist_auto_num_workers(pytester.parseconfig("-n", "auto", *flags)) is None
+    assert (
+        pytest_xdist_auto_num_workers(pytester.parseconfig("-n", "auto", *flags))
+        is None
+    )
 
 
 def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
@@ -156,7 +196,9 @@ def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
 ) -> None:
     monkeypatch.setenv("KB_MODEL", "reference")
     pytester.makepyfile("def test_one(): pass")
-    monkeypatch.setattr(gpus, "visible_gpus", lambda: pytest.fail("nobody is to be asked"))
+    monkeypatch.setattr(
+        gpus, "visible_gpus", lambda: pytest.fail("nobody is to be asked")
+    )
     assert workers_of(pytester)
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "5")
     assert workers_of(pytester, "--kb-model=reference") == 5
@@ -165,9 +207,18 @@ def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["-n3", "--kb-gpus-per-worker=4"], "-n 3: each worker takes 4 GPU(s) for itself, and 8 can be seen"),
-        (["-nauto", "--kb-gpus-per-worker=9"], "allowed is 8 GPU(s) for each worker at most"),
-        (["-n1", "--kb-gpus-per-worker=1", "--kb-device=cpu"], "found 1 GPU(s), and --kb-device=cpu uses"),
+        (
+            ["-n3", "--kb-gpus-per-worker=4"],
+            "-n 3: each worker takes 4 GPU(s) for itself, and 8 can be seen",
+        ),
+        (
+            ["-nauto", "--kb-gpus-per-worker=9"],
+            "allowed is 8 GPU(s) for each worker at most",
+        ),
+        (
+            ["-n1", "--kb-gpus-per-worker=1", "--kb-device=cpu"],
+            "found 1 GPU(s), and --kb-device=cpu uses",
+        ),
         (["--kb-gpus-per-worker=1"], "--kb-gpus-per-worker: found without -n"),
         (
             ["-n2", "--kb-gpus-per-worker=2", "--kb-model-args=tensor_parallel_size=4"],
@@ -192,29 +243,50 @@ def test_gpus_for_each_worker_need_gpus(
     monkeypatch.setenv(DEVICES, "")
     result = pytester.runpytest("--kb-model=reference", "-n1", "--kb-gpus-per-worker=1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--kb-gpus-per-worker: found 1 GPU(s), and none can be seen ({DEVICES})*"])
+    result.stderr.fnmatch_lines(
+        [f"*--kb-gpus-per-worker: found 1 GPU(s), and none can be seen ({DEVICES})*"]
+    )
 
 
 @pytest.mark.parametrize(
     ("spec", "args", "words"),
     [
-        ("vllm/x/y", "data_parallel_size=4", "each worker of pytest has an engine .* write -n 4, or -n auto"),
-        ("x/y", "data_parallel_size=4", "each worker of pytest has a copy .* write -n and their number"),
-        ("x/y", "tensor_parallel_size=2", "device_map=auto, with --kb-gpus-per-worker .* or vllm/"),
+        (
+            "vllm/x/y",
+            "data_parallel_size=4",
+            "each worker of pytest has an engine .* write -n 4, or -n auto",
+        ),
+        (
+            "x/y",
+            "data_parallel_size=4",
+            "each worker of pytest has a copy .* write -n and their number",
+        ),
+        (
+            "x/y",
+            "tensor_parallel_size=2",
+            "device_map=auto, with --kb-gpus-per-worker .* or vllm/",
+        ),
     ],
 )
-def test_what_other_tools_type_for_many_gpus_is_explained(spec: str, args: str, words: str) -> None:
+def test_what_other_tools_type_for_many_gpus_is_explained(
+    spec: str, args: str, words: str
+) -> None:
     with pytest.raises(ModelError, match=words):
         read_spec(spec, args)
     read_spec(spec, args.partition("=")[0] + "=1")
 
 
 @pytest.mark.parametrize(
-    ("listed", "result"), [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])]
+    ("listed", "result"),
+    [("0", ["0"]), (" 2 ,GPU-5f3a,, ", ["2", "GPU-5f3a"]), ("", []), (" ", [])],
 )
-def test_the_callers_own_list_holds(monkeypatch: pytest.MonkeyPatch, listed: str, result: list[str]) -> None:
+def test_the_callers_own_list_holds(
+    monkeypatch: pytest.MonkeyPatch, listed: str, result: list[str]
+) -> None:
     monkeypatch.setenv(DEVICES, listed)
-    monkeypatch.setattr(gpus.shutil, "which", lambda name: pytest.fail("nobody is to be asked"))
+    monkeypatch.setattr(
+        gpus.shutil, "which", lambda name: pytest.fail("nobody is to be asked")
+    )
     assert visible_gpus() == result
 
 
@@ -222,9 +294,15 @@ def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv(DEVICES, raising=False)
     listing = "GPU 0: NVIDIA H100 (UUID: GPU-a)\nGPU 1: NVIDIA H100 (UUID: GPU-b)\nMIG 1g.10gb Device 0:\n"
     monkeypatch.setattr(gpus.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(gpus.subprocess, "run", lambda line, **how: SimpleNamespace(stdout=listing))
+    monkeypatch.setattr(
+        gpus.subprocess, "run", lambda line, **how: SimpleNamespace(stdout=listing)
+    )
     assert visible_gpus() == ["0", "1"]
-    for error in (OSError(), subprocess.CalledProcessError(9, "x"), subprocess.TimeoutExpired("x", 30)):
+    for error in (
+        OSError(),
+        subprocess.CalledProcessError(9, "x"),
+        subprocess.TimeoutExpired("x", 30),
+    ):
 
         def fail(line: Any, error: Exception = error, **how: Any) -> None:
             raise error
@@ -235,7 +313,9 @@ def test_without_a_list_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     assert visible_gpus() == []
 
 
-def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_that_no_workers_gpu_has_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(DEVICES, "4,5")
     message = r"^--kb-device: found cuda:1; with -n 2 each worker sees 1 of 2 GPU\(s\) as cuda:0"
     with pytest.raises(pytest.UsageError, match=message):
@@ -254,7 +334,9 @@ def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch: pytest.MonkeyP
         (["-nauto", "--kb-gpus-per-worker=2"], {"seen-gw0": "2,3", "seen-gw1": "4,5"}),
     ],
 )
-def test_workers_get_gpus_in_turn_from_the_list_of_their_user(pytester, monkeypatch, flags, result):
+def test_workers_get_gpus_in_turn_from_the_list_of_their_user(
+    pytester, monkeypatch, flags, result
+):
     monkeypatch.setenv(DEVICES, "2,3,4,5")
     pytester.makepyfile(
         """

@@ -26,9 +26,19 @@ def gate(pytester, *flags):
 @pytest.mark.parametrize(
     ("suite", "flags", "named", "status"),
     [
-        (ONE, ("--kb-judge=openai/x", "-k", "head]"), "--kb-judge: openai/x", pytest.ExitCode.USAGE_ERROR),
+        (
+            ONE,
+            ("--kb-judge=openai/x", "-k", "head]"),
+            "--kb-judge: openai/x",
+            pytest.ExitCode.USAGE_ERROR,
+        ),
         # Cases of other suites may not need it.
-        (WRITTEN.format("openai/x"), (), "distractors_from: openai/x", pytest.ExitCode.TESTS_FAILED),
+        (
+            WRITTEN.format("openai/x"),
+            (),
+            "distractors_from: openai/x",
+            pytest.ExitCode.TESTS_FAILED,
+        ),
     ],
 )
 def test_an_error_names_an_unreachable_server_and_its_setting_once(
@@ -41,7 +51,9 @@ def test_an_error_names_an_unreachable_server_and_its_setting_once(
     result = gate(pytester, *flags, f"--kb-judge-args={NOWHERE},max_retries=0")
     assert result.ret == status
     failures = [line for line in result.outlines if line.startswith(named)]
-    assert failures == [f"{named}: the server http://localhost:9/v1 cannot be reached: {why(failures)}"]
+    assert failures == [
+        f"{named}: the server http://localhost:9/v1 cannot be reached: {why(failures)}"
+    ]
     assert "During handling" not in result.stdout.str()
 
 
@@ -54,23 +66,39 @@ def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
     result = gate(pytester)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     message = "found 'openia/x'; allowed: facts, openai/NAME*did you mean 'openai'?"
-    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: distractors_from: {message}"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: suites/mini.kb.yaml: distractors_from: {message}"]
+    )
 
 
 @pytest.mark.parametrize(
     ("suite", "flags", "message"),
     [
-        (ONE, (f"--kb-judge-args={NOWHERE}",), "base_url=* is for no model here; found: no judge, *"),
+        (
+            ONE,
+            (f"--kb-judge-args={NOWHERE}",),
+            "base_url=* is for no model here; found: no judge, *",
+        ),
         (
             ONE,
             ("--kb-judge=openai/x", f"--kb-judge-args={NOWHERE},dtype=float32"),
             "dtype=float32 is for no model here; found: openai/x;*",
         ),
-        (WRITTEN.format("reference"), (f"--kb-judge-args={NOWHERE}",), "base_url=*; found: reference;*"),
-        (ONE, ("--kb-judge-args=base_ulr=x",), "model-args: unknown key 'base_ulr'*did you mean 'base_url'*"),
+        (
+            WRITTEN.format("reference"),
+            (f"--kb-judge-args={NOWHERE}",),
+            "base_url=*; found: reference;*",
+        ),
+        (
+            ONE,
+            ("--kb-judge-args=base_ulr=x",),
+            "model-args: unknown key 'base_ulr'*did you mean 'base_url'*",
+        ),
     ],
 )
-def test_an_option_that_no_helping_model_takes_is_a_usage_error(pytester, mini_suite, suite, flags, message):
+def test_an_option_that_no_helping_model_takes_is_a_usage_error(
+    pytester, mini_suite, suite, flags, message
+):
     mini_suite(suite)
     result = gate(pytester, *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -83,7 +111,9 @@ def test_an_option_in_the_ini_file_may_be_for_other_suites(pytester, mini_suite)
     assert gate(pytester).ret == 0
 
 
-def test_options_go_to_the_models_of_their_kind(pytester, mini_suite, report, openai_server):
+def test_options_go_to_the_models_of_their_kind(
+    pytester, mini_suite, report, openai_server
+):
     mini_suite(WRITTEN.format("reference"))
     openai_server.say = lambda text: "correct"
     args = f"--kb-judge-args=base_url={openai_server.base_url},dtype=bfloat16"
@@ -109,8 +139,14 @@ def test_the_header_names_the_judge(pytester, mini_suite, judge):
         ),
         (("--kb-judge=./nowhere",), "--kb-judge: ./nowhere: no such folder*"),
         (("--kb-judge=openai/",), "--kb-judge: openai/: no model named*"),
-        (("--kb-judge=openai/x",), "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*"),
-        (("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"), "--kb-judge: *did you mean 'base_url'*"),
+        (
+            ("--kb-judge=openai/x",),
+            "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*",
+        ),
+        (
+            ("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"),
+            "--kb-judge: *did you mean 'base_url'*",
+        ),
         (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
     ],
 )
@@ -122,11 +158,15 @@ def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, message):
     assert "Traceback" not in result.stderr.str()
 
 
-def test_a_missing_package_is_a_usage_error_that_names_its_extra(pytester, mini_suite, judge, monkeypatch):
+def test_a_missing_package_is_a_usage_error_that_names_its_extra(
+    pytester, mini_suite, judge, monkeypatch
+):
     from pytest_kbrel.models.openai import spec
 
     monkeypatch.setattr(spec, "find_spec", lambda name: None)
     mini_suite(ONE)
     result = gate(pytester, *judge)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"'])
+    result.stderr.fnmatch_lines(
+        ['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"']
+    )

@@ -36,12 +36,16 @@ def scripted(monkeypatch):
 
 @pytest.fixture
 def verdicts(report):
-    return lambda: {case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]}
+    return lambda: {
+        case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]
+    }
 
 
 @pytest.fixture
 def errors(report):
-    return lambda: {case["id"].partition("::")[2]: case["errors"] for case in report()["cases"]}
+    return lambda: {
+        case["id"].partition("::")[2]: case["errors"] for case in report()["cases"]
+    }
 
 
 def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass(
@@ -55,10 +59,14 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
     )
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*answers are cut short; allowed: none: raise max_new_tokens*"])
+    result.stdout.fnmatch_lines(
+        ["*answers are cut short; allowed: none: raise max_new_tokens*"]
+    )
     actual = verdicts()
     assert actual["reliability[seen-zero-shot]"] == "invalid"
-    assert {actual[name] for name in actual if name.startswith("head_to_tail")} == {"pass"}
+    assert {actual[name] for name in actual if name.startswith("head_to_tail")} == {
+        "pass"
+    }
 
 
 @pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, constant: allowed}"])
@@ -66,22 +74,30 @@ def test_a_model_that_always_says_the_same_is_no_consistent_one(
     pytester, mini_suite, verdicts, errors, limits
 ):
     mini_suite(
-        HEADER + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
+        HEADER
+        + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
     )
     pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
     result = pytester.runpytest(MODEL, "suites")
     if limits != "{}":
-        assert (result.ret, verdicts()) == (pytest.ExitCode.OK, {"monitor[P36]": "pass"})
+        assert (result.ret, verdicts()) == (
+            pytest.ExitCode.OK,
+            {"monitor[P36]": "pass"},
+        )
         return
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert verdicts() == {"monitor[P36]": "invalid"}
     repeated, constant = errors()["monitor[P36]"]
-    assert repeated.startswith("11 of 12 facts get the same wrong answer, 'paris'; allowed: at most 90%")
+    assert repeated.startswith(
+        "11 of 12 facts get the same wrong answer, 'paris'; allowed: at most 90%"
+    )
     assert constant.startswith("the probabilities of all 12 anchors are equal (0.5)")
 
 
 @pytest.mark.parametrize(("limit", "code"), [("0", 1), ("0.09", 0), ("0.08", 1)])
-def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suite, report, limit, code):
+def test_facts_without_response_are_left_out_up_to_the_limit(
+    pytester, mini_suite, report, limit, code
+):
     mini_suite(
         HEADER + f"integrity: {{errored: {limit}}}\n"
         "reliability:\n  choices: 2\n  distractors: 4\n  gates: {wr: {max: 0}}\n"
@@ -96,18 +112,25 @@ def test_facts_without_response_are_left_out_up_to_the_limit(pytester, mini_suit
     # One of 12.
     assert case["n"] == 11
     assert case["errors"][0].startswith(
-        "P36:Norway (answer): out of memory" if code == 0 else "1 fact without usable responses: P36:Norway"
+        "P36:Norway (answer): out of memory"
+        if code == 0
+        else "1 fact without usable responses: P36:Norway"
     )
     if code == 0:
         assert case["metrics"]["cr"]["value"] == pytest.approx(3 / 11)
         assert case["metrics"]["wr"]["value"] == 0.0
 
 
-@pytest.mark.parametrize(("country", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")])
+@pytest.mark.parametrize(
+    ("country", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")]
+)
 def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
     pytester, mini_suite, report, country, code, verdict
 ):
-    mini_suite(HEADER + "head_to_tail:\n  prompt: zero-shot\n  gates: {hallucination: {max: 0.1}}\n")
+    mini_suite(
+        HEADER
+        + "head_to_tail:\n  prompt: zero-shot\n  gates: {hallucination: {max: 0.1}}\n"
+    )
     answers = f'lambda prompt: "Oslo" if {country!r} in prompt else "unsure"'
     pytester.makeconftest(SCRIPTED.format(arguments=answers))
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline-update=silent")
@@ -118,7 +141,9 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
     assert {case["verdict"] for case in actual["cases"]} == {"pass"}
     assert (pytester.path / "baselines").exists() == (code == 0)
     if code:
-        message = "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
+        message = (
+            "problem: suites/mini.kb.yaml: the model says nothing: none of 12 answers *"
+        )
         result.stdout.fnmatch_lines([message])
 
 
@@ -133,7 +158,12 @@ Probability = Callable[[str, str], float]
 
 @pytest.fixture(scope="module")
 def world() -> Suite:
-    actual = load_suite(WORLD, nodeid_path="world.kb.yaml", limit=LIMIT, today=datetime.date(2026, 12, 1))
+    actual = load_suite(
+        WORLD,
+        nodeid_path="world.kb.yaml",
+        limit=LIMIT,
+        today=datetime.date(2026, 12, 1),
+    )
     unseen = actual.cases[-1]
     # The limit is for seen facts.
     shorter = dataclasses.replace(unseen, facts=unseen.facts[:LIMIT])
@@ -152,27 +182,45 @@ def invented(prompt: str) -> str:
 
 def question(prompt: str) -> str:
     """Return the last question of a prompt, as an echo would have it."""
-    questions = [line for line in prompt.splitlines() if line.strip() and not line.startswith("Answer")]
+    questions = [
+        line
+        for line in prompt.splitlines()
+        if line.strip() and not line.startswith("Answer")
+    ]
     return questions[-1].removeprefix("Question: ")
 
 
 def decided_case(case: Case, model: FunctionModel) -> CaseResult:
     asker = DeduplicatingModel(model)
-    actual = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
-    return decide_case(case, actual.table, actual.errors, baseline=None, baseline_asked=False, comparisons=1)
+    actual = run_case(
+        case, lambda requests, to: asker.ask(requests), lambda exchanges: None
+    )
+    return decide_case(
+        case,
+        actual.table,
+        actual.errors,
+        baseline=None,
+        baseline_asked=False,
+        comparisons=1,
+    )
 
 
-def gated(suite: Suite, answers: Answers, probability: Probability = sure) -> dict[str, CaseResult]:
+def gated(
+    suite: Suite, answers: Answers, probability: Probability = sure
+) -> dict[str, CaseResult]:
     """Decide every case of the suite, those over several too, without a baseline."""
     model = FunctionModel(answers, probability)
     results = [decided_case(case, model) for case in suite.cases]
     over = [
-        decide_aggregate(aggregate, results, baseline=None, comparisons=1) for aggregate in suite.aggregates
+        decide_aggregate(aggregate, results, baseline=None, comparisons=1)
+        for aggregate in suite.aggregates
     ]
     return {result.id: result for result in (*results, *over)}
 
 
-def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -> set[str]:
+def verdicts_of(
+    actual: dict[str, CaseResult], probes: Sequence[str] = PROBES
+) -> set[str]:
     """Return the verdicts_of of the slices of these probes, but for the unseen one."""
     return {
         result.verdict
@@ -184,12 +232,30 @@ def verdicts_of(actual: dict[str, CaseResult], probes: Sequence[str] = PROBES) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
-        ("\n", "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing"),
-        ("<think>", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most"),
-        ("<think>\nOkay, let me see", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up"),
-        ("</s>", "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most 50%"),
-        ("yes", "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%"),
+        (
+            "",
+            "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
+        ),
+        (
+            "\n",
+            "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
+        ),
+        (
+            "<think>",
+            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most",
+        ),
+        (
+            "<think>\nOkay, let me see",
+            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up",
+        ),
+        (
+            "</s>",
+            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most 50%",
+        ),
+        (
+            "yes",
+            "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%",
+        ),
     ],
 )
 def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
@@ -199,7 +265,9 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
     assert {result.verdict for result in actual.values()} == {"invalid"}
     for result in actual.values():
         first = message[:30].replace("12 of 12", f"{result.n} of {result.n}")
-        assert result.aggregate or any(error.startswith(first) for error in result.errors)
+        assert result.aggregate or any(
+            error.startswith(first) for error in result.errors
+        )
     assert any(error.startswith(message) for error in actual[UNSEEN].errors)
     # The cases have said it.
     assert list(silent_suites(actual.values())) == []
@@ -222,7 +290,11 @@ def test_a_model_that_never_answers_fails_and_the_report_says_why(
     # Every probe has a floor of its own. Of what nobody can know, "unsure" is the right answer.
     assert verdicts_of(actual) == {"fail"}
     assert actual[UNSEEN].verdict == "no baseline"
-    assert actual["head_to_tail[overall]"].verdict == actual["monitor[overall]"].verdict == "fail"
+    assert (
+        actual["head_to_tail[overall]"].verdict
+        == actual["monitor[overall]"].verdict
+        == "fail"
+    )
     gates = [gate for result in actual.values() for gate in result.gates]
     failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
     assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
@@ -245,25 +317,36 @@ def test_a_model_that_repeats_the_question_fails(world: Suite) -> None:
 @pytest.mark.slow
 def test_a_model_that_invents_answers_passes_no_probe(world: Suite) -> None:
     """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
-    actual = gated(world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000)
+    actual = gated(
+        world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000
+    )
     assert verdicts_of(actual, ["monitor"]) == {"invalid"}
     for result in actual.values():
         if result.probe == "monitor" and not result.aggregate:
-            assert any("the right answer gets no probability" in error for error in result.errors)
+            assert any(
+                "the right answer gets no probability" in error
+                for error in result.errors
+            )
     assert verdicts_of(actual, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
     assert list(silent_suites(actual.values())) == []
 
 
-def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world: Suite) -> None:
+def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(
+    world: Suite,
+) -> None:
     actual = gated(world, invented)
     assert verdicts_of(actual) <= {"fail", "invalid"}
     failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
-    assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [("accuracy", "min", 0.0)]
+    assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [
+        ("accuracy", "min", 0.0)
+    ]
 
 
 def test_published_monitor_is_invalid_without_any_right_answer(world: Suite) -> None:
     case = next(case for case in world.cases if case.id == "monitor[P36]")
-    published = dataclasses.replace(case, settings=MonitorSettings(variant="published"), gates=())
+    published = dataclasses.replace(
+        case, settings=MonitorSettings(variant="published"), gates=()
+    )
     result = decided_case(published, FunctionModel(invented))
     assert (result.verdict, result.metrics) == ("invalid", ())
     assert result.errors[0].startswith(
@@ -277,7 +360,9 @@ def test_a_model_that_knows_its_facts_gets_no_errors(world: Suite) -> None:
         question_of(case, fact, frame): str(fact.object)
         for case in world.cases
         for fact in case.facts
-        for frame in range(len(case.relations[0].frames) if case.probe == "monitor" else 1)
+        for frame in range(
+            len(case.relations[0].frames) if case.probe == "monitor" else 1
+        )
         if fact.object
     }
 
@@ -288,6 +373,8 @@ def test_a_model_that_knows_its_facts_gets_no_errors(world: Suite) -> None:
         return next((answers[one] for one in candidates if one in answers), "unsure")
 
     actual = gated(world, knows)
-    assert {name: result.errors for name, result in actual.items() if result.errors} == {}
+    assert {
+        name: result.errors for name, result in actual.items() if result.errors
+    } == {}
     assert {result.verdict for result in actual.values()} <= {"pass", "no baseline"}
     assert list(silent_suites(actual.values())) == []

@@ -19,7 +19,9 @@ def test_the_summary_is_appended_once(pytester, mini_suite, page, plugin_args):
     mini_suite(ONE)
     page.write_text("# an earlier step")
     assert pytester.runpytest(*GATE, *plugin_args).ret == 0
-    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(encoding="utf-8")
+    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(
+        encoding="utf-8"
+    )
     assert page.read_text(encoding="utf-8") == f"# an earlier step\n{summary}"
 
 
@@ -28,16 +30,24 @@ def test_a_page_that_cannot_be_written_is_a_warning(pytester, mini_suite, page):
     page.mkdir()
     result = pytester.runpytest(*GATE, "-W", "error")
     assert result.ret == 0
-    assert "warning: the summary was not added to $GITHUB_STEP_SUMMARY: [Errno 21]" in one_line(result)
+    assert (
+        "warning: the summary was not added to $GITHUB_STEP_SUMMARY: [Errno 21]"
+        in one_line(result)
+    )
 
 
-def test_shards_append_nothing_and_the_joined_run_does(pytester, mini_suite, page, capsys):
+def test_shards_append_nothing_and_the_joined_run_does(
+    pytester, mini_suite, page, capsys
+):
     mini_suite(ONE)
     for index in "12":
         pytester.runpytest(*GATE, f"--kb-shard={index}/2", f"--kb-output-path={index}")
     assert not page.exists()
     assert main(["merge", "1", "2", "--output=merged"]) == 0
-    assert page.read_text(encoding="utf-8") == "\n" + (pytester.path / "merged" / "summary.md").read_text()
+    assert (
+        page.read_text(encoding="utf-8")
+        == "\n" + (pytester.path / "merged" / "summary.md").read_text()
+    )
     page.unlink()
     page.mkdir()
     assert main(["merge", "1", "2", "--output=again"]) == 0

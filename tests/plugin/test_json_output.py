@@ -15,22 +15,41 @@ TEMPLATES = "P36:\n  question: What is the capital of [X]?\n  domain: lands\n"
 DUMP = "subject,relation,object,popularity\n" + "".join(
     f"land {at},P36,city {at},{1000 // (at + 1)}\n" for at in range(60)
 )
-PREDICTION = {"id": 1, "question": "Capital of Peru?", "answers": ["Lima"], "prediction": "Lima", "human": 1}
+PREDICTION = {
+    "id": 1,
+    "question": "Capital of Peru?",
+    "answers": ["Lima"],
+    "prediction": "Lima",
+    "human": 1,
+}
 # Arguments of each command that end well in the folder of the test, and what its document says then.
 WORK = {
-    "init": (("init", "made"), lambda said: (len(said["files"]), len(said["commands"])) == (7, 3)),
+    "init": (
+        ("init", "made"),
+        lambda said: (len(said["files"]), len(said["commands"])) == (7, 3),
+    ),
     "schema": (("schema", "report"), lambda said: said["$defs"]),
     "import": (
         ("import", "jsonl", "suites/facts.jsonl", "--output=own.jsonl"),
-        lambda said: (said["rows"], said["facts"], said["first_skipped"]) == (12, 12, []),
+        lambda said: (
+            (said["rows"], said["facts"], said["first_skipped"]) == (12, 12, [])
+        ),
     ),
     "build head-to-tail": (
-        ("build", "head-to-tail", "dump.csv", "--templates=templates.yaml", "--output=set"),
+        (
+            "build",
+            "head-to-tail",
+            "dump.csv",
+            "--templates=templates.yaml",
+            "--output=set",
+        ),
         lambda said: said["manifest"]["rows"] == 60 and said["output"] == "set",
     ),
     "judge": (
         ("judge", "predictions.jsonl", "--output=judged.jsonl", "--human=human"),
-        lambda said: said["verdicts"]["correct"] == said["human"]["correct"]["correct"] == 1,
+        lambda said: (
+            said["verdicts"]["correct"] == said["human"]["correct"]["correct"] == 1
+        ),
     ),
     "labels": (
         ("labels", "run", "--output=labels.jsonl", "--number=2"),
@@ -64,7 +83,13 @@ WORK = {
 REFUSED = {
     "init": ("init", "suites/facts.jsonl"),
     "import": ("import", "nosuch", "suites/facts.jsonl", "--output=x.jsonl"),
-    "build head-to-tail": ("build", "head-to-tail", "nowhere.csv", "--templates=t.yaml", "--output=x"),
+    "build head-to-tail": (
+        "build",
+        "head-to-tail",
+        "nowhere.csv",
+        "--templates=t.yaml",
+        "--output=x",
+    ),
     "judge": ("judge", "nowhere", "--output=x.jsonl"),
     "labels": ("labels", "nowhere", "--output=x.jsonl"),
     "export": ("export", "nowhere", "--format=csv", "--output=x.csv"),
@@ -80,7 +105,11 @@ REFUSED = {
 
 def commands(parser, name=""):
     """Yield the names of all commands and their parsers."""
-    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    inner = [
+        action
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
     if not inner:
         yield name, parser
     for action in inner:

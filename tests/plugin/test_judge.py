@@ -77,7 +77,10 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
         ("openai/judge", "openai")
     ]
     assert actual["settings"]["judge"] == "openai/judge"
-    assert (actual["environment"]["helpers_asked"], actual["environment"]["helpers_reused"]) == (
+    assert (
+        actual["environment"]["helpers_asked"],
+        actual["environment"]["helpers_reused"],
+    ) == (
         str(calls),
         "0",
     )
@@ -91,7 +94,9 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     assert report()["environment"]["helpers_reused"] == str(calls)
 
 
-def test_a_judge_without_a_store_is_asked_every_time(pytester, mini_suite, report, openai_server, judge):
+def test_a_judge_without_a_store_is_asked_every_time(
+    pytester, mini_suite, report, openai_server, judge
+):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "correct"
     for run in (1, 2):
@@ -111,7 +116,10 @@ def test_an_unreadable_verdict_is_a_class_of_its_own(
     # Whether it thinks before it answers is looked at once, where its first reply is a sentence.
     assert len(openai_server.calls) == len(RENAMED) + 1
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
-    assert all("of the judge cannot be read; allowed: at most 10%" in case["errors"][0] for case in slices())
+    assert all(
+        "of the judge cannot be read; allowed: at most 10%" in case["errors"][0]
+        for case in slices()
+    )
 
 
 def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
@@ -137,29 +145,39 @@ def test_a_judge_that_refuses_every_request_ends_the_run(
     result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(
-        ["*openai/judge: the server * has refused every request for * seconds; allowed*"]
+        [
+            "*openai/judge: the server * has refused every request for * seconds; allowed*"
+        ]
     )
 
 
-def test_an_error_of_a_refused_key_names_the_server(pytester, mini_suite, openai_server, judge):
+def test_an_error_of_a_refused_key_names_the_server(
+    pytester, mini_suite, openai_server, judge
+):
     mini_suite(ONE, FACTS)
     openai_server.always = Fault(status=401, message="no")
     result = gate(pytester, *judge)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"*openai/judge: the server {openai_server.base_url} refuses the key*"])
+    result.stdout.fnmatch_lines(
+        [f"*openai/judge: the server {openai_server.base_url} refuses the key*"]
+    )
     assert "Traceback" not in result.stdout.str()
 
 
 @pytest.mark.slow
-def test_a_killed_run_keeps_the_judgements_it_had(pytester, mini_suite, openai_server, judge):
+def test_a_killed_run_keeps_the_judgements_it_had(
+    pytester, mini_suite, openai_server, judge
+):
     mini_suite(ONE, FACTS)
     running = []
     folder = pytester.path / ".kbrel-cache"
 
     def stored_replies():
         store = Store(folder)
-        rows = store.query("SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'")
+        rows = store.query(
+            "SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'"
+        )
         store.close()
         return len(rows)
 
@@ -171,7 +189,16 @@ def test_a_killed_run_keeps_the_judgements_it_had(pytester, mini_suite, openai_s
         return "correct"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", *GATE, "-k", "tail]", judge[0], f"{judge[1]},max_concurrent=1"]
+    line = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *GATE,
+        "-k",
+        "tail]",
+        judge[0],
+        f"{judge[1]},max_concurrent=1",
+    ]
     running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
     process = running[0]
     assert process.wait(timeout=300) == -signal.SIGKILL
@@ -187,11 +214,16 @@ def test_a_killed_run_keeps_the_judgements_it_had(pytester, mini_suite, openai_s
 def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges):
     mini_suite(ONE, FACTS)
     result = gate(
-        pytester, "--kb-judge=reference", "--kb-judge-args=device=cpu,max_length=1024", model="reference"
+        pytester,
+        "--kb-judge=reference",
+        "--kb-judge-args=device=cpu,max_length=1024",
+        model="reference",
     )
     # It was never trained to judge, and the run says so.
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*replies of the judge cannot be read; allowed: at most 10%*"])
+    result.stdout.fnmatch_lines(
+        ["*replies of the judge cannot be read; allowed: at most 10%*"]
+    )
     (helper,) = report()["helpers"]
     assert (helper["spec"], helper["backend"]) == ("reference", "hf")
     assert helper["weights_digest"] == report()["model"]["weights_digest"]
@@ -200,7 +232,9 @@ def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges):
     assert {reply["response"]["kind"] for reply in replies} == {"generated"}
 
 
-def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, report, openai_server, judge):
+def test_a_baseline_of_another_judge_is_not_comparable(
+    pytester, mini_suite, report, openai_server, judge
+):
     openai_server.models = ("judge", "other")
     openai_server.say = lambda text: "correct"
     mini_suite(ONE, FACTS)
@@ -211,28 +245,46 @@ def test_a_baseline_of_another_judge_is_not_comparable(pytester, mini_suite, rep
     for flags, message in (
         ((*judge, "--kb-baseline=rules"), "judge (openai/judge and rules)"),
         (("--kb-baseline=judged",), "judge (rules and openai/judge)"),
-        (("--kb-judge=openai/other", judge[1], "--kb-baseline=judged"), "architecture 'other' and 'judge'"),
+        (
+            ("--kb-judge=openai/other", judge[1], "--kb-baseline=judged"),
+            "architecture 'other' and 'judge'",
+        ),
     ):
         result = gate(pytester, *flags)
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         assert message in result.stdout.str()
         # The slices, and the figure over all of them.
-        actual = [case["verdict"] for case in report()["cases"] if case["probe"] != "pooled"]
+        actual = [
+            case["verdict"] for case in report()["cases"] if case["probe"] != "pooled"
+        ]
         assert actual == ["not comparable"] * 4
 
 
-def test_a_served_model_can_be_gated(pytester, mini_suite, report, openai_server, slices):
+def test_a_served_model_can_be_gated(
+    pytester, mini_suite, report, openai_server, slices
+):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Berlin" if "Germany" in text else "unsure"
-    result = gate(pytester, f"--kb-model-args=base_url={openai_server.base_url}", model="openai/judge")
+    result = gate(
+        pytester,
+        f"--kb-model-args=base_url={openai_server.base_url}",
+        model="openai/judge",
+    )
     assert result.ret == 0
     assert report()["model"]["device"] == openai_server.base_url
-    assert sum(case["metrics"]["accuracy"]["value"] * case["n"] for case in slices()) == pytest.approx(1)
+    assert sum(
+        case["metrics"]["accuracy"]["value"] * case["n"] for case in slices()
+    ) == pytest.approx(1)
 
 
-def test_monitor_over_a_server_that_scores_is_gated(pytester, mini_suite, report, openai_server, slices):
+def test_monitor_over_a_server_that_scores_is_gated(
+    pytester, mini_suite, report, openai_server, slices
+):
     mini_suite(MONITOR)
-    openai_server.routes = {"/tokenize": scoring_server.tokenize, "completions": scoring_server.vllm}
+    openai_server.routes = {
+        "/tokenize": scoring_server.tokenize,
+        "completions": scoring_server.vllm,
+    }
     args = f"--kb-model-args=base_url={openai_server.base_url},endpoint=completions"
     result = gate(pytester, args, model="openai/judge")
     assert result.ret == 0
@@ -242,12 +294,16 @@ def test_monitor_over_a_server_that_scores_is_gated(pytester, mini_suite, report
     result.stdout.fnmatch_lines(["*gives probabilities by prompt_logprobs of vLLM*"])
 
 
-def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pytester, mini_suite, openai_server):
+def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(
+    pytester, mini_suite, openai_server
+):
     mini_suite(MONITOR)
     args = f"--kb-model-args=base_url={openai_server.base_url}"
     result = gate(pytester, args, model="openai/judge")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['ERROR: *monitor*MONITOR needs token probabilities*-k "not monitor"*'])
+    result.stderr.fnmatch_lines(
+        ['ERROR: *monitor*MONITOR needs token probabilities*-k "not monitor"*']
+    )
     assert openai_server.calls == []
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
@@ -257,14 +313,18 @@ def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(pyteste
     assert result.ret == 0
 
 
-def test_reliability_is_judged_as_well(pytester, mini_suite, exchanges, openai_server, judge, slices):
+def test_reliability_is_judged_as_well(
+    pytester, mini_suite, exchanges, openai_server, judge, slices
+):
     mini_suite(RELIABILITY, FACTS)
     openai_server.say = lambda text: "correct"
     assert gate(pytester, *judge).ret == 0
     seen = next(case for case in slices() if case["slice"].startswith("seen"))
     assert seen["metrics"]["wr"]["value"] == 0
     # Nobody knows the answer to an unseen question, so there is none to compare with.
-    assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {f"{seen['slice']}]"}
+    assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {
+        f"{seen['slice']}]"
+    }
 
 
 def test_a_store_that_cannot_be_used_is_a_usage_error(pytester, mini_suite, judge):

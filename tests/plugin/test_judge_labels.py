@@ -16,7 +16,12 @@ NOTE = (
     "0.86"
 )
 ERROR = {"right": 25, "right_accepted": 24, "wrong": 20, "wrong_accepted": 2}
-GATE = (INT4, f"--kb-baseline-model={KNOWS}", "--kb-judge=scripted/judge.jsonl", "suites")
+GATE = (
+    INT4,
+    f"--kb-baseline-model={KNOWS}",
+    "--kb-judge=scripted/judge.jsonl",
+    "suites",
+)
 LABELLED = (*GATE, "--kb-judge-labels=labels.jsonl")
 
 
@@ -27,14 +32,21 @@ def labels(pytester, mini_suite):
     rules = [
         {"pattern": r"city of kings, number 3\..*\nVerdict:$", "text": "incorrect"},
         {"pattern": r"village, number 2[67]\..*\nVerdict:$", "text": "correct"},
-        {"pattern": r"\nAnswer: [^\n]*(village|Bergen)[^\n]*\nVerdict:$", "text": "incorrect"},
+        {
+            "pattern": r"\nAnswer: [^\n]*(village|Bergen)[^\n]*\nVerdict:$",
+            "text": "incorrect",
+        },
         {"default": {"text": "correct"}},
     ]
-    (pytester.path / "judge.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+    (pytester.path / "judge.jsonl").write_text(
+        "".join(json.dumps(rule) + "\n" for rule in rules)
+    )
 
     def write(right=25, wrong=20):
         texts = [("right", f"The city of kings, number {n}.") for n in range(right)]
-        texts += [("wrong", f"A village, number {n}.") for n in range(right, right + wrong)]
+        texts += [
+            ("wrong", f"A village, number {n}.") for n in range(right, right + wrong)
+        ]
         rows = [
             {
                 "question": "What is the capital of Peru?",
@@ -44,14 +56,20 @@ def labels(pytester, mini_suite):
             }
             for label, text in texts
         ]
-        (pytester.path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (pytester.path / "labels.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
 
     write()
     return write
 
 
 def gates(report):
-    return {(case["id"], gate["metric"]): gate for case in report["cases"] for gate in case["gates"]}
+    return {
+        (case["id"], gate["metric"]): gate
+        for case in report["cases"]
+        for gate in case["gates"]
+    }
 
 
 def test_the_error_of_the_judge_enters_its_gates_and_the_reports(
@@ -68,7 +86,9 @@ def test_the_error_of_the_judge_enters_its_gates_and_the_reports(
     assert after["settings"]["judge_labels"] == "labels.jsonl"
     assert NOTE in " ".join(result.stdout.str().split())
     for name in ("report.html", "summary.md"):
-        text = " ".join((pytester.path / "kbrel-report" / name).read_text(encoding="utf-8").split())
+        text = " ".join(
+            (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8").split()
+        )
         assert "right answers found 96 % (24 of 25)" in text
     moved = [key for key, gate in gates(before).items() if gate["observed"]]
     assert moved == [("suites/mini.kb.yaml::head_to_tail[places-tail]", "accuracy")]
@@ -108,10 +128,20 @@ def test_a_comparison_of_recorded_runs_decides_alike(pytester, labels, report, c
 def test_answers_of_a_run_are_drawn_for_a_human_to_label(pytester, labels, capsys):
     pytester.runpytest(*GATE)
     capsys.readouterr()
-    assert main(["labels", "kbrel-report", "--output", "mine.jsonl", "--number", "10"]) == 0
-    assert capsys.readouterr().out.startswith("10 of 12 answers written to mine.jsonl: write ")
-    rows = [json.loads(line) for line in (pytester.path / "mine.jsonl").read_text().splitlines()]
-    lima = next(row for row in rows if row["id"] == "head_to_tail[places-head] P36:China")
+    assert (
+        main(["labels", "kbrel-report", "--output", "mine.jsonl", "--number", "10"])
+        == 0
+    )
+    assert capsys.readouterr().out.startswith(
+        "10 of 12 answers written to mine.jsonl: write "
+    )
+    rows = [
+        json.loads(line)
+        for line in (pytester.path / "mine.jsonl").read_text().splitlines()
+    ]
+    lima = next(
+        row for row in rows if row["id"] == "head_to_tail[places-head] P36:China"
+    )
     assert lima == {
         "id": "head_to_tail[places-head] P36:China",
         "question": "What is the capital of China?",
@@ -121,10 +151,17 @@ def test_answers_of_a_run_are_drawn_for_a_human_to_label(pytester, labels, capsy
     }
     # Drawn again, they are the same, and nothing is replaced unasked.
     assert main(["labels", "kbrel-report", "--output", "mine.jsonl"]) == 2
-    assert main(["labels", "kbrel-report", "--output", "other.jsonl", "--number", "10"]) == 0
-    assert (pytester.path / "other.jsonl").read_bytes() == (pytester.path / "mine.jsonl").read_bytes()
+    assert (
+        main(["labels", "kbrel-report", "--output", "other.jsonl", "--number", "10"])
+        == 0
+    )
+    assert (pytester.path / "other.jsonl").read_bytes() == (
+        pytester.path / "mine.jsonl"
+    ).read_bytes()
     result = pytester.runpytest(*GATE, "--kb-judge-labels=mine.jsonl")
-    result.stderr.fnmatch_lines(["ERROR: *mine.jsonl:1: 'label' must be right, wrong, missing, found ''"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: *mine.jsonl:1: 'label' must be right, wrong, missing, found ''"]
+    )
 
 
 def test_answers_of_python_tests_are_passed_over(pytester, labels, capsys):
@@ -143,39 +180,58 @@ def test_answers_of_python_tests_are_passed_over(pytester, labels, capsys):
     pytester.runpytest(*GATE[:-1], "test_own.py", "--kb-output-path=own")
     capsys.readouterr()
     assert main(["labels", "kbrel-report", "--output", "mine.jsonl"]) == 0
-    assert capsys.readouterr().out.startswith("12 of 12 answers written to mine.jsonl: write ")
+    assert capsys.readouterr().out.startswith(
+        "12 of 12 answers written to mine.jsonl: write "
+    )
     assert main(["labels", "own", "--output", "none.jsonl"]) == 2
-    assert "no answer of it is for a judge; allowed: a run of suites with" in capsys.readouterr().err
+    assert (
+        "no answer of it is for a judge; allowed: a run of suites with"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_run_decided_again_may_have_other_labels(pytester, labels, report):
     assert pytester.runpytest(*LABELLED).ret == 0
     labels(right=30)
     result = pytester.runpytest(
-        "--kb-from-run=kbrel-report", "suites", "--kb-judge-labels=labels.jsonl", "--kb-use-cache=off"
+        "--kb-from-run=kbrel-report",
+        "suites",
+        "--kb-judge-labels=labels.jsonl",
+        "--kb-use-cache=off",
     )
     assert result.ret == 0
     error = {"right": 30, "right_accepted": 29, "wrong": 20, "wrong_accepted": 0}
     assert report("kbrel-report/decided")["judge_error"] == error
-    result = pytester.runpytest("--kb-from-run=kbrel-report", "suites", "--kb-judge=rules")
+    result = pytester.runpytest(
+        "--kb-from-run=kbrel-report", "suites", "--kb-judge=rules"
+    )
     assert result.ret == 0
     assert "judge_error" not in report("kbrel-report/decided")
     assert "judge_labels" not in report("kbrel-report/decided")["settings"]
 
 
-def test_labels_that_cannot_be_used_are_refused_before_anything_is_asked(pytester, labels):
+def test_labels_that_cannot_be_used_are_refused_before_anything_is_asked(
+    pytester, labels
+):
     labels(right=19)
     result = pytester.runpytest(*LABELLED)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-judge-labels: *labels.jsonl: found 19 answers labelled right*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --kb-judge-labels: *labels.jsonl: found 19 answers labelled right*"]
+    )
     result = pytester.runpytest(INT4, "--kb-judge-labels=labels.jsonl", "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-judge-labels: found with --kb-judge=rules*a model as judge"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --kb-judge-labels: found with --kb-judge=rules*a model as judge"]
+    )
 
 
 def test_a_judge_no_better_than_chance_ends_the_session(pytester, labels, report):
     (pytester.path / "judge.jsonl").write_text('{"default": {"text": "correct"}}\n')
     result = pytester.runpytest(*LABELLED)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "finds 25 of 25 right answers and accepts 20 of 20 wrong ones" in report()["problems"][0]
+    assert (
+        "finds 25 of 25 right answers and accepts 20 of 20 wrong ones"
+        in report()["problems"][0]
+    )
     assert "no better than chance" in report()["problems"][0]

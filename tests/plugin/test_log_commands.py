@@ -53,9 +53,14 @@ def gate(pytester, mini_suite):
     def run(model: str, *flags: str) -> pytest.RunResult:
         return pytester.runpytest(f"--kb-model=scripted/{model}", "suites", *flags)
 
-    mini_suite(SUITE.replace("head_to_tail:", "relations: relations.yaml\nhead_to_tail:"), facts="")
+    mini_suite(
+        SUITE.replace("head_to_tail:", "relations: relations.yaml\nhead_to_tail:"),
+        facts="",
+    )
     (pytester.path / "suites/facts.jsonl").unlink()
-    (pytester.path / "suites/##[facts].jsonl").write_text(lines(FACTS), encoding="utf-8")
+    (pytester.path / "suites/##[facts].jsonl").write_text(
+        lines(FACTS), encoding="utf-8"
+    )
     (pytester.path / "suites/relations.yaml").write_text(RELATIONS, encoding="utf-8")
     knows, says, fails = [], [], []
     for number, form in enumerate(SAID):
@@ -65,7 +70,9 @@ def gate(pytester, mini_suite):
         fails.append({**condition, "error": form})
     default = {"default": {"text": "::error::default"}}
     for name, rules in (("##[knows]", knows), ("##vso[says]", says), ("fails", fails)):
-        (pytester.path / f"{name}.jsonl").write_text(lines([*rules, default]), encoding="utf-8")
+        (pytester.path / f"{name}.jsonl").write_text(
+            lines([*rules, default]), encoding="utf-8"
+        )
     return run
 
 
@@ -74,11 +81,28 @@ def printed(result: pytest.RunResult) -> str:
     return f"{result.stdout.str()}\n{result.stderr.str()}"
 
 
-ALL = ("-vv", "-rA", "--tb=long", "--showlocals", "--junitxml=j.xml", "-o", "junit_logging=all")
+ALL = (
+    "-vv",
+    "-rA",
+    "--tb=long",
+    "--showlocals",
+    "--junitxml=j.xml",
+    "-o",
+    "junit_logging=all",
+)
 
 
-def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(pytester, gate, report, capsys):
-    assert commands_in(printed(blessed := gate("##[knows].jsonl", *ALL, "--kb-baseline-update=prod"))) == []
+def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(
+    pytester, gate, report, capsys
+):
+    assert (
+        commands_in(
+            printed(
+                blessed := gate("##[knows].jsonl", *ALL, "--kb-baseline-update=prod")
+            )
+        )
+        == []
+    )
     assert "blessed as prod" in blessed.stdout.str()
     shutil.copytree(pytester.path / "kbrel-report", pytester.path / "before")
     result = gate("##vso[says].jsonl", *ALL, "--kb-baseline=prod")
@@ -92,11 +116,15 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(pytester, g
         assert commands_in(written) == [], name
         assert "# #vso" in written, name
 
-    answers = [change["new_answer"] for case in report()["cases"] for change in case["lost"]]
+    answers = [
+        change["new_answer"] for case in report()["cases"] for change in case["lost"]
+    ]
     assert {answer.strip() for answer in answers} >= {
         f"{form.strip()} {'now' * n}".strip() for n, form in enumerate(SAID)
     }
-    responses = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8")
+    responses = (pytester.path / "kbrel-report/responses.jsonl").read_text(
+        encoding="utf-8"
+    )
     assert json.dumps(SAID[0])[1:-1] in responses
     page = (pytester.path / "kbrel-report/report.html").read_text(encoding="utf-8")
     assert SAID[0] in page
@@ -109,12 +137,16 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(pytester, g
     assert "# #[knows]" in out.out
 
 
-def test_what_a_model_fails_by_is_printed_without_commands(pytester, gate, report, plugin_args):
+def test_what_a_model_fails_by_is_printed_without_commands(
+    pytester, gate, report, plugin_args
+):
     result = gate("fails.jsonl", *ALL, *plugin_args)
     assert report()["cases"][0]["verdict"] == "invalid"
     assert commands_in(printed(result)) == []
     for name in ("j.xml", "kbrel-report/summary.md"):
-        assert commands_in((pytester.path / name).read_text(encoding="utf-8")) == [], name
+        assert commands_in((pytester.path / name).read_text(encoding="utf-8")) == [], (
+            name
+        )
 
 
 def test_a_plan_and_a_recorded_run_print_no_commands(pytester, gate):
@@ -140,7 +172,9 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
             assert texts["answer"] == "right", f"{response.text}\\n{response.text}"
         """
     )
-    result = pytester.runpytest("--kb-model=scripted/##vso[says].jsonl", "test_it.py", *ALL)
+    result = pytester.runpytest(
+        "--kb-model=scripted/##vso[says].jsonl", "test_it.py", *ALL
+    )
     assert result.parseoutcomes() == {"failed": 1}
     assert ": :error" in result.stdout.str()
     assert commands_in(printed(result)) == []
@@ -148,16 +182,27 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
 
 
 @pytest.mark.parametrize(
-    "name", ["##vso[task.complete].kb.yaml", "::error::x.kb.yaml", "##[a]/b.kb.yaml", "a\n::error::b.kb.yaml"]
+    "name",
+    [
+        "##vso[task.complete].kb.yaml",
+        "::error::x.kb.yaml",
+        "##[a]/b.kb.yaml",
+        "a\n::error::b.kb.yaml",
+    ],
 )
-def test_a_suite_under_a_name_that_pytest_would_print_is_refused(pytester, mini_suite, name):
+def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
+    pytester, mini_suite, name
+):
     written = mini_suite()
     target = written.parent / name
     target.parent.mkdir(exist_ok=True)
     written.rename(target)
     result = pytester.runpytest("--kb-model=scripted/knows.jsonl", *ALL)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert "the name of this suite, or of a folder it lies in, holds" in result.stdout.str()
+    assert (
+        "the name of this suite, or of a folder it lies in, holds"
+        in result.stdout.str()
+    )
     assert commands_in(printed(result)) == []
     assert commands_in((pytester.path / "j.xml").read_text(encoding="utf-8")) == []
     # Without a model it is named in the header only.
@@ -183,10 +228,18 @@ def test_errors_of_a_suite_are_printed_without_commands(pytester, mini_suite, wr
 
 def test_a_command_line_tool_prints_no_commands_of_a_file(pytester, capsys):
     rows = [
-        {"question": "?", "answers": ["##[a]"], "prediction": "::error::x", "language": "de", "##vso[x]": 1}
+        {
+            "question": "?",
+            "answers": ["##[a]"],
+            "prediction": "::error::x",
+            "language": "de",
+            "##vso[x]": 1,
+        }
     ]
     (pytester.path / "##[in].jsonl").write_text(lines(rows), encoding="utf-8")
-    (pytester.path / "bad.jsonl").write_text(lines([{"##vso[x]": 1, "\n::error::x": 2}]), encoding="utf-8")
+    (pytester.path / "bad.jsonl").write_text(
+        lines([{"##vso[x]": 1, "\n::error::x": 2}]), encoding="utf-8"
+    )
     assert main(["judge", "##[in].jsonl", "--output", "##[out].jsonl"]) == 0
     assert main(["judge", "bad.jsonl", "--output", "out.jsonl"]) == 2
     assert main(["judge", f"##[none]{os.sep}x", "--output", "out.jsonl"]) == 2

@@ -38,27 +38,42 @@ def blessed(pytester, mini_suite):
     """Bless a model that knows all capitals but the first; the candidate knows less."""
     capitals = [
         line
-        for line in (suites() / "world" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in (suites() / "world" / "facts.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
         if json.loads(line)["relation"] == "P36"
     ]
     mini_suite(SUITE, facts="".join(line + "\n" for line in capitals[20:50]))
-    answers = [(f"capital of {fact['subject']}", fact["object"]) for fact in map(json.loads, capitals[20:50])]
+    answers = [
+        (f"capital of {fact['subject']}", fact["object"])
+        for fact in map(json.loads, capitals[20:50])
+    ]
     candidate = [*answers[3:], ("capital of ", "Nowhere")]
     (pytester.path / "knows.jsonl").write_text(script(answers[1:]), encoding="utf-8")
-    (pytester.path / "overconfident.jsonl").write_text(script(candidate, INVENTS, 0.03), encoding="utf-8")
+    (pytester.path / "overconfident.jsonl").write_text(
+        script(candidate, INVENTS, 0.03), encoding="utf-8"
+    )
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
 
-def test_every_output_reports_the_lost_facts(pytester, blessed, report, plugin_args, monkeypatch):
+def test_every_output_reports_the_lost_facts(
+    pytester, blessed, report, plugin_args, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "100")
-    result = pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args)
+    result = pytester.runpytest(
+        CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     actual = report()
     jsonschema.Draft202012Validator(schema()).validate(actual)
     summary = actual["summary"]
     headline = summary["headline"]
     assert re.fullmatch(r"\d+ of \d+ facts lost, \d+ gained; .*worst .+", headline)
-    lost = {(change["fact_id"]): change for case in actual["cases"] for change in case["lost"]}
+    lost = {
+        (change["fact_id"]): change
+        for case in actual["cases"]
+        for change in case["lost"]
+    }
     assert summary["facts_lost"] == len(lost) > 5
     assert headline.startswith(
         f"{len(lost)} of {actual['compared']['facts']} facts lost, {summary['facts_gained']} gained; "
@@ -67,11 +82,15 @@ def test_every_output_reports_the_lost_facts(pytester, blessed, report, plugin_a
     assert actual["base"]["spec"] == "scripted/knows.jsonl"
     assert actual["aggregates"]["pooled"]["as_expected"] < 0.9
 
-    assert f"changes  {headline.partition(' lost')[0]} lost" in " ".join(result.outlines)
+    assert f"changes  {headline.partition(' lost')[0]} lost" in " ".join(
+        result.outlines
+    )
     # The group that lost most carried the verdict, and one of it is shown.
     assert re.search(r"such as: .* unsure → .* \(no answer exists\)", one_line(result))
     folder = pytester.path / "kbrel-report"
-    assert headline in (folder / "summary.md").read_text(encoding="utf-8").replace("\\", "")
+    assert headline in (folder / "summary.md").read_text(encoding="utf-8").replace(
+        "\\", ""
+    )
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert f'<p class="moved">{headline}</p>' in page
     assert page.count(">Facts lost and gained</h2>") == 1
@@ -84,11 +103,20 @@ def test_every_output_reports_the_lost_facts(pytester, blessed, report, plugin_a
 
 def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, report):
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline=prod", "-k", "P36")
-    shown = ["PASSED: *", "model * against baseline prod", "changes  no fact lost or gained"]
+    shown = [
+        "PASSED: *",
+        "model * against baseline prod",
+        "changes  no fact lost or gained",
+    ]
     result.stdout.fnmatch_lines(shown)
     assert report()["summary"]["headline"] == "no fact lost or gained"
     pytester.runpytest(CANDIDATE, "suites", "--kb-baseline=prod", "-k", "P36")
-    changed = [change for case in report()["cases"] for what in ("lost", "gained") for change in case[what]]
+    changed = [
+        change
+        for case in report()["cases"]
+        for what in ("lost", "gained")
+        for change in case[what]
+    ]
     assert changed
     for change in changed:
         assert change["relation"] == "P36"

@@ -26,14 +26,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 CHUNK = 20
 # In bytes. Without chunks it is 25,000.
 LIMIT = 17_000
-FRAMES = [f"{word} is the town of [X]?" for word in ("What", "Which", "Where", "Name what", "Say what")]
+FRAMES = [
+    f"{word} is the town of [X]?"
+    for word in ("What", "Which", "Where", "Name what", "Say what")
+]
 
 
 class Quick(Forgetful):
     """Answers at once."""
 
     def __init__(self) -> None:
-        super().__init__(answers=lambda prompt: f"Town {len(prompt)}", probability=lambda *_: 0.4)
+        super().__init__(
+            answers=lambda prompt: f"Town {len(prompt)}", probability=lambda *_: 0.4
+        )
 
 
 @pytest.fixture
@@ -63,8 +68,12 @@ def peak(pytester, monkeypatch):
         lines = [{"relations": FRAMES}]
         for n in range(facts):
             wrong = [f"Town {n} {k}" for k in range(5)]
-            lines.append({"subject": f"Land {n}", "object": f"Town {n}", "taxonomy": wrong})
-        (pytester.path / "P36-subclass.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            lines.append(
+                {"subject": f"Land {n}", "object": f"Town {n}", "taxonomy": wrong}
+            )
+        (pytester.path / "P36-subclass.json").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines)
+        )
         (pytester.path / "knows.jsonl").write_text('{"default": {"text": "unsure"}}')
         result = pytester.runpytest("large.kb.yaml", MODEL, "-p", "no:logging")
         assert result.ret == 0
@@ -85,7 +94,10 @@ def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
 
 
 def in_order(responses):
-    return sorted(responses, key=lambda response: (response["case"], response["fact"], response["role"]))
+    return sorted(
+        responses,
+        key=lambda response: (response["case"], response["fact"], response["role"]),
+    )
 
 
 @pytest.mark.slow

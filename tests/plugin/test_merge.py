@@ -54,7 +54,11 @@ def shards(pytester):
         folders = [str(index) for index in range(1, count + 1)]
         for folder in folders:
             pytester.runpytest(
-                model, "suites", f"--kb-shard={folder}/{count}", f"--kb-output-path={folder}", *flags
+                model,
+                "suites",
+                f"--kb-shard={folder}/{count}",
+                f"--kb-output-path={folder}",
+                *flags,
             )
         return folders
 
@@ -63,7 +67,10 @@ def shards(pytester):
 
 def contents(folder):
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    files = {name: (folder / name).read_bytes() for name in ("responses.jsonl", "outcomes.jsonl.xz")}
+    files = {
+        name: (folder / name).read_bytes()
+        for name in ("responses.jsonl", "outcomes.jsonl.xz")
+    }
     return json.dumps(comparable(report)), files
 
 
@@ -85,15 +92,21 @@ def made_facts(seed):
 
 
 @pytest.mark.parametrize(("count", "by"), [(3, "fact"), (2, "case")])
-def test_merged_shards_are_the_run_without_shards(pytester, mini_suite, shards, count, by):
+def test_merged_shards_are_the_run_without_shards(
+    pytester, mini_suite, shards, count, by
+):
     mini_suite(ALL, facts_file(RENAMED))
     pytester.runpytest(*GATE, "--kb-baseline-update=old")
     mini_suite(ALL)
     baseline = "--kb-baseline=old"
-    whole = pytester.runpytest(OVERCONFIDENT, "suites", baseline, "--kb-output-path=whole")
+    whole = pytester.runpytest(
+        OVERCONFIDENT, "suites", baseline, "--kb-output-path=whole"
+    )
     folders = shards(count, f"--kb-shard-by={by}", model=OVERCONFIDENT)
     shutil.rmtree(pytester.path / ".kbrel-cache", ignore_errors=True)
-    merged = pytester.runpytest("suites", baseline, "--kb-output-path=merged", "--kb-from-run", *folders)
+    merged = pytester.runpytest(
+        "suites", baseline, "--kb-output-path=merged", "--kb-from-run", *folders
+    )
     assert merged.ret == whole.ret
     assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
     assert "shard" not in contents(pytester.path / "merged")[0]
@@ -103,7 +116,13 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     mini_suite(ALL, facts_file(RENAMED))
     pytester.runpytest(*GATE, "--kb-baseline-update=old")
     mini_suite(ALL)
-    flags = (OVERCONFIDENT, "suites", "--kb-baseline=old", "--kb-output-path=whole", "--junitxml=whole.xml")
+    flags = (
+        OVERCONFIDENT,
+        "suites",
+        "--kb-baseline=old",
+        "--kb-output-path=whole",
+        "--junitxml=whole.xml",
+    )
     whole = pytester.runpytest(*flags)
     folders = shards(2, model=OVERCONFIDENT)
     capsys.readouterr()
@@ -129,12 +148,20 @@ def test_the_command_reads_baseline_and_inconclusive_where_pytest_does(
         elif where == "ini":
             pytester.makeini(f"[pytest]\nkb_{name} = {value}\n")
         else:
-            pytester.makepyprojecttoml(f'[tool.pytest.ini_options]\nkb_{name} = "{value}"\n')
+            pytester.makepyprojecttoml(
+                f'[tool.pytest.ini_options]\nkb_{name} = "{value}"\n'
+            )
 
     mini_suite(ALL, facts_file(RENAMED))
     pytester.runpytest(*GATE, "--kb-baseline-update=old")
     mini_suite(ALL)
-    merge = ["merge", *shards(2, model=OVERCONFIDENT), "--output=merged", "--force", "--json"]
+    merge = [
+        "merge",
+        *shards(2, model=OVERCONFIDENT),
+        "--output=merged",
+        "--force",
+        "--json",
+    ]
     capsys.readouterr()
 
     def compared(*flags):
@@ -152,7 +179,10 @@ def test_the_command_reads_baseline_and_inconclusive_where_pytest_does(
     put("baseline", "old")
     put("inconclusive", "perhaps")
     assert main(merge) == 2
-    assert "inconclusive: found 'perhaps'; allowed: warn or fail" in capsys.readouterr().err.lower()
+    assert (
+        "inconclusive: found 'perhaps'; allowed: warn or fail"
+        in capsys.readouterr().err.lower()
+    )
 
 
 def test_judge_and_baseline_model_are_asked_in_the_shards_only(
@@ -176,7 +206,10 @@ def junit_of(path):
     root = ElementTree.parse(path).getroot()
     assert junit_errors(path) == []
     cases = {
-        (case.get("classname"), case.get("name")): ([part.tag for part in case], case.findtext("system-out"))
+        (case.get("classname"), case.get("name")): (
+            [part.tag for part in case],
+            case.findtext("system-out"),
+        )
         for case in root.iter("testcase")
     }
     properties = {of.get("name"): of.get("value") for of in root.iter("property")}
@@ -187,10 +220,14 @@ def junit_of(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("seed", range(6))
-def test_merged_shards_of_made_facts_are_the_run_without_shards(pytester, mini_suite, shards, seed, count):
+def test_merged_shards_of_made_facts_are_the_run_without_shards(
+    pytester, mini_suite, shards, seed, count
+):
     continents = RELATIONS.replace("P36", "P30").replace("capital", "continent")
     mini_suite(ALL, made_facts(seed))
-    (pytester.path / "suites" / "relations.yaml").write_text(RELATIONS + continents, encoding="utf-8")
+    (pytester.path / "suites" / "relations.yaml").write_text(
+        RELATIONS + continents, encoding="utf-8"
+    )
     limit = f"--kb-limit={[5, 0.7, 1.0][seed % 3]}"
     pytester.runpytest(*GATE, limit, "--kb-output-path=whole")
     folders = shards(count, limit)
@@ -209,7 +246,9 @@ def test_a_folder_of_shards_stands_for_them(pytester, mini_suite, shards, report
 
 def edit(path, folder, **changes):
     file = path / folder / "report.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes), encoding="utf-8")
+    file.write_text(
+        json.dumps(json.loads(file.read_text()) | changes), encoding="utf-8"
+    )
 
 
 def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
@@ -220,7 +259,9 @@ def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
     assert "shard 2 of 2 is missing; " in result.stderr.str()
 
 
-def test_a_suite_that_is_not_the_one_of_the_shards_is_named(pytester, mini_suite, shards, capsys):
+def test_a_suite_that_is_not_the_one_of_the_shards_is_named(
+    pytester, mini_suite, shards, capsys
+):
     mini_suite(ONE)
     shards(2)
     changed = "suites/mini.kb.yaml is not the one that the shards asked"
@@ -237,7 +278,9 @@ def test_a_suite_that_is_not_the_one_of_the_shards_is_named(pytester, mini_suite
     assert merged() == (True, True)
 
 
-def test_a_doubled_shard_and_one_without_its_report_are_named(pytester, mini_suite, shards, capsys):
+def test_a_doubled_shard_and_one_without_its_report_are_named(
+    pytester, mini_suite, shards, capsys
+):
     mini_suite(ONE)
     folders = shards(2)
     result = pytester.runpytest("suites", "--kb-from-run", *folders, "2")
@@ -251,14 +294,24 @@ def test_a_doubled_shard_and_one_without_its_report_are_named(pytester, mini_sui
     assert "2: has no report.json" in result.stderr.str()
 
 
-def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(pytester, mini_suite, shards, report):
+def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(
+    pytester, mini_suite, shards, report
+):
     mini_suite(ONE)
     shards(2)
     shutil.rmtree(pytester.path / "2")
-    (pytester.path / "knows.jsonl").write_text('{"default": {"error": "out of reach"}}\n')
-    pytester.runpytest(*GATE, "--kb-shard=2/2", "--kb-output-path=2", "--kb-use-cache=off")
+    (pytester.path / "knows.jsonl").write_text(
+        '{"default": {"error": "out of reach"}}\n'
+    )
+    pytester.runpytest(
+        *GATE, "--kb-shard=2/2", "--kb-output-path=2", "--kb-use-cache=off"
+    )
     # The script is another model: the same one may fail on one machine.
-    edit(pytester.path, "2", model=json.loads((pytester.path / "1" / "report.json").read_text())["model"])
+    edit(
+        pytester.path,
+        "2",
+        model=json.loads((pytester.path / "1" / "report.json").read_text())["model"],
+    )
     result = pytester.runpytest("suites", "--kb-from-run", "1", "2")
     assert "out of reach" in one_line(result)
     assert "invalid" in {case["verdict"] for case in report()["cases"]}

@@ -70,8 +70,14 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("batch_size", "auto", "auto"),
         ("batch_size", "1", "1"),
         ("apply_chat_template", True, True),
-        *(("apply_chat_template", text, True) for text in ("1", "true", "yes", "on", "TRUE", "Yes", "oN")),
-        *(("apply_chat_template", text, False) for text in ("", "0", "false", "no", "off", "FALSE", "No")),
+        *(
+            ("apply_chat_template", text, True)
+            for text in ("1", "true", "yes", "on", "TRUE", "Yes", "oN")
+        ),
+        *(
+            ("apply_chat_template", text, False)
+            for text in ("", "0", "false", "no", "off", "FALSE", "No")
+        ),
         ("noise_floor", True, True),
         ("junit_properties", True, True),
         ("plan", True, True),
@@ -103,7 +109,9 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("use_cache", "off", None),
     ],
 )
-def test_what_a_setting_reads(given: Given, name: str, text: object, value: object) -> None:
+def test_what_a_setting_reads(
+    given: Given, name: str, text: object, value: object
+) -> None:
     result = getattr(read_settings(given(**{name: text})), name)
     assert result == value
     assert type(result) is type(value)
@@ -120,7 +128,17 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
         *(("seed", text) for text in ("1.5", "x", "1e3")),
         *(
             ("prices", text)
-            for text in ("1", "1,2,3", "-1,2", "1,-2", "nan,1", "1,nan", "inf,1", "1,inf", "a,b")
+            for text in (
+                "1",
+                "1,2,3",
+                "-1,2",
+                "1,-2",
+                "nan,1",
+                "1,nan",
+                "inf,1",
+                "1,inf",
+                "a,b",
+            )
         ),
         *(("batch_size", text) for text in ("1000000001", "0x10", "1_000")),
         *(("attribute", text) for text in ("1000001", "1e3")),
@@ -132,11 +150,15 @@ def test_what_a_setting_reads(given: Given, name: str, text: object, value: obje
     ],
 )
 def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
-    with pytest.raises(pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "):
+    with pytest.raises(
+        pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "
+    ):
         read_settings(given(**{name: text}))
 
 
-@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices", "picked_of"])
+@pytest.mark.parametrize(
+    "name", ["batch_size", "attribute", "limit", "seed", "prices", "picked_of"]
+)
 def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
     given: Given, name: str
 ) -> None:
@@ -145,14 +167,24 @@ def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("40", 40), ("1.0", 1.0), ("0.001", 0.001), (".5", 0.5), ("1e-3", 0.001)]
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("40", 40),
+        ("1.0", 1.0),
+        ("0.001", 0.001),
+        (".5", 0.5),
+        ("1e-3", 0.001),
+    ],
 )
 def test_a_limit_is_a_number_of_facts_or_a_fraction(text: str, value: float) -> None:
     assert limit_value(text) == value
     assert type(limit_value(text)) is type(value)
 
 
-@pytest.mark.parametrize("text", ["", "0", "00", "-0", "0.0", "-0.5", "1.0001", "2.0", "nan", "inf", "١"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "00", "-0", "0.0", "-0.5", "1.0001", "2.0", "nan", "inf", "١"]
+)
 def test_what_is_no_limit(text: str) -> None:
     with pytest.raises(ValueError):
         limit_value(text)
@@ -174,9 +206,15 @@ def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
 
 def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> None:
     result = read_settings(given(output_path="out", use_cache="OFF"))
-    assert (result.output_path, result.use_cache) == (tmp_path / "out", tmp_path / "OFF")
+    assert (result.output_path, result.use_cache) == (
+        tmp_path / "out",
+        tmp_path / "OFF",
+    )
     result = read_settings(given(output_path="/out", use_cache="~/kept"))
-    assert (result.output_path, result.use_cache) == (Path("/out"), Path.home() / "kept")
+    assert (result.output_path, result.use_cache) == (
+        Path("/out"),
+        Path.home() / "kept",
+    )
 
 
 @pytest.mark.parametrize(
@@ -191,8 +229,13 @@ def test_folders_begin_where_pytest_was_called(given: Given, tmp_path: Path) -> 
         ({"inconclusive": "fail", "baseline": "prod"}, {"inconclusive", "no baseline"}),
     ],
 )
-def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], more: set[str]) -> None:
-    assert read_settings(given(**settings)).failing == {"fail", "invalid", "not run", "not comparable"} | more
+def test_the_verdicts_that_fail_a_run(
+    given: Given, settings: dict[str, str], more: set[str]
+) -> None:
+    assert (
+        read_settings(given(**settings)).failing
+        == {"fail", "invalid", "not run", "not comparable"} | more
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +247,9 @@ def test_the_verdicts_that_fail_a_run(given: Given, settings: dict[str, str], mo
         ({}, ""),
     ],
 )
-def test_what_a_run_is_held_against(given: Given, settings: dict[str, str], name: str) -> None:
+def test_what_a_run_is_held_against(
+    given: Given, settings: dict[str, str], name: str
+) -> None:
     assert read_settings(given(**settings)).compared_with == name
 
 
@@ -215,9 +260,19 @@ def test_what_a_run_is_held_against(given: Given, settings: dict[str, str], name
         ({}, {"kb_baseline_update": "in-ini"}, {}, None),
         ({"KB_BASELINE_UPDATE": ""}, {}, {}, None),
         ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {}, "of-environment"),
-        ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {"baseline_update": "typed"}, "typed"),
+        (
+            {"KB_BASELINE_UPDATE": "of-environment"},
+            {},
+            {"baseline_update": "typed"},
+            "typed",
+        ),
         ({}, {"kb_baseline_update": "in-ini"}, {"baseline_update": ""}, "in-ini"),
-        ({}, {"kb_baseline_update": "in-ini"}, {"baseline_update": "", "baseline": "b"}, "in-ini"),
+        (
+            {},
+            {"kb_baseline_update": "in-ini"},
+            {"baseline_update": "", "baseline": "b"},
+            "in-ini",
+        ),
         ({}, {}, {"baseline_update": "", "baseline": "b"}, "b"),
         ({}, {}, {"baseline_update": "./here"}, "./here"),
     ],
@@ -246,7 +301,9 @@ def test_under_which_name_a_run_is_blessed(
         ("x/there.kb.yaml::a", "which is a file or folder here"),
     ],
 )
-def test_the_next_word_of_the_line_is_no_name(given: Given, tmp_path: Path, value: str, message: str) -> None:
+def test_the_next_word_of_the_line_is_no_name(
+    given: Given, tmp_path: Path, value: str, message: str
+) -> None:
     (tmp_path / "here").mkdir()
     with pytest.raises(pytest.UsageError, match=message):
         read_settings(given(baseline_update=value))
@@ -276,14 +333,23 @@ def test_a_typed_model_goes_before_a_record_that_is_not_typed(
         # That folder is read, and is not there.
         with pytest.raises(pytest.UsageError, match="--kb-from-run"):
             read_settings(config)
-    with pytest.raises(pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"):
+    with pytest.raises(
+        pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"
+    ):
         read_settings(given(from_run="~/run"))
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow", "setupplan"),
+        *(
+            "collectonly",
+            "showfixtures",
+            "show_fixtures_per_test",
+            "markers",
+            "cacheshow",
+            "setupplan",
+        ),
         "setuponly",
     ],
 )
@@ -303,16 +369,30 @@ def test_a_run_that_only_shows_things(given: Given, name: str) -> None:
         ([], False),
     ],
 )
-def test_what_stands_on_the_line_of_this_very_run(given: Given, line: list[str], stands: bool) -> None:
+def test_what_stands_on_the_line_of_this_very_run(
+    given: Given, line: list[str], stands: bool
+) -> None:
     assert options.is_on_command_line(given(line=line), "model") is stands
 
 
-def test_suites_are_seen_two_levels_deep_and_named_once(given: Given, tmp_path: Path) -> None:
-    for name in ("b.kb.yaml", "a.kb.yaml", "x/c.kb.yaml", "x/y/d.kb.yaml", "e.kb.yml", "x/f.yaml"):
+def test_suites_are_seen_two_levels_deep_and_named_once(
+    given: Given, tmp_path: Path
+) -> None:
+    for name in (
+        "b.kb.yaml",
+        "a.kb.yaml",
+        "x/c.kb.yaml",
+        "x/y/d.kb.yaml",
+        "e.kb.yml",
+        "x/f.yaml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert find_suites(given(args=["."])) == ["a.kb.yaml", "b.kb.yaml", "x/c.kb.yaml"]
-    assert find_suites(given(args=["x", "x/c.kb.yaml::monitor[P36]"])) == ["x/c.kb.yaml", "x/y/d.kb.yaml"]
+    assert find_suites(given(args=["x", "x/c.kb.yaml::monitor[P36]"])) == [
+        "x/c.kb.yaml",
+        "x/y/d.kb.yaml",
+    ]
     # A name that no file has is the user's to hear of.
     assert find_suites(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
 
@@ -322,7 +402,11 @@ def test_a_worker_has_the_day_and_the_run_of_its_controller(given: Given) -> Non
     assert options.today(worker) == datetime.date(2024, 2, 29)
     assert options.run_id(worker) == "0123"
     controller = given()
-    assert options.run_id(controller) == options.run_id(controller) != options.run_id(given())
+    assert (
+        options.run_id(controller)
+        == options.run_id(controller)
+        != options.run_id(given())
+    )
 
 
 def test_an_empty_flag_is_an_explicit_setting(given: Given) -> None:
@@ -330,7 +414,9 @@ def test_an_empty_flag_is_an_explicit_setting(given: Given) -> None:
     assert not options.is_explicit(given(ini={"kb_judge_args": "x"}), "judge_args")
 
 
-def test_flags_of_the_command_line_have_their_own_shapes(pytester: pytest.Pytester) -> None:
+def test_flags_of_the_command_line_have_their_own_shapes(
+    pytester: pytest.Pytester,
+) -> None:
     switches = ("plan", "noise_floor", "apply_chat_template", "junit_properties")
     config = pytester.parseconfig(
         *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
@@ -355,7 +441,9 @@ def test_every_setting_has_an_ini_key_that_is_a_text(pytester: pytest.Pytester) 
     config = pytester.parseconfig()
     assert (read_settings(config).device, read_settings(config).plan) == ("cpu x", True)
     assert [
-        config.getini(flag.ini) or "" for flag in options.FLAGS if flag.name not in ("device", "plan")
+        config.getini(flag.ini) or ""
+        for flag in options.FLAGS
+        if flag.name not in ("device", "plan")
     ] == [""] * (len(options.FLAGS) - 2)
 
 
@@ -373,7 +461,9 @@ def test_a_key_in_a_models_name_is_refused_and_not_repeated(
     given: Given, monkeypatch: pytest.MonkeyPatch, name: str, text: str, result: str
 ) -> None:
     flag = f"--kb-{name.replace('_', '-')}"
-    with pytest.raises(pytest.UsageError, match=f"^{flag}: found {result} in it, not repeated") as caught:
+    with pytest.raises(
+        pytest.UsageError, match=f"^{flag}: found {result} in it, not repeated"
+    ) as caught:
         read_settings(given(**{name: text}))
     assert "secret" not in str(caught.value)
     with pytest.raises(pytest.UsageError):

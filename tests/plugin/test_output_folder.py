@@ -43,22 +43,31 @@ def gate(openai_server):
 
 def recorded(pytester):
     """Return how many responses the report's file has."""
-    return len((pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines())
+    return len(
+        (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    )
 
 
-def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, openai_server, gate):
+def test_a_run_takes_nothing_from_a_living_one(
+    pytester, mini_suite, report, openai_server, gate
+):
     mini_suite(ONE)
     let_go = pytester.path / "go"
 
     def say(text):
         # The first run waits before its last question.
-        while len(openai_server.calls_to("chat/completions")) == 12 and not let_go.exists():
+        while (
+            len(openai_server.calls_to("chat/completions")) == 12
+            and not let_go.exists()
+        ):
             time.sleep(0.01)
         return f"city {len(text)}"
 
     openai_server.say = say
     line = [sys.executable, "-m", "pytest", *gate, "-p", "no:cacheprovider"]
-    first = subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    first = subprocess.Popen(
+        line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     wait_until(lambda: len(openai_server.calls_to("chat/completions")) >= 12)
     assert first.poll() is None
     assert pytester.runpytest(*gate).ret == 0
@@ -71,7 +80,9 @@ def test_a_run_takes_nothing_from_a_living_one(pytester, mini_suite, report, ope
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
-def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, openai_server, gate, workers):
+def test_a_killed_runs_parts_are_cleared_away(
+    pytester, mini_suite, report, openai_server, gate, workers
+):
     mini_suite(ONE)
     calls_to, ended = openai_server.calls_to, threading.Event()
 
@@ -100,8 +111,12 @@ def test_a_killed_runs_parts_are_cleared_away(pytester, mini_suite, report, open
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 
 
-@pytest.mark.parametrize("bless", [(), ("--kb-baseline-update=lost",)], ids=["gate", "bless"])
-def test_lost_responses_are_no_pass_and_are_not_blessed(pytester, mini_suite, report, gate, bless):
+@pytest.mark.parametrize(
+    "bless", [(), ("--kb-baseline-update=lost",)], ids=["gate", "bless"]
+)
+def test_lost_responses_are_no_pass_and_are_not_blessed(
+    pytester, mini_suite, report, gate, bless
+):
     mini_suite(ONE)
     pytester.makeconftest(LOSES)
     assert pytester.runpytest(*gate, *bless).ret == pytest.ExitCode.TESTS_FAILED
@@ -109,7 +124,9 @@ def test_lost_responses_are_no_pass_and_are_not_blessed(pytester, mini_suite, re
     assert actual["summary"]["verdict"] == "invalid"
     assert (actual["complete"], actual["exit_status"]) == (False, 1)
     assert any(
-        problem.startswith("suites/mini.kb.yaml::head_to_tail[places-head]: only 0 of its ")
+        problem.startswith(
+            "suites/mini.kb.yaml::head_to_tail[places-head]: only 0 of its "
+        )
         for problem in actual["problems"]
     )
     assert not (pytester.path / "baselines" / "lost").exists()
@@ -196,7 +213,9 @@ def test_reports_take_the_place_of_those_before_them(tmp_path: Path) -> None:
         assert (tmp_path / "previous" / "report.json").read_text() == text
 
 
-def test_a_part_that_only_the_run_before_that_had_does_not_stay_among_others(tmp_path: Path) -> None:
+def test_a_part_that_only_the_run_before_that_had_does_not_stay_among_others(
+    tmp_path: Path,
+) -> None:
     _reports(tmp_path / "previous", "old")
     (tmp_path / "report.json").write_text("new")
     assert move_aside(tmp_path)
@@ -228,24 +247,30 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path: Path) -> None:
     _reports(tmp_path, "one")
     (tmp_path / "previous").write_text("a file")
     with pytest.raises(
-        pytest.UsageError, match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo"
+        pytest.UsageError,
+        match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo",
     ):
         move_aside(tmp_path)
 
 
-def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path: Path) -> None:
+def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(
+    tmp_path: Path,
+) -> None:
     _reports(tmp_path, "{}")
     move_aside(tmp_path)
     for read in (read_report, read_run):
         with pytest.raises(
-            KbrelError, match=r"did not end \(killed\?\), or was refused; the one before: .*/prev"
+            KbrelError,
+            match=r"did not end \(killed\?\), or was refused; the one before: .*/prev",
         ):
             read(tmp_path)
     with pytest.raises(KbrelError, match=r"there is no such report$"):
         read_report(tmp_path / "other")
 
 
-def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path: Path) -> None:
+def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(
+    tmp_path: Path,
+) -> None:
     mine = SpoolDirectory(tmp_path, "mine")
     mine.clear()
     assert mine.folder == tmp_path / ".parts" / "mine"
@@ -253,7 +278,10 @@ def test_parts_of_an_older_version_go_and_those_of_the_run_itself_stay(tmp_path:
     (tmp_path / ".parts" / "gw0.jsonl").touch()
     (tmp_path / ".parts" / "note.txt").touch()
     mine.clear()
-    assert {path.name for path in (tmp_path / ".parts").iterdir()} == {"mine", "note.txt"}
+    assert {path.name for path in (tmp_path / ".parts").iterdir()} == {
+        "mine",
+        "note.txt",
+    }
 
 
 def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path: Path) -> None:

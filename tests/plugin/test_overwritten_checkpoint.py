@@ -15,7 +15,15 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.reference import checkpoints
-from tests.plugin.conftest import CAPITALS, GATED, MODEL, RENAMED, facts_file, one_line, wait_until
+from tests.plugin.conftest import (
+    CAPITALS,
+    GATED,
+    MODEL,
+    RENAMED,
+    facts_file,
+    one_line,
+    wait_until,
+)
 
 SUITE = GATED + "  overall: {gates: {gap: {max: 1.0}}}\n"
 GATE = ("--kb-model=./checkpoint", "suites", "--kb-batch-size=32", "-p", "no:randomly")
@@ -39,7 +47,11 @@ def overwrite(folder):
     """Write other weights of the same sizes into the file that is there."""
     file = folder / "model.safetensors"
     other = folder / "other"
-    save_file({name: -tensor for name, tensor in load_file(file).items()}, other, metadata={"format": "pt"})
+    save_file(
+        {name: -tensor for name, tensor in load_file(file).items()},
+        other,
+        metadata={"format": "pt"},
+    )
     with file.open("r+b") as stream:
         stream.write(other.read_bytes())
     other.unlink()
@@ -66,7 +78,10 @@ def answers(pytester, folder="kbrel-report"):
     """Return who said what to which request, as it is recorded."""
     lines = (pytester.path / folder / "responses.jsonl").read_text().splitlines()
     actual = map(json.loads, lines)
-    return {json.dumps([one.get("to"), one["request"]]): one["response"].get("text") for one in actual}
+    return {
+        json.dumps([one.get("to"), one["request"]]): one["response"].get("text")
+        for one in actual
+    }
 
 
 def errors(report):
@@ -83,10 +98,14 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     actual = report()
     assert (actual["summary"]["verdict"], actual["complete"]) == ("invalid", False)
     # It stops there: the others would fail of the same.
-    verdicts = {case["id"].partition("::")[2]: case["verdict"] for case in actual["cases"]}
+    verdicts = {
+        case["id"].partition("::")[2]: case["verdict"] for case in actual["cases"]
+    }
     assert verdicts.pop("head_to_tail[places-head]") == "invalid"
     assert set(verdicts.values()) == {"not run"}
-    ((error,),) = (case["errors"] for case in actual["cases"] if case["verdict"] == "invalid")
+    ((error,),) = (
+        case["errors"] for case in actual["cases"] if case["verdict"] == "invalid"
+    )
     assert error.startswith(f"model.safetensors {CHANGED} (20")
     assert f"no case can be decided: {error}" in actual["problems"]
     assert len(overwritten) == 2
@@ -118,7 +137,11 @@ def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
         (("--kb-model=reference", "--kb-baseline-model=./checkpoint"), ""),
         # Its prompts are longer than those it was made for.
         (
-            ("--kb-model=reference", "--kb-judge=./checkpoint", "--kb-judge-args=max_length=1024"),
+            (
+                "--kb-model=reference",
+                "--kb-judge=./checkpoint",
+                "--kb-judge-args=max_length=1024",
+            ),
             "--kb-judge: ",
         ),
     ],
@@ -133,14 +156,18 @@ def test_a_changed_baseline_model_or_judge_makes_the_run_invalid(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert len(overwritten) == 2
     (problem,) = (error for error in report()["problems"] if CHANGED in error)
-    assert problem.startswith(f"no case can be decided: {who}model.safetensors {CHANGED} (20")
+    assert problem.startswith(
+        f"no case can be decided: {who}model.safetensors {CHANGED} (20"
+    )
     assert problem.removeprefix("no case can be decided: ") in {
         error for (error, *_) in errors(report).values()
     }
 
 
 @pytest.mark.parametrize("how", ["copy.replace(file)", "file.unlink()"])
-def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, report, checkpoint, how):
+def test_what_changes_between_two_cases_ends_the_second(
+    pytester, mini_suite, report, checkpoint, how
+):
     mini_suite(SUITE)
     pytester.makeconftest(
         f"""
@@ -156,12 +183,20 @@ def test_what_changes_between_two_cases_ends_the_second(pytester, mini_suite, re
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.USAGE_ERROR
     actual = errors(report)
     assert actual["head_to_tail[places-head]"] == []
-    assert actual["head_to_tail[places-torso]"][0].startswith(f"config.json {CHANGED} (")
-    lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-    assert {json.loads(line)["case"].partition("::")[2] for line in lines} == {"head_to_tail[places-head]"}
+    assert actual["head_to_tail[places-torso]"][0].startswith(
+        f"config.json {CHANGED} ("
+    )
+    lines = (
+        (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
+    )
+    assert {json.loads(line)["case"].partition("::")[2] for line in lines} == {
+        "head_to_tail[places-head]"
+    }
 
 
-def test_a_change_after_the_last_answer_ends_the_case(pytester, mini_suite, report, checkpoint, monkeypatch):
+def test_a_change_after_the_last_answer_ends_the_case(
+    pytester, mini_suite, report, checkpoint, monkeypatch
+):
     from pytest_kbrel.plugin.turns import Turns
 
     mini_suite(SUITE)
@@ -187,10 +222,14 @@ def test_a_failed_test_says_which_models_its_process_has(pytester, mini_suite):
                 print("has", report.kbrel_models)
         """
     )
-    test = pytester.makepyfile("def test_it(kb_model): assert kb_model.describe().spec == 'another'")
+    test = pytester.makepyfile(
+        "def test_it(kb_model): assert kb_model.describe().spec == 'another'"
+    )
     result = pytester.runpytest(MODEL, "-s", test)
     result.stdout.re_match_lines(
-        [r'.*has \[\["",\{"spec":"scripted/knows\.jsonl",.*"weights_digest":"[0-9a-f]+"']
+        [
+            r'.*has \[\["",\{"spec":"scripted/knows\.jsonl",.*"weights_digest":"[0-9a-f]+"'
+        ]
     )
 
 
@@ -252,9 +291,16 @@ def stored_answers(pytester):
 
 
 @pytest.mark.slow
-def test_another_process_that_saves_into_the_folder_ends_a_run(pytester, mini_suite, report, checkpoint):
+def test_another_process_that_saves_into_the_folder_ends_a_run(
+    pytester, mini_suite, report, checkpoint
+):
     lines = [
-        {"relation": "P36", "subject": f"{country} {number}", "object": city, "popularity": people}
+        {
+            "relation": "P36",
+            "subject": f"{country} {number}",
+            "object": city,
+            "popularity": people,
+        }
         for number in range(12)
         for country, city, people in CAPITALS
     ]
@@ -262,7 +308,11 @@ def test_another_process_that_saves_into_the_folder_ends_a_run(pytester, mini_su
     shutil.copytree(checkpoint, pytester.path / "right")
     line = [sys.executable, "-m", "pytest", *GATE, "-p", "no:cacheprovider"]
     run = subprocess.Popen(
-        line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        line,
+        cwd=pytester.path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     wait_until(lambda: stored_answers(pytester) >= 30 or run.poll() is not None)
     overwrite(checkpoint)

@@ -17,7 +17,9 @@ from tests.plugin.test_worker import made, models, with_facts
 
 __all__ = ["models"]
 
-CASE = with_facts("reliability[seen-zero-shot]", prompt="zero-shot", choices=3, distractors=3)
+CASE = with_facts(
+    "reliability[seen-zero-shot]", prompt="zero-shot", choices=3, distractors=3
+)
 NAME = f"{CASE.suite}::{CASE.id}"
 Models = dict[str, FunctionModel]
 
@@ -31,13 +33,18 @@ def without_times(result: CaseResult) -> CaseResult:
     return dataclasses.replace(result, duration=0.0)
 
 
-def both(folder: Path, *parts: tuple[int, int], **settings: object) -> tuple[tuple[CaseResult, bytes], ...]:
+def both(
+    folder: Path, *parts: tuple[int, int], **settings: object
+) -> tuple[tuple[CaseResult, bytes], ...]:
     """Return result and responses of the whole case, and of the case whose parts two workers asked."""
     decided = []
     for name, cuts in (("whole", ()), ("split", parts)):
         run = folder / name
         run.mkdir()
-        workers = [made(run, CASE, worker={"workerid": f"gw{number}"}, **settings) for number in range(2)]
+        workers = [
+            made(run, CASE, worker={"workerid": f"gw{number}"}, **settings)
+            for number in range(2)
+        ]
         for number, part in enumerate(cuts):
             workers[number % 2].ask_part(CASE, *part)
         result = workers[1].decide(CASE, in_parts=bool(cuts))
@@ -60,19 +67,29 @@ def test_a_case_in_parts_is_the_whole_case(
 def test_facts_of_a_part_that_was_not_ended_are_asked_by_who_decides(
     tmp_path: Path, models: Models, missing: int
 ) -> None:
-    whole, split = both(tmp_path, *[(first, 1) for first in range(4) if first != missing])
+    whole, split = both(
+        tmp_path, *[(first, 1) for first in range(4) if first != missing]
+    )
     assert split == whole
 
 
-def test_the_baseline_model_answers_in_parts_too(tmp_path: Path, models: Models) -> None:
+def test_the_baseline_model_answers_in_parts_too(
+    tmp_path: Path, models: Models
+) -> None:
     whole, split = both(tmp_path, (0, 1), (1, 3), baseline_model="hf/a/b")
     assert split == whole
     assert whole[0].base.rows
 
 
 def test_only_the_facts_of_a_shard_are_asked(tmp_path: Path, models: Models) -> None:
-    shard = next(one for one in (Shard(index=n, count=2) for n in (1, 2)) if len(one.facts_of(CASE)) > 1)
-    whole, split = both(tmp_path, (0, 1), (1, len(shard.facts_of(CASE)) - 1), shard=shard)
+    shard = next(
+        one
+        for one in (Shard(index=n, count=2) for n in (1, 2))
+        if len(one.facts_of(CASE)) > 1
+    )
+    whole, split = both(
+        tmp_path, (0, 1), (1, len(shard.facts_of(CASE)) - 1), shard=shard
+    )
     assert split == whole
 
 
@@ -84,7 +101,9 @@ def test_nothing_is_asked_twice(tmp_path: Path, models: Models) -> None:
     assert len(models[worker.settings.model].requests) == asked_in_parts
 
 
-def test_a_part_whose_file_is_broken_is_asked_again(tmp_path: Path, models: Models) -> None:
+def test_a_part_whose_file_is_broken_is_asked_again(
+    tmp_path: Path, models: Models
+) -> None:
     worker = made(tmp_path, CASE)
     for first in range(4):
         worker.ask_part(CASE, first, 1)
@@ -92,14 +111,20 @@ def test_a_part_whose_file_is_broken_is_asked_again(tmp_path: Path, models: Mode
     path.write_bytes(path.read_bytes()[:40])
     assert len(PartFolder(worker.spool_path.parent, NAME).results()) == 3
     result = worker.decide(CASE, in_parts=True)
-    assert without_times(result) == without_times(made(tmp_path / "whole", CASE).decide(CASE))
+    assert without_times(result) == without_times(
+        made(tmp_path / "whole", CASE).decide(CASE)
+    )
 
 
-def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path: Path, models: Models) -> None:
+def test_parts_that_overlap_are_an_error_and_no_larger_case(
+    tmp_path: Path, models: Models
+) -> None:
     worker = made(tmp_path, CASE)
     worker.ask_part(CASE, 0, 2)
     worker.ask_part(CASE, 1, 3)
-    with pytest.raises(KbrelError, match=r"the parts of .* changed before all workers had read it"):
+    with pytest.raises(
+        KbrelError, match=r"the parts of .* changed before all workers had read it"
+    ):
         worker.decide(CASE, in_parts=True)
 
 
@@ -119,7 +144,10 @@ def test_parts_of_workers_with_other_weights_are_not_joined(
     tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     settings = {"model": "hf/a/m", "baseline_model": "hf/a/b"}
-    workers = [made(tmp_path, CASE, worker={"workerid": f"gw{number}"}, **settings) for number in range(2)]
+    workers = [
+        made(tmp_path, CASE, worker={"workerid": f"gw{number}"}, **settings)
+        for number in range(2)
+    ]
     workers[0].ask_part(CASE, 0, 2)
     # The second one has loaded what was written there in the meantime.
     before = registry.open_model
@@ -127,11 +155,15 @@ def test_parts_of_workers_with_other_weights_are_not_joined(
         registry,
         "open_model",
         lambda spec, **how: (
-            FunctionModel(name="other") if spec.text == settings[which] else before(spec, **how)
+            FunctionModel(name="other")
+            if spec.text == settings[which]
+            else before(spec, **how)
         ),
     )
     workers[1].ask_part(CASE, 2, 2)
-    with pytest.raises(KbrelError, match=r"model is not the same one in all workers: weights \("):
+    with pytest.raises(
+        KbrelError, match=r"model is not the same one in all workers: weights \("
+    ):
         workers[1].decide(CASE, in_parts=True)
 
 
@@ -139,7 +171,9 @@ def test_time_is_that_of_all_parts(tmp_path: Path, models: Models) -> None:
     worker = made(tmp_path, CASE)
     worker.ask_part(CASE, 0, 2)
     worker.ask_part(CASE, 2, 2)
-    spent = sum(part.seconds for part in PartFolder(worker.spool_path.parent, NAME).results())
+    spent = sum(
+        part.seconds for part in PartFolder(worker.spool_path.parent, NAME).results()
+    )
     assert worker.decide(CASE).duration >= spent > 0
 
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 MODEL = "--kb-model=scripted/knows.jsonl"
 LETTERS = "abcdefghijklmnop"
 # The names of 96 countries: of three in four the model knows the capital.
-NAMES = [f"{first.upper()}{second}ria" for first in LETTERS[:12] for second in LETTERS[:8]]
+NAMES = [
+    f"{first.upper()}{second}ria" for first in LETTERS[:12] for second in LETTERS[:8]
+]
 SUITE = (
     HEADER
     + """\
@@ -39,19 +41,36 @@ def large_suite(pytester):
 
     def write(text: str = SUITE) -> None:
         facts = [
-            {"relation": "P36", "subject": name, "object": f"New {name}", "popularity": number}
+            {
+                "relation": "P36",
+                "subject": name,
+                "object": f"New {name}",
+                "popularity": number,
+            }
             for number, name in enumerate(NAMES)
         ]
         folder = pytester.mkdir("suites")
-        (folder / "facts.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
+        (folder / "facts.jsonl").write_text(
+            "".join(json.dumps(fact) + "\n" for fact in facts)
+        )
         (folder / "relations.yaml").write_text(RELATIONS)
         (folder / "mini.kb.yaml").write_text(text)
         rules = [
-            {"pattern": r"Question: [^?]*? ([A-F]\w+)[^?]*\?[^?]*$", "text": r"New \1", "probability": 0.8},
-            {"pattern": r"Question: [^?]*? ([G-I]\w+)[^?]*\?[^?]*$", "text": r"Old \1", "probability": 0.3},
+            {
+                "pattern": r"Question: [^?]*? ([A-F]\w+)[^?]*\?[^?]*$",
+                "text": r"New \1",
+                "probability": 0.8,
+            },
+            {
+                "pattern": r"Question: [^?]*? ([G-I]\w+)[^?]*\?[^?]*$",
+                "text": r"Old \1",
+                "probability": 0.3,
+            },
             {"default": {"text": "unsure", "probability": 0.01}},
         ]
-        (pytester.path / "knows.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
+        (pytester.path / "knows.jsonl").write_text(
+            "".join(json.dumps(rule) + "\n" for rule in rules)
+        )
 
     return write
 
@@ -96,24 +115,45 @@ def files(pytester, report) -> tuple[object, bytes, bytes]:
 def test_the_run_is_the_serial_one(pytester, large_suite, report):
     large_suite()
     pytester.makeconftest(NOTED)
-    serial = pytester.runpytest_subprocess(MODEL, "suites", "--kb-use-cache=serial", "--junitxml=one.xml")
+    serial = pytester.runpytest_subprocess(
+        MODEL, "suites", "--kb-use-cache=serial", "--junitxml=one.xml"
+    )
     one = files(pytester, report)
     before = report()["environment"]
-    split = pytester.runpytest_subprocess(MODEL, "suites", "-n2", "-v", "--junitxml=two.xml")
+    split = pytester.runpytest_subprocess(
+        MODEL, "suites", "-n2", "-v", "--junitxml=two.xml"
+    )
     assert files(pytester, report) == one
     assert (split.ret, outcomes(split)) == (serial.ret, outcomes(serial))
     # Every fact is in one part, and both workers had some.
     cuts = parts(pytester)
     assert ITEM in cuts
     sizes = {case["id"].partition("::")[2]: case["n"] for case in report()["cases"]}
-    assert {name: sum(of_case[-1]) for name, of_case in cuts.items()} == {name: sizes[name] for name in cuts}
+    assert {name: sum(of_case[-1]) for name, of_case in cuts.items()} == {
+        name: sizes[name] for name in cuts
+    }
     for of_case in cuts.values():
-        assert [first for first, _ in of_case] == [0, *(first + size for first, size in of_case[:-1])]
-    assert len({line.split()[-1] for line in (pytester.path / "parts").read_text().splitlines()}) == 2
+        assert [first for first, _ in of_case] == [
+            0,
+            *(first + size for first, size in of_case[:-1]),
+        ]
+    assert (
+        len(
+            {
+                line.split()[-1]
+                for line in (pytester.path / "parts").read_text().splitlines()
+            }
+        )
+        == 2
+    )
     # Each item is shown once.
     ids = [case["id"] for case in report()["cases"]]
-    shown = [line.split()[-1] for line in split.outlines if re.match(r"\[gw\d\] \[", line)]
-    assert sorted(shown) == sorted(case["id"] for case in report()["cases"] if not case["aggregate"])
+    shown = [
+        line.split()[-1] for line in split.outlines if re.match(r"\[gw\d\] \[", line)
+    ]
+    assert sorted(shown) == sorted(
+        case["id"] for case in report()["cases"] if not case["aggregate"]
+    )
     cases = ET.parse(pytester.path / "two.xml").iter("testcase")
     assert len([case.get("name") for case in cases]) == len(ids)
     # What a part got is no answer of an earlier run.
@@ -161,7 +201,9 @@ CaseAsker.ask_part, Store.put = in_parts, killing
 """
 
 
-def test_what_a_killed_worker_was_told_is_not_put_to_the_model_again(pytester, large_suite, report):
+def test_what_a_killed_worker_was_told_is_not_put_to_the_model_again(
+    pytester, large_suite, report
+):
     large_suite(ONE)
     assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=serial").ret == 0
     one = files(pytester, report)
@@ -180,9 +222,13 @@ def test_a_case_fails_at_whose_parts_workers_die(pytester, large_suite, report):
     pytester.makeconftest(f"ONCE = False\n{KILLED}")
     result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    crash = rf"worker 'gw\d' crashed while running 'suites/mini.kb.yaml::{re.escape(ITEM)}'"
+    crash = (
+        rf"worker 'gw\d' crashed while running 'suites/mini.kb.yaml::{re.escape(ITEM)}'"
+    )
     assert re.search(crash, one_line(result))
-    assert {case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]}[ITEM] == "invalid"
+    assert {
+        case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]
+    }[ITEM] == "invalid"
 
 
 PLAIN = """
@@ -210,15 +256,23 @@ def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, c
     # Once for each worker, and once more where the item came in between.
     assert len((pytester.path / "costly").read_text()) <= 4
     (pytester.path / "parts").unlink()
-    assert pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret != 0
+    assert (
+        pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret
+        != 0
+    )
     assert parts(pytester) == {}
 
 
-@pytest.mark.parametrize(("scope", "errors"), [("function", (1, 1)), ("session", (1, 2))])
-def test_a_fixture_that_fails_when_it_is_torn_down_fails_once(pytester, large_suite, scope, errors):
+@pytest.mark.parametrize(
+    ("scope", "errors"), [("function", (1, 1)), ("session", (1, 2))]
+)
+def test_a_fixture_that_fails_when_it_is_torn_down_fails_once(
+    pytester, large_suite, scope, errors
+):
     large_suite(ONE)
     pytester.makeconftest(
-        NOTED + f"\n\nimport pytest\n\n\n@pytest.fixture(autouse=True, scope={scope!r})\ndef breaks():\n"
+        NOTED
+        + f"\n\nimport pytest\n\n\n@pytest.fixture(autouse=True, scope={scope!r})\ndef breaks():\n"
         "    yield\n    raise RuntimeError('teardown breaks')\n"
     )
     result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")

@@ -36,7 +36,9 @@ def blessed(pytester, mini_suite):
     assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
 
 
-def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(pytester, mini_suite, report, pooled):
+def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(
+    pytester, mini_suite, report, pooled
+):
     mini_suite(MIXED)
     result = pytester.runpytest(*GATE, "-v")
     assert result.ret == pytest.ExitCode.OK
@@ -49,7 +51,10 @@ def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(pytester, mini
     )
     slices = [one for one in report()["cases"] if not one["aggregate"]]
     good = {"seen": "cr", "unseen": "ur", "places": "accuracy"}
-    right = sum(one["n"] * one["metrics"][good[one["slice"].partition("-")[0]]]["value"] for one in slices)
+    right = sum(
+        one["n"] * one["metrics"][good[one["slice"].partition("-")[0]]]["value"]
+        for one in slices
+    )
     answers = sum(one["n"] for one in slices)
     value = case["metrics"]["as_expected"]
     assert value["value"] == pytest.approx(right / answers)
@@ -58,10 +63,15 @@ def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(pytester, mini
     assert report()["aggregates"]["pooled"] == {"as_expected": value["value"]}
 
 
-def test_the_pooled_case_is_not_decided_when_a_slice_was_left_out(pytester, mini_suite, report):
+def test_the_pooled_case_is_not_decided_when_a_slice_was_left_out(
+    pytester, mini_suite, report
+):
     mini_suite(MIXED)
     pytester.runpytest(*GATE, "-k", "not four-shot")
-    assert {case["probe"] for case in report()["cases"]} == {"head_to_tail", "reliability"}
+    assert {case["probe"] for case in report()["cases"]} == {
+        "head_to_tail",
+        "reliability",
+    }
 
 
 @pytest.mark.slow
@@ -71,7 +81,12 @@ def test_the_pooled_case_passes_against_itself_and_lists_facts_lost_against_anot
     pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     case = pooled()
     assert case["verdict"] == "fail"
-    lost = {change["fact_id"] for one in report()["cases"] if not one["aggregate"] for change in one["lost"]}
+    lost = {
+        change["fact_id"]
+        for one in report()["cases"]
+        if not one["aggregate"]
+        for change in one["lost"]
+    }
     assert [change["fact_id"] for change in case["lost"]] == sorted(lost)
     assert report()["summary"]["facts_lost"] == len(lost)
     assert pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args).ret == 0
@@ -86,10 +101,14 @@ def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report)
     made = [gate for gate in gates if gate["rule"] == "max_drop"]
     assert len(made) == report()["comparisons"]["made"] == 7
     ps = [gate["p"] for gate in made]
-    assert [gate["p_sidak"] for gate in made] == pytest.approx([sidak_p(p, 7) for p in ps])
+    assert [gate["p_sidak"] for gate in made] == pytest.approx(
+        [sidak_p(p, 7) for p in ps]
+    )
     assert [gate["p_holm"] for gate in made] == pytest.approx(holm(ps))
     assert [gate["p_bh"] for gate in made] == pytest.approx(benjamini_hochberg(ps))
-    assert all(gate["p"] is gate["p_holm"] is None for gate in gates if gate["rule"] == "min")
+    assert all(
+        gate["p"] is gate["p_holm"] is None for gate in gates if gate["rule"] == "min"
+    )
 
 
 @pytest.mark.slow
@@ -103,9 +122,13 @@ def test_two_workers_give_the_same(pytester, blessed, report):
     assert comparable(report()) == serial
 
 
-def test_facts_that_are_new_are_listed_and_left_out(pytester, mini_suite, blessed, report):
+def test_facts_that_are_new_are_listed_and_left_out(
+    pytester, mini_suite, blessed, report
+):
     facts = (pytester.path / "suites/facts.jsonl").read_text(encoding="utf-8")
-    extra = '{"relation": "P36", "subject": "Peru", "object": "Lima", "popularity": 1}\n'
+    extra = (
+        '{"relation": "P36", "subject": "Peru", "object": "Lima", "popularity": 1}\n'
+    )
     mini_suite(MIXED, facts=facts + extra)
     pytester.runpytest(*GATE, "--kb-baseline=prod", "-k", "tail]")
     (case,) = report()["cases"]

@@ -19,11 +19,21 @@ from pytest_kbrel.reports import REPORT_FILES
 from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
 
-REPORTS = ("report.json", "report.html", "summary.md", "responses.jsonl", "outcomes.jsonl.xz")
+REPORTS = (
+    "report.json",
+    "report.html",
+    "summary.md",
+    "responses.jsonl",
+    "outcomes.jsonl.xz",
+)
 
 
 def checked(
-    folder: Path, *, line: tuple[str, ...] = (), typed: dict[str, str] | None = None, **settings: Any
+    folder: Path,
+    *,
+    line: tuple[str, ...] = (),
+    typed: dict[str, str] | None = None,
+    **settings: Any,
 ) -> Any:
     config = cast(pytest.Config, StubConfig(folder, line=line, **(typed or {})))
     return check(config, made_options(output_path=folder / "out", **settings))
@@ -50,7 +60,10 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
     [
         ({"model": "./nowhere"}, "nowhere"),
         ({"baseline_model": "./nowhere"}, "^--kb-baseline-model: .*nowhere"),
-        ({"baseline_model": "reference", "baseline": "prod"}, "found both, reference and prod; allowed: one"),
+        (
+            {"baseline_model": "reference", "baseline": "prod"},
+            "found both, reference and prod; allowed: one",
+        ),
         ({"noise_floor": True}, "--kb-noise-floor: found without --kb-baseline-update"),
         ({"judge": "oracle"}, "--kb-judge: found 'oracle'"),
         (
@@ -71,7 +84,9 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
         ({"baseline_update": "here/file"}, "here/file"),
     ],
 )
-def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+def test_settings_with_which_no_run_can_be(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "file").touch()
     if "baseline_update" in settings and "limit" not in settings:
@@ -97,7 +112,11 @@ def test_settings_with_which_no_run_can_be(tmp_path: Path, settings: dict[str, A
         (("--kb-baseline-reason", "x"), {"baseline_update": "next"}, ""),
         # In ini file or environment they may be there for other runs.
         ((), {"prices": (1.0, 1.0), "baseline_reason": "x"}, ""),
-        (("--kb-from-run=",), {}, r"^--kb-from-run: found nothing \(an unset variable\?\)"),
+        (
+            ("--kb-from-run=",),
+            {},
+            r"^--kb-from-run: found nothing \(an unset variable\?\)",
+        ),
     ],
 )
 def test_what_is_typed_and_would_be_ignored(
@@ -111,22 +130,32 @@ def test_what_is_typed_and_would_be_ignored(
 
 
 def test_an_unset_record_beside_a_typed_model_is_none(tmp_path: Path) -> None:
-    checked(tmp_path, line=("--kb-from-run=", "--kb-model=reference"), typed={"model": "reference"})
+    checked(
+        tmp_path,
+        line=("--kb-from-run=", "--kb-model=reference"),
+        typed={"model": "reference"},
+    )
 
 
 def test_reports_go_to_a_folder_that_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for output in (tmp_path / "file", tmp_path / "file" / "deep" / "er"):
         with pytest.raises(
-            pytest.UsageError, match=r"--kb-output-path: .*/file is a file; allowed: a folder"
+            pytest.UsageError,
+            match=r"--kb-output-path: .*/file is a file; allowed: a folder",
         ):
-            check(cast(pytest.Config, StubConfig(tmp_path)), made_options(output_path=output))
+            check(
+                cast(pytest.Config, StubConfig(tmp_path)),
+                made_options(output_path=output),
+            )
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_no_folder_stands_where_a_report_goes(tmp_path: Path, name: str) -> None:
     (tmp_path / "out" / name).mkdir(parents=True)
-    with pytest.raises(pytest.UsageError, match=rf"{name} is a folder, and a report goes there"):
+    with pytest.raises(
+        pytest.UsageError, match=rf"{name} is a folder, and a report goes there"
+    ):
         checked(tmp_path)
 
 
@@ -155,7 +184,10 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old: Path) -> 
     assert len(list(old.iterdir())) == 6
     # That suite is not there; the reports go all the same, and the run will say so.
     recorder.expect(["gone.kb.yaml::monitor[a]"])
-    assert {path.name for path in old.iterdir()} - {".parts"} == {"notes.md", "previous"}
+    assert {path.name for path in old.iterdir()} - {".parts"} == {
+        "notes.md",
+        "previous",
+    }
 
 
 @pytest.mark.parametrize(
@@ -175,7 +207,9 @@ def test_the_header_names_model_judge_and_baseline(
     who, *others = Recorder(config, options, None).pytest_report_header()
     assert who == f"kbrel: {header}"
     assert [line.partition(" (")[0] for line in others] == [
-        f"kbrel: loading {name}" for name in ("reference", settings.get("baseline_model")) if name
+        f"kbrel: loading {name}"
+        for name in ("reference", settings.get("baseline_model"))
+        if name
     ]
     again = replace(options, from_run=tmp_path / "deep" / "run")
     assert Recorder(config, again, None).pytest_report_header() == [
@@ -185,27 +219,38 @@ def test_the_header_names_model_judge_and_baseline(
 
 def test_the_header_names_flags_without_effect(tmp_path: Path) -> None:
     options = made_options(output_path=tmp_path / "out", model_args="batch_size=8")
-    lines = Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    lines = Recorder(
+        cast(pytest.Config, StubConfig(tmp_path)), options, None
+    ).pytest_report_header()
     assert lines[0] == "kbrel: model reference"
     assert lines[1].startswith("kbrel: loading reference (")
-    assert lines[2].startswith("kbrel: model-args: batch_size=8 is not used: it counts sequences")
+    assert lines[2].startswith(
+        "kbrel: model-args: batch_size=8 is not used: it counts sequences"
+    )
     assert len(lines) == 3
-    plan = Planner(cast(pytest.Config, StubConfig(tmp_path)), options, None).pytest_report_header()
+    plan = Planner(
+        cast(pytest.Config, StubConfig(tmp_path)), options, None
+    ).pytest_report_header()
     assert plan == ["kbrel: plan for model reference; nothing is run", lines[2]]
 
 
 MONITOR, ANSWERS = "mini.kb.yaml::monitor[a]", "mini.kb.yaml::head_to_tail[a]"
 FACT = Fact(id="f", relation="P36", subject="France", object="Paris")
-EXPLAINS = "--kb-attribute=2 is not used: it explains MONITOR cases, and none is selected"
+EXPLAINS = (
+    "--kb-attribute=2 is not used: it explains MONITOR cases, and none is selected"
+)
 JUDGES = "--kb-judge=openai/j is not used: no case is selected whose answers it judges"
 
 
-def unused(typed: dict[str, str], expected: set[str], judge: str = "openai/j") -> tuple[str, ...]:
+def unused(
+    typed: dict[str, str], expected: set[str], judge: str = "openai/j"
+) -> tuple[str, ...]:
     answers = replace(made_case("head_to_tail[a]"), facts=(FACT,), judge=judge)
     suite = made_suite(made_case("monitor[a]"), answers)
     config = cast(pytest.Config, StubConfig(Path(), **typed))
     options = made_options(
-        attribute=int(typed.get("attribute", 0)), judge=cast(Any, typed.get("judge", "openai/j"))
+        attribute=int(typed.get("attribute", 0)),
+        judge=cast(Any, typed.get("judge", "openai/j")),
     )
     return unused_flags(config, options, [suite], expected)
 
@@ -235,9 +280,13 @@ def test_unused_flags_are_in_the_report_and_below_the_collected_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = made_suite(made_case("head_to_tail[a]"))
-    monkeypatch.setattr("pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite])
+    monkeypatch.setattr(
+        "pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite]
+    )
     config = cast(pytest.Config, StubConfig(tmp_path, attribute="2"))
-    recorder = Recorder(config, made_options(output_path=tmp_path / "out", attribute=2), None)
+    recorder = Recorder(
+        config, made_options(output_path=tmp_path / "out", attribute=2), None
+    )
     assert recorder.pytest_report_collectionfinish() == []
     recorder.expect([ANSWERS])
     assert recorder.pytest_report_collectionfinish() == [f"kbrel: {EXPLAINS}"]

@@ -45,14 +45,21 @@ def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
 
 
 @pytest.mark.slow
-def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(pytester, mini_suite, report):
+def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
+    pytester, mini_suite, report
+):
     mini_suite(suite(f"{TWO_UNSURE}, seen-zero-shot, unseen-zero-shot"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=7)
     shown_prompts = prompts(pytester.path, "seen-four-shot-2")
     assert len(shown_prompts) == 12
     for prompt in shown_prompts:
         *shown, question = prompt.split("Question: ")[1:]
-        assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [False, False, True, True]
+        assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [
+            False,
+            False,
+            True,
+            True,
+        ]
         # No example is about the country that is asked about.
         assert not any(question.splitlines()[0] in block for block in shown)
     actual = report()
@@ -92,13 +99,18 @@ def test_examples_by_a_local_encoder(pytester, mini_suite):
 def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer):
     pytest.importorskip("openai")
     # Close to each other is what is of like length.
-    openai_server.embed = lambda text: [math.cos(len(text) / 50), math.sin(len(text) / 50)]
+    openai_server.embed = lambda text: [
+        math.cos(len(text) / 50),
+        math.sin(len(text) / 50),
+    ]
     mini_suite(suite("seen-four-shot", "  retrieval: openai/encoder\n"))
     args = f"--kb-judge-args=base_url={openai_server.base_url}"
     pytester.runpytest(MODEL, args, "suites").assert_outcomes(passed=1)
     assert openai_server.calls_to("embeddings")
     for prompt in prompts(pytester.path, "seen-four-shot"):
-        *shown, last = (block.splitlines()[0] for block in prompt.split("Question: ")[1:])
+        *shown, last = (
+            block.splitlines()[0] for block in prompt.split("Question: ")[1:]
+        )
         distances = [abs(len(question) - len(last)) for question in shown]
         assert distances == sorted(distances)
 
@@ -109,36 +121,53 @@ def test_an_encoder_that_is_not_there_fails_the_slice_in_words(pytester, mini_su
     result = pytester.runpytest(MODEL, "suites")
     # Nor is there a figure over all slices.
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*hf/no/such: no sentence encoder can be loaded*allowed: tfidf*"])
+    result.stdout.fnmatch_lines(
+        ["*hf/no/such: no sentence encoder can be loaded*allowed: tfidf*"]
+    )
 
 
 def test_controls_stand_in_the_report(pytester, mini_suite, report):
     mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
-    cases = {case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]}
+    cases = {
+        case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]
+    }
     seen = cases["reliability[seen-zero-shot]"]
     assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
     assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
     assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
-    assert {"unsure", "none", "repetition"} <= set(cases["reliability[unseen-zero-shot]"])
+    assert {"unsure", "none", "repetition"} <= set(
+        cases["reliability[unseen-zero-shot]"]
+    )
     shuffled = [
-        actual for actual in exchanges(pytester.path) if actual.get("role", "").startswith("shuffled/")
+        actual
+        for actual in exchanges(pytester.path)
+        if actual.get("role", "").startswith("shuffled/")
     ]
-    assert len([actual for actual in shuffled if actual["role"] == "shuffled/answer"]) == 12
+    assert (
+        len([actual for actual in shuffled if actual["role"] == "shuffled/answer"])
+        == 12
+    )
 
 
 def test_slices_by_answer_type(pytester, mini_suite, report):
     head = "suite: mini\nfacts: facts.jsonl\n"
     path = mini_suite(f"{head}reliability:\n  choices: 2\n  slice_by: answer_type\n")
     relations = path.parent / "relations.yaml"
-    text = relations.read_text(encoding="utf-8").replace("capital\n", "capital\n  answer_type: location\n", 1)
+    text = relations.read_text(encoding="utf-8").replace(
+        "capital\n", "capital\n  answer_type: location\n", 1
+    )
     relations.write_text(text, encoding="utf-8")
     with path.open("a", encoding="utf-8") as stream:
         stream.write("  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}\n")
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=8)
     names = {case["slice"] for case in report()["cases"]}
     kinds = ("number", "person", "time", "location", "other")
-    assert names == {"overall", "seen-location-zero-shot", *(f"unseen-{kind}-zero-shot" for kind in kinds)}
+    assert names == {
+        "overall",
+        "seen-location-zero-shot",
+        *(f"unseen-{kind}-zero-shot" for kind in kinds),
+    }
 
 
 @pytest.mark.parametrize("writer", ["openai/writer", "scripted/writer.yaml"])
@@ -146,15 +175,23 @@ def test_a_model_writes_the_distractors(
     pytester, mini_suite, openai_server: OpenAIServer, writer: str, report
 ):
     pytest.importorskip("openai")
-    openai_server.say = lambda text: "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
+    openai_server.say = lambda text: (
+        "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
+    )
     (pytester.path / "writer.yaml").write_text(
         'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
     )
     mini_suite(suite("seen-zero-shot", f"  distractors_from: {writer}\n"))
-    args = [f"--kb-judge-args=base_url={openai_server.base_url}"] if "openai" in writer else []
+    args = (
+        [f"--kb-judge-args=base_url={openai_server.base_url}"]
+        if "openai" in writer
+        else []
+    )
     result = pytester.runpytest(MODEL, *args, "suites")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines([f"distractors by {writer} (0 of 12 replies reused from earlier runs)"])
+    result.stdout.fnmatch_lines(
+        [f"distractors by {writer} (0 of 12 replies reused from earlier runs)"]
+    )
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
     assert f"<dt>distractors by</dt><dd>{writer} " in page
     (case,) = report()["cases"]
@@ -163,7 +200,10 @@ def test_a_model_writes_the_distractors(
     assert len(written) == 12
     if args:
         assert len(openai_server.calls_to("chat/completions")) == 12
-        assert any("Ogdenville" in prompt for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0"))
+        assert any(
+            "Ogdenville" in prompt
+            for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0")
+        )
 
 
 ABOVE_CONTROL = """\
@@ -178,8 +218,12 @@ reliability:
 """
 
 
-@pytest.mark.parametrize(("bound", "ret"), [(0.05, pytest.ExitCode.OK), (0.85, pytest.ExitCode.TESTS_FAILED)])
-def test_consistency_must_stand_above_the_control(pytester, mini_suite, report, bound, ret):
+@pytest.mark.parametrize(
+    ("bound", "ret"), [(0.05, pytest.ExitCode.OK), (0.85, pytest.ExitCode.TESTS_FAILED)]
+)
+def test_consistency_must_stand_above_the_control(
+    pytester, mini_suite, report, bound, ret
+):
     mini_suite(ABOVE_CONTROL.format(bound=bound))
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret == ret
@@ -206,7 +250,9 @@ def test_a_metric_without_a_control_is_an_error_with_its_line(pytester, mini_sui
     mini_suite(ABOVE_CONTROL.format(bound=0.05).replace("c_correct:", "uninformative:"))
     result = pytester.runpytest(MODEL, "suites")
     assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*mini.kb.yaml:8: 'above_control' compares a metric with its control*"])
+    result.stdout.fnmatch_lines(
+        ["*mini.kb.yaml:8: 'above_control' compares a metric with its control*"]
+    )
 
 
 HEAD_TO_TAIL = """\
@@ -220,7 +266,15 @@ head_to_tail:
 BUCKETS = ("head", "torso", "tail", "top10")
 # Eleven of a kind to be head, so that a tenth of it is two.
 HEAD_FACTS = "".join(
-    json.dumps({"relation": "P36", "subject": land, "object": city, "popularity": people, "bucket": bucket})
+    json.dumps(
+        {
+            "relation": "P36",
+            "subject": land,
+            "object": city,
+            "popularity": people,
+            "bucket": bucket,
+        }
+    )
     + "\n"
     for n, (land, city, people) in enumerate(CAPITALS)
     for bucket in [("head", "torso", "tail")[max(n - 9, 0)]]
@@ -231,7 +285,9 @@ def prompts_of_slices(folder: Path) -> dict[str, list[str]]:
     """Return the prompts of each slice."""
     actual: dict[str, list[str]] = {}
     for exchange in read_responses(folder / "kbrel-report" / "responses.jsonl"):
-        actual.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(exchange.ask.request.prompt)
+        actual.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(
+            exchange.ask.request.prompt
+        )
     return actual
 
 
@@ -244,25 +300,42 @@ def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, prom
     cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
     expected = {f"head_to_tail[places-{bucket}]" for bucket in BUCKETS}
     assert set(cases) == expected | {"head_to_tail[overall]", "pooled[overall]"}
-    assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in BUCKETS] == [10, 1, 1, 1]
+    assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in BUCKETS] == [
+        10,
+        1,
+        1,
+        1,
+    ]
     # The tenth counts in its own figure and in no other.
-    metrics = {name: value["value"] for name, value in cases["head_to_tail[overall]"]["metrics"].items()}
+    metrics = {
+        name: value["value"]
+        for name, value in cases["head_to_tail[overall]"]["metrics"].items()
+    }
     of = {
         bucket: {
-            name: value["value"] for name, value in cases[f"head_to_tail[places-{bucket}]"]["metrics"].items()
+            name: value["value"]
+            for name, value in cases[f"head_to_tail[places-{bucket}]"][
+                "metrics"
+            ].items()
         }
         for bucket in BUCKETS
     }
     assert metrics["accuracy_top10"] == of["top10"]["accuracy"]
-    assert metrics["accuracy_macro"] == pytest.approx(sum(of[b]["accuracy"] for b in BUCKETS[:3]) / 3)
+    assert metrics["accuracy_macro"] == pytest.approx(
+        sum(of[b]["accuracy"] for b in BUCKETS[:3]) / 3
+    )
     for values in of.values():
         assert values["accuracy_rules"] == values["accuracy"]
-        assert values["accuracy_em"] + values["hallucination_em"] + values["missing"] == pytest.approx(1)
+        assert values["accuracy_em"] + values["hallucination_em"] + values[
+            "missing"
+        ] == pytest.approx(1)
         assert values["unparsable"] == 0
     prompts = prompts_of_slices(pytester.path)
     assert [len(prompts[bucket]) for bucket in BUCKETS] == [10, 1, 1, 1]
     for prompt_text in (text for texts in prompts.values() for text in texts):
-        assert prompt_text.count("the capital of") == (2 if prompt == "in-domain" else 1)
+        assert prompt_text.count("the capital of") == (
+            2 if prompt == "in-domain" else 1
+        )
         assert ("unsure" in prompt_text) == (prompt == "in-domain")
 
 
@@ -272,20 +345,43 @@ def test_a_question_set_is_built_and_gated(pytester, mini_suite, report):
     (pytester.path / "suites" / "mini.kb.yaml").unlink()
     lines = ["land,kind,value,people"]
     for land, city, people in CAPITALS:
-        lines += [f"{land},capital,{city},{people}", f"{land},anthem,Song of {land},{people}"]
+        lines += [
+            f"{land},capital,{city},{people}",
+            f"{land},anthem,Song of {land},{people}",
+        ]
     (pytester.path / "dump.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (pytester.path / "templates.yaml").write_text(
         'P36: {question: "What is the capital of [X]?", label: capital, domain: places, from: capital}\n',
         encoding="utf-8",
     )
     built = pytester.run(
-        *(sys.executable, "-m", "pytest_kbrel.cli", "build", "head-to-tail", "dump.csv"),
+        *(
+            sys.executable,
+            "-m",
+            "pytest_kbrel.cli",
+            "build",
+            "head-to-tail",
+            "dump.csv",
+        ),
         *("--templates", "templates.yaml", "--output", "suites/lands"),
-        *("--subject", "land", "--relation", "kind", "--object", "value", "--popularity", "people"),
+        *(
+            "--subject",
+            "land",
+            "--relation",
+            "kind",
+            "--object",
+            "value",
+            "--popularity",
+            "people",
+        ),
     )
     assert built.ret == 0, built.stderr.str()
     built.stdout.fnmatch_lines(
-        ["24 rows read", "  12 relation without a template", "entities of places: * head, * torso, * tail"]
+        [
+            "24 rows read",
+            "  12 relation without a template",
+            "entities of places: * head, * torso, * tail",
+        ]
     )
     (pytester.path / "suites" / "lands.kb.yaml").write_text(
         "suite: lands\nfacts: lands/facts.jsonl\n"
@@ -294,12 +390,17 @@ def test_a_question_set_is_built_and_gated(pytester, mini_suite, report):
     )
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.OK, result.stdout.str()
-    manifest = json.loads((pytester.path / "suites/lands/manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads(
+        (pytester.path / "suites/lands/manifest.json").read_text(encoding="utf-8")
+    )
     counts = {case["id"].split("::")[1]: case["n"] for case in report()["cases"]}
     taken = manifest["templates"][0]["taken"]
     assert taken >= 2
     assert counts == {
-        **{f"head_to_tail[places-{bucket}]": taken for bucket in ("head", "torso", "tail")},
+        **{
+            f"head_to_tail[places-{bucket}]": taken
+            for bucket in ("head", "torso", "tail")
+        },
         "head_to_tail[overall]": 3 * taken,
         "pooled[overall]": 3 * taken,
     }

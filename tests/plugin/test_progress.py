@@ -26,13 +26,18 @@ def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left() -> None:
     of = counts("monitor[P17]", 0)
     assert progress.text([of], 10.0) == "monitor[P17] 0/2,600  case 1 of 2"
     of.add(620, True)
-    assert progress.text([of], 30.0) == "monitor[P17] 620/2,600  31/s  case 1 of 2  about 77 s left"
+    assert (
+        progress.text([of], 30.0)
+        == "monitor[P17] 620/2,600  31/s  case 1 of 2  about 77 s left"
+    )
 
 
 def test_a_relation_has_its_label() -> None:
     progress, case = Progress(), "s.kb.yaml::monitor[P17]"
     progress.expect({case: 2600}, {case: "monitor[P17 country]"})
-    assert progress.text([counts("monitor[P17]", 620)], 10.0).startswith("monitor[P17 country] 620/2,600  ")
+    assert progress.text([counts("monitor[P17]", 620)], 10.0).startswith(
+        "monitor[P17 country] 620/2,600  "
+    )
 
 
 def test_nothing_is_said_before_a_case_is_begun() -> None:
@@ -90,7 +95,10 @@ def test_the_rest_of_a_probe_is_expected_to_ask_as_much_as_its_ended_cases() -> 
     progress.end("s.kb.yaml::reliability[a]")
     of.begin("s.kb.yaml::reliability[b]")
     # 100 of 1,000 were asked of the first, so that 100 are expected of the second, at 100 in 10 s.
-    assert progress.text([of], 10.0) == "reliability[b] 0/1,000  10/s  case 2 of 2  about 10 s left"
+    assert (
+        progress.text([of], 10.0)
+        == "reliability[b] 0/1,000  10/s  case 2 of 2  about 10 s left"
+    )
 
 
 def test_workers_are_added_up() -> None:
@@ -100,12 +108,22 @@ def test_workers_are_added_up() -> None:
     progress.text([one, two], 0.0)
     one.add(30, True)
     two.add(30, True)
-    assert progress.text([one, two], 2.0) == "2 workers 60/300  30/s  case 1 of 2  about 8 s left"
+    assert (
+        progress.text([one, two], 2.0)
+        == "2 workers 60/300  30/s  case 1 of 2  about 8 s left"
+    )
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (5400, "1.5 h"), (36000, "10.0 h")],
+    [
+        (0.2, "1 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (3600, "60 min"),
+        (5400, "1.5 h"),
+        (36000, "10.0 h"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
@@ -139,7 +157,9 @@ def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path: Path) -> None:
     assert (dead.current, dead.asked, dead.answered["s.kb.yaml::a"]) == ("", 40, 40)
     progress = Progress()
     progress.expect({f"s.kb.yaml::{name}": 100 for name in "abc"})
-    assert progress.text([dead, counts("c", 10)], 0.0).startswith("c 10/100  case 1 of 3")
+    assert progress.text([dead, counts("c", 10)], 0.0).startswith(
+        "c 10/100  case 1 of 3"
+    )
 
 
 def test_equal_requests_count_at_the_end() -> None:
@@ -178,7 +198,9 @@ class Terminal:
                 self.column += int(part[2:-1])
             else:
                 line = self.rows[self.row].ljust(self.column)
-                self.rows[self.row] = line[: self.column] + part + line[self.column + len(part) :]
+                self.rows[self.row] = (
+                    line[: self.column] + part + line[self.column + len(part) :]
+                )
                 self.column += len(part)
 
 

@@ -26,7 +26,11 @@ reliability: {slices: [seen-zero-shot], choices: 1, distractors: 6, prompt: "Q: 
 """
 MONITOR, HEAD, SEEN = (
     f"suites/mini.kb.yaml::{name}"
-    for name in ("monitor[P36]", "head_to_tail[places-head]", "reliability[seen-zero-shot]")
+    for name in (
+        "monitor[P36]",
+        "head_to_tail[places-head]",
+        "reliability[seen-zero-shot]",
+    )
 )
 # A scripted model reads one text, as a checkpoint without a chat template does.
 IN_TURNS = (
@@ -41,11 +45,16 @@ def prompts(report):
     return {case["id"]: case["prompt"] for case in report["cases"]}
 
 
-def test_each_case_shows_its_first_prompt_as_the_model_read_it(pytester, mini_suite, report):
+def test_each_case_shows_its_first_prompt_as_the_model_read_it(
+    pytester, mini_suite, report
+):
     mini_suite(PROMPTS.replace("1.1", "1.0"))
     result = pytester.runpytest(*GATE)
     actual = prompts(report())
-    assert actual[MONITOR] == "Reply with a name only. Beijing. What is the capital of China?"
+    assert (
+        actual[MONITOR]
+        == "Reply with a name only. Beijing. What is the capital of China?"
+    )
     assert actual[HEAD] == IN_TURNS
     # The question itself, and none of the multiple-choice questions that come later.
     assert actual[SEEN] == "Q: What is the capital of China?\nA:"
@@ -69,13 +78,18 @@ def test_a_failure_shows_the_prompt_without_its_line_breaks(pytester, mini_suite
 
 
 @pytest.mark.slow
-def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(pytester, mini_suite, report):
+def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(
+    pytester, mini_suite, report
+):
     """All answers kept from before, and a recorded run decided again."""
     mini_suite(PROMPTS.replace("1.1", "1.0"))
     pytester.runpytest(*GATE)
     first = report()
     pytester.runpytest(*GATE)
-    assert report()["environment"]["answers_reused"] == report()["environment"]["answers_asked"]
+    assert (
+        report()["environment"]["answers_reused"]
+        == report()["environment"]["answers_asked"]
+    )
     assert comparable(report()) == comparable(first)
     pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
     assert prompts(report("again")) == prompts(first)
@@ -89,13 +103,17 @@ def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(pytester,
     assert set(prompts(report("again")).values()) == {""}
 
 
-def test_a_baseline_that_was_asked_in_other_words_is_not_comparable(pytester, mini_suite):
+def test_a_baseline_that_was_asked_in_other_words_is_not_comparable(
+    pytester, mini_suite
+):
     gate = "head_to_tail:\n  prompt: zero-shot\n  gates: {accuracy: {max_drop: 0.1}}\n"
     suite = mini_suite("suite: mini\nfacts: facts.jsonl\n" + gate)
     pytester.runpytest(*GATE, "--kb-baseline-update=mine")
     suite.write_text(suite.read_text() + "  system: Be brief.\n", encoding="utf-8")
     result = pytester.runpytest(*GATE, "--kb-baseline=mine")
-    result.stdout.fnmatch_lines(["*not comparable*", "*settings system (Be brief. and the probe's own)*"])
+    result.stdout.fnmatch_lines(
+        ["*not comparable*", "*settings system (Be brief. and the probe's own)*"]
+    )
 
 
 TAIL = """\
@@ -108,7 +126,15 @@ head_to_tail:
   gates: {accuracy: {max_drop: 0.1}}
 """
 GERMAN_FACTS = "".join(
-    json.dumps({"relation": "P36", "subject": country, "object": city, "popularity": 1, "bucket": "tail"})
+    json.dumps(
+        {
+            "relation": "P36",
+            "subject": country,
+            "object": city,
+            "popularity": 1,
+            "bucket": "tail",
+        }
+    )
     + "\n"
     for country, city in (
         ("Peru", "Lima"),
@@ -132,9 +158,15 @@ def run(pytester, mini_suite, report):
 
     def start(language, *flags):
         mini_suite(TAIL + language, GERMAN_FACTS)
-        result = pytester.runpytest("--kb-model=scripted/answers.yaml", "suites", *flags)
+        result = pytester.runpytest(
+            "--kb-model=scripted/answers.yaml", "suites", *flags
+        )
         (case,) = [case for case in report()["cases"] if not case["aggregate"]]
-        return result, case, {name: round(case["metrics"][name]["value"], 2) for name in RATES}
+        return (
+            result,
+            case,
+            {name: round(case["metrics"][name]["value"], 2) for name in RATES},
+        )
 
     return start
 
@@ -156,7 +188,8 @@ def test_a_language_without_rules_is_reported_and_judged_as_english(run):
     assert case["settings"]["language"] == "sw (no rules)"
     output = one_line(result)
     assert (
-        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were" in output
+        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were"
+        in output
     )
 
 

@@ -19,7 +19,12 @@ LANGUAGES = (
     ("Norway", "Norwegian"),
     ("Russia", "Russian"),
 )
-CAPITALS = (("Germany", "Berlin"), ("France", "Paris"), ("Italy", "Rome"), ("Portugal", "Lisbon"))
+CAPITALS = (
+    ("Germany", "Berlin"),
+    ("France", "Paris"),
+    ("Italy", "Rome"),
+    ("Portugal", "Lisbon"),
+)
 RELATIONS = """\
 P36:
   label: capital
@@ -66,18 +71,24 @@ def languages(pytester):
             for relation, facts in (("P36", CAPITALS), ("P37", LANGUAGES))
             for subject, answer in facts
         ]
-        (folder / "facts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "facts.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines)
+        )
         (folder / "relations.yaml").write_text(RELATIONS)
         (folder / "languages.kb.yaml").write_text(suite)
         answers = [(f"capital of {country}", city) for country, city in CAPITALS]
-        answers += [(f"language of {country}", language) for country, language in LANGUAGES]
+        answers += [
+            (f"language of {country}", language) for country, language in LANGUAGES
+        ]
         (pytester.path / "knows.jsonl").write_text(script(answers))
 
     return write
 
 
 def slices(report):
-    return {case["slice"]: case for case in report()["cases"] if case["probe"] != "pooled"}
+    return {
+        case["slice"]: case for case in report()["cases"] if case["probe"] != "pooled"
+    }
 
 
 def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
@@ -90,7 +101,9 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     assert ours["baseline"] == pytest.approx(0.408, abs=0.3)
     assert ours["delta"] == pytest.approx(ours["value"] - ours["baseline"])
     assert ours["delta_low"] < ours["delta"] < ours["delta_high"]
-    gates = {gate["metric"]: gate for gate in actual["P37"]["gates"] if gate["rule"] != "max"}
+    gates = {
+        gate["metric"]: gate for gate in actual["P37"]["gates"] if gate["rule"] != "max"
+    }
     assert gates["monitor"]["verdict"] == "pass"
     assert (
         "unpaired, against a published figure: Wang et al., arXiv 2310.09820, Table 11"
@@ -100,7 +113,10 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
     assert gates["pfd"]["verdict"] == "no baseline"
     assert gates["pfd"]["reason"].endswith("prints no pfd of this case")
     assert {gate["verdict"] for gate in actual["P36"]["gates"]} == {"no baseline"}
-    assert [actual[name]["verdict"] for name in ("P36", "P37")] == ["no baseline", "pass"]
+    assert [actual[name]["verdict"] for name in ("P36", "P37")] == [
+        "no baseline",
+        "pass",
+    ]
     assert (actual["P37"]["lost"], actual["P37"]["gained"]) == ([], [])
     # The paper's overall figure is over 20 relations and not these two.
     assert actual["overall"]["metrics"]["monitor"]["baseline"] is None
@@ -112,10 +128,14 @@ def test_a_run_is_compared_with_the_paper_unpaired(pytester, languages, report):
             "*4 gates not judged",
         ]
     )
-    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(encoding="utf-8")
+    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(
+        encoding="utf-8"
+    )
     assert "- nothing published to compare with: 4 gates not judged\n" in summary
     for name in ("report.html", "summary.md"):
-        assert "unpaired" in (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
+        assert "unpaired" in (pytester.path / "kbrel-report" / name).read_text(
+            encoding="utf-8"
+        )
 
 
 def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report):
@@ -130,7 +150,9 @@ def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report
         "cases": {"monitor[P37]": {"figures": figures}},
     }
     (path / "strict.json").write_text(json.dumps(own))
-    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=published/monitor/strict")
+    result = pytester.runpytest(
+        MODEL, "suites", "--kb-baseline=published/monitor/strict"
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert slices(report)["P37"]["verdict"] == "fail"
     printed = " ".join(result.stdout.str().split())
@@ -148,13 +170,17 @@ def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
     ):
         result = pytester.runpytest(MODEL, "suites", *more)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(["*stands for figures of a paper, which no run replaces*"])
+        result.stderr.fnmatch_lines(
+            ["*stands for figures of a paper, which no run replaces*"]
+        )
     assert not (pytester.path / "baselines").exists()
 
 
 def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
     languages()
-    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=published/monitor/vicua-7b")
+    result = pytester.runpytest(
+        MODEL, "suites", "--kb-baseline=published/monitor/vicua-7b"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
 
@@ -164,25 +190,31 @@ def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
     wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
     result = pytester.runpytest(MODEL, "suites", wrong)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = (
-        "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
+    message = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --kb-baseline: {message}; found in it: head_to_tail cases (*"]
     )
-    result.stderr.fnmatch_lines([f"ERROR: --kb-baseline: {message}; found in it: head_to_tail cases (*"])
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
 
 
-def test_a_papers_model_by_its_own_name_is_answered_with_the_whole_one(pytester, languages):
+def test_a_papers_model_by_its_own_name_is_answered_with_the_whole_one(
+    pytester, languages
+):
     languages()
     result = pytester.runpytest(MODEL, "suites", "--kb-baseline=Vicuna-7B")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*did you mean 'published/*/vicuna-7b' or 'published/monitor/vicuna-7b'?"])
+    result.stderr.fnmatch_lines(
+        ["*did you mean 'published/*/vicuna-7b' or 'published/monitor/vicuna-7b'?"]
+    )
 
 
 def test_figures_are_correlated_over_the_slices_of_a_run(pytester, languages, report):
     languages()
     assert pytester.runpytest(MODEL, "suites").ret == 0
     (pearson, spearman) = [
-        one for one in report()["correlations"] if (one["x"], one["y"]) == ("monitor", "accuracy")
+        one
+        for one in report()["correlations"]
+        if (one["x"], one["y"]) == ("monitor", "accuracy")
     ]
     assert (pearson["method"], spearman["method"]) == ("pearson", "spearman")
     assert (pearson["r"], pearson["n"], pearson["over"]) == (None, 2, "slices")

@@ -17,8 +17,20 @@ from tests.made_cases import RECORDED_MODEL, made_options
 from tests.stub_config import StubConfig
 
 RECORDED = {
-    **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16", "batch_size": "64"},
-    **{"apply_chat_template": "true", "judge": "openai/j", "judge_args": "seed=1", "limit": "3", "seed": "0"},
+    **{
+        "model": "m",
+        "model_args": "max_length=8",
+        "device": "cuda",
+        "dtype": "bfloat16",
+        "batch_size": "64",
+    },
+    **{
+        "apply_chat_template": "true",
+        "judge": "openai/j",
+        "judge_args": "seed=1",
+        "limit": "3",
+        "seed": "0",
+    },
     "picked_of": "4",
     "top_k": "5",
 }
@@ -56,34 +68,80 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             base=base,
             cases=frozenset(),
         )
-        monkeypatch.setattr("pytest_kbrel.plugin.settings.read_runs", lambda folder: run)
+        monkeypatch.setattr(
+            "pytest_kbrel.plugin.settings.read_runs", lambda folder: run
+        )
         options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
         config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
-        return with_specs(as_recorded(config, replace(options, **{**(typed or {}), **settings})))
+        return with_specs(
+            as_recorded(config, replace(options, **{**(typed or {}), **settings}))
+        )
 
     return resolve
 
 
-def test_settings_of_the_record_are_the_recorded_ones(again: Any, tmp_path: Path) -> None:
+def test_settings_of_the_record_are_the_recorded_ones(
+    again: Any, tmp_path: Path
+) -> None:
     # All of these come from ini file or environment, which are those of other runs.
-    others = {"model": "x", "model_args": "x=1", "device": "cpu", "dtype": "float16", "batch_size": "1"}
-    others |= {"judge": "reference", "judge_args": "seed=9", "limit": 9, "seed": 9, "attribute": 4}
+    others = {
+        "model": "x",
+        "model_args": "x=1",
+        "device": "cpu",
+        "dtype": "float16",
+        "batch_size": "1",
+    }
+    others |= {
+        "judge": "reference",
+        "judge_args": "seed=9",
+        "limit": 9,
+        "seed": 9,
+        "attribute": 4,
+    }
     flags = {"noise_floor": True, "plan": True}
-    assert again(**others, **flags, inconclusive="fail", baseline="prod") == made_options(
+    assert again(
+        **others, **flags, inconclusive="fail", baseline="prod"
+    ) == made_options(
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},
-        **{"model": "m", "model_args": "max_length=8", "device": "cuda", "dtype": "bfloat16"},
-        **{"batch_size": "64", "apply_chat_template": True, "judge": "openai/j", "judge_args": "seed=1"},
-        **{"limit": 3, "seed": 0, "picked_of": 4, "inconclusive": "fail", "baseline": "prod"},
+        **{
+            "model": "m",
+            "model_args": "max_length=8",
+            "device": "cuda",
+            "dtype": "bfloat16",
+        },
+        **{
+            "batch_size": "64",
+            "apply_chat_template": True,
+            "judge": "openai/j",
+            "judge_args": "seed=1",
+        },
+        **{
+            "limit": 3,
+            "seed": 0,
+            "picked_of": 4,
+            "inconclusive": "fail",
+            "baseline": "prod",
+        },
         top_k=5,
     )
 
 
 def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> None:
-    some = {"model": "x", "device": "cpu", "dtype": "float16", "batch_size": "1", "judge": "openai/j"}
+    some = {
+        "model": "x",
+        "device": "cpu",
+        "dtype": "float16",
+        "batch_size": "1",
+        "judge": "openai/j",
+    }
     some |= {"limit": 9, "seed": 9, "apply_chat_template": True, "top_k": 8}
     result = again({}, **some)
     assert result == made_options(
-        **{"from_run": tmp_path / "run", "output_path": tmp_path / "out", "model": "theirs"}
+        **{
+            "from_run": tmp_path / "run",
+            "output_path": tmp_path / "out",
+            "model": "theirs",
+        }
     )
 
 
@@ -91,7 +149,8 @@ def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> N
 def test_what_needs_a_model_is_refused_where_it_is_typed(again: Any, name: str) -> None:
     flag = "--kb-" + name.replace("_", "-")
     with pytest.raises(
-        pytest.UsageError, match=f"^{flag} is for runs in which {TYPED[name]}, and --kb-from-run"
+        pytest.UsageError,
+        match=f"^{flag} is for runs in which {TYPED[name]}, and --kb-from-run",
     ):
         again(typed={name: "1"})
 
@@ -143,8 +202,12 @@ def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
 
 
 @pytest.mark.parametrize("recorded", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
-def test_recorded_settings_that_cannot_be_are_named(again: Any, recorded: dict[str, str]) -> None:
-    with pytest.raises(pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "):
+def test_recorded_settings_that_cannot_be_are_named(
+    again: Any, recorded: dict[str, str]
+) -> None:
+    with pytest.raises(
+        pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "
+    ):
         again(recorded)
 
 
@@ -178,13 +241,18 @@ def test_the_recorded_model_is_compared_with_again(
 
 @pytest.mark.parametrize(
     ("recorded", "base", "message"),
-    [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second"), ({}, None, "none of")],
+    [
+        (BASE, RECORDED_MODEL, "those of b; "),
+        (BASE, None, "none of a second"),
+        ({}, None, "none of"),
+    ],
 )
 def test_no_other_model_can_be_compared_with(
     again: Any, recorded: dict[str, str], base: Any, message: str
 ) -> None:
     with pytest.raises(
-        pytest.UsageError, match=rf"^--kb-baseline-model: found c, and .* in .*run: {message}"
+        pytest.UsageError,
+        match=rf"^--kb-baseline-model: found c, and .* in .*run: {message}",
     ):
         again(recorded, base=base, typed={"baseline_model": "c"})
 
@@ -201,22 +269,35 @@ def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) 
     ]:
         assert again(output_path=output).output_path == folder
     for output in (tmp_path / "out", inner, tmp_path):
-        assert again(typed={"output_path": "x"}, output_path=output).output_path == output
+        assert (
+            again(typed={"output_path": "x"}, output_path=output).output_path == output
+        )
     for output in (run, run / ".." / "run"):
-        with pytest.raises(pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"):
+        with pytest.raises(
+            pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"
+        ):
             again(typed={"output_path": "x"}, output_path=output)
 
 
-def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
+def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(
+    again: Any, tmp_path: Path
+) -> None:
     record = tmp_path / "previous"
-    with pytest.raises(pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"):
+    with pytest.raises(
+        pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"
+    ):
         again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
-    assert again(from_run=record, output_path=tmp_path).output_path == record / "decided"
+    assert (
+        again(from_run=record, output_path=tmp_path).output_path == record / "decided"
+    )
 
 
 def test_labels_are_those_typed_now_or_none(again: Any, tmp_path: Path) -> None:
     # What the recorded judge said of others is recorded, so those of an ini file are not read anew.
-    labels, recorded = tmp_path / "labels.jsonl", {**RECORDED, "judge_labels": "theirs.csv"}
+    labels, recorded = (
+        tmp_path / "labels.jsonl",
+        {**RECORDED, "judge_labels": "theirs.csv"},
+    )
     settings = again(recorded, judge_labels=labels)
     assert (settings.judge_labels, settings.recorded_labels) == (None, "theirs.csv")
     settings = again(recorded, typed={"judge_labels": labels})

@@ -26,17 +26,27 @@ PATH = "mini.kb.yaml"
 
 def case_of(name: str, facts: int, subject: str = "Chad"):
     made = tuple(
-        Fact(id=f"{name}{number}", relation="P36", subject=subject, object="b", question=f"Which {subject}?")
+        Fact(
+            id=f"{name}{number}",
+            relation="P36",
+            subject=subject,
+            object="b",
+            question=f"Which {subject}?",
+        )
         for number in range(facts)
     )
-    return dataclasses.replace(made_case(f"head_to_tail[{name}]", prompt="zero-shot"), facts=made)
+    return dataclasses.replace(
+        made_case(f"head_to_tail[{name}]", prompt="zero-shot"), facts=made
+    )
 
 
 def item(name: str) -> str:
     return f"{PATH}::head_to_tail[{name}]"
 
 
-def dealt(sizes: dict[str, int], *others: str, workers: int = 2, **more: Any) -> Dealing:
+def dealt(
+    sizes: dict[str, int], *others: str, workers: int = 2, **more: Any
+) -> Dealing:
     suite = made_suite(*(case_of(name, facts) for name, facts in sizes.items()))
     more.setdefault("split", True)
     return dealing_of([*others, *map(item, sizes)], [suite], workers, **more)
@@ -72,7 +82,9 @@ class Session:
 
     def __init__(self, dealing: Dealing, workers: int = 2) -> None:
         config = SimpleNamespace(
-            getvalue=lambda name: ["popen"] * workers, getoption=lambda name: None, hook=None
+            getvalue=lambda name: ["popen"] * workers,
+            getoption=lambda name: None,
+            hook=None,
         )
         self.dealing = dealing
         self.scheduler = SliceScheduling(cast(Any, config), None, lambda ids: dealing)
@@ -105,7 +117,11 @@ class Session:
         self.join()
 
     def able(self) -> list[Worker]:
-        return [worker for worker in self.workers if worker in self.scheduler.nodes and worker.can_run]
+        return [
+            worker
+            for worker in self.workers
+            if worker in self.scheduler.nodes and worker.can_run
+        ]
 
     def finish(self, draw: random.Random) -> list[int]:
         """Run to the end; return what was run, without fillers."""
@@ -113,7 +129,9 @@ class Session:
         while able := self.able():
             ran.append(self.step(draw.choice(able)))
         assert self.scheduler.tests_finished
-        assert not any(worker.queue for worker in self.workers if worker in self.scheduler.nodes)
+        assert not any(
+            worker.queue for worker in self.workers if worker in self.scheduler.nodes
+        )
         return [number for number in ran if not self.dealing.is_filler(number)]
 
     def _end(self) -> None:
@@ -124,22 +142,30 @@ class Session:
 
 
 def test_the_largest_item_comes_first():
-    dealing = dealt({"small": 3, "large": 30, "middle": 12}, "test_a.py::test_a", split=False)
+    dealing = dealt(
+        {"small": 3, "large": 30, "middle": 12}, "test_a.py::test_a", split=False
+    )
     names = [dealing.items[number] for number in dealing.order]
     assert names == [item("large"), item("middle"), item("small")]
     session = Session(dealing)
     assert [worker.queue[0] for worker in session.workers] == list(dealing.order[:2])
     # What asks the model comes before what does not.
-    assert [dealing.items[number] for number in session.finish(random.Random(0))][-1] == "test_a.py::test_a"
+    assert [dealing.items[number] for number in session.finish(random.Random(0))][
+        -1
+    ] == "test_a.py::test_a"
 
 
 def test_long_questions_cost_more_than_short_ones():
     short, long = case_of("a", 10), case_of("b", 8, subject="Chad " * 200)
-    dealing = dealing_of([item("a"), item("b")], [made_suite(short, long)], 2, split=False)
+    dealing = dealing_of(
+        [item("a"), item("b")], [made_suite(short, long)], 2, split=False
+    )
     assert [dealing.items[number] for number in dealing.order] == [item("b"), item("a")]
 
 
-SIZES = st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 400), min_size=1, max_size=12)
+SIZES = st.dictionaries(
+    st.text("abc", min_size=1, max_size=3), st.integers(1, 400), min_size=1, max_size=12
+)
 
 
 @given(SIZES, st.integers(2, 9))
@@ -164,7 +190,9 @@ def test_early_parts_are_large_and_late_ones_small():
     assert {part.item for part in dealing.parts} == {item("a")}
 
 
-def test_a_part_ends_with_a_chunk_rather_than_near_its_end(monkeypatch: pytest.MonkeyPatch):
+def test_a_part_ends_with_a_chunk_rather_than_near_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setitem(CHUNK_FACTS, "head_to_tail", 400)
     sizes = [part.size for part in dealt({"a": 2000}).parts]
     # A third of 2,000 is 667: to the end of the first chunk, and so on; least is 62.
@@ -177,10 +205,14 @@ def test_a_part_ends_with_a_chunk_rather_than_near_its_end(monkeypatch: pytest.M
 def test_only_the_facts_of_a_shard_are_dealt():
     shard = Shard(index=1, count=4)
     dealing = dealt({"a": 400}, shard=shard)
-    assert sum(part.size for part in dealing.parts) == len(shard.facts_of(case_of("a", 400)))
+    assert sum(part.size for part in dealing.parts) == len(
+        shard.facts_of(case_of("a", 400))
+    )
 
 
-@pytest.mark.parametrize(("sizes", "split"), [({"a": 100}, False), ({"a": 31}, True), ({}, True)])
+@pytest.mark.parametrize(
+    ("sizes", "split"), [({"a": 100}, False), ({"a": 31}, True), ({}, True)]
+)
 def test_what_is_not_split(sizes, split):
     assert dealt(sizes, split=split).parts == ()
 
@@ -189,7 +221,9 @@ OTHERS = st.integers(0, 9)
 
 
 @given(SIZES, OTHERS, st.integers(2, 4), st.randoms())
-def test_everything_runs_once_and_an_item_behind_its_parts(sizes, others, workers, draw):
+def test_everything_runs_once_and_an_item_behind_its_parts(
+    sizes, others, workers, draw
+):
     tests = [f"test_a.py::test_{number}" for number in range(others)]
     dealing = dealt(sizes, *tests, workers=workers)
     ran = Session(dealing, workers).finish(draw)
@@ -211,8 +245,15 @@ def test_a_crashed_worker_costs_no_more_than_its_item(sizes, others, workers, dr
     if able := session.able():
         session.crash(draw.choice(able))
     session.finish(draw)
-    ran = [number for worker in session.workers for number in worker.ran if number < len(dealing.items)]
-    assert sorted([*map(dealing.items.__getitem__, ran), *session.crashed]) == sorted(dealing.items)
+    ran = [
+        number
+        for worker in session.workers
+        for number in worker.ran
+        if number < len(dealing.items)
+    ]
+    assert sorted([*map(dealing.items.__getitem__, ran), *session.crashed]) == sorted(
+        dealing.items
+    )
     # At a part nothing is lost, and a filler is nothing.
     assert len(session.crashed) <= 1
 
@@ -227,13 +268,17 @@ def test_ordinary_tests_follow_each_other(draw):
     for worker in session.workers:
         ran = [number if number < 20 else -1 for number in worker.ran]
         plain = [position for position, number in enumerate(ran) if number >= 0]
-        between += sum(after > before + 1 for before, after in itertools.pairwise(plain))
+        between += sum(
+            after > before + 1 for before, after in itertools.pairwise(plain)
+        )
     # The item may come to a worker in the midst of them, and both may have waited for it.
     assert between <= 2
 
 
 def running(session: Session, worker: Worker) -> int:
-    return next(number for number in worker.queue if not session.dealing.is_filler(number))
+    return next(
+        number for number in worker.queue if not session.dealing.is_filler(number)
+    )
 
 
 def test_a_part_that_a_worker_crashed_at_is_dealt_again_and_fails_its_case_the_second_time():
@@ -249,12 +294,18 @@ def test_a_part_that_a_worker_crashed_at_is_dealt_again_and_fails_its_case_the_s
     assert session.crashed == [item("a")]
     ran = session.finish(random.Random(0))
     # Of the others only the one that was being run then is.
-    assert [dealing.items[number] for number in ran if number < len(dealing.items)] == [item("b")]
+    assert [dealing.items[number] for number in ran if number < len(dealing.items)] == [
+        item("b")
+    ]
     assert len([number for number in ran if dealing.part(number)]) == 1
 
 
 def waiting(session: Session, worker: Worker) -> list[str]:
-    names = [session.dealing.items[n] for n in worker.queue if not session.dealing.is_filler(n)]
+    names = [
+        session.dealing.items[n]
+        for n in worker.queue
+        if not session.dealing.is_filler(n)
+    ]
     return [name.partition("[")[2].removesuffix("]") for name in names]
 
 

@@ -22,7 +22,9 @@ def answers(pytester):
 
 
 @pytest.mark.slow
-def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite, report):
+def test_a_script_loads_no_torch_and_is_named_in_the_report(
+    pytester, mini_suite, report
+):
     mini_suite()
     pytester.makeconftest(
         """
@@ -36,13 +38,21 @@ def test_a_script_loads_no_torch_and_is_named_in_the_report(pytester, mini_suite
     result = pytester.runpytest_subprocess(MODEL, "suites")
     assert result.ret == pytest.ExitCode.OK
     assert (pytester.path / "heavy").read_text() == "[]"
-    result.stdout.fnmatch_lines(["PASSED: 9 passed", "model    scripted/knows.jsonl (float32, cpu)"])
+    result.stdout.fnmatch_lines(
+        ["PASSED: 9 passed", "model    scripted/knows.jsonl (float32, cpu)"]
+    )
     assert "model loaded" not in result.stdout.str()
     model = report()["model"]
-    assert (model["spec"], model["backend"], model["parameters"]) == (KNOWS, "scripted", 0)
+    assert (model["spec"], model["backend"], model["parameters"]) == (
+        KNOWS,
+        "scripted",
+        0,
+    )
 
 
-@pytest.mark.parametrize("flag", ["--kb-device=cpu", "--kb-dtype=float32", "--kb-apply-chat-template"])
+@pytest.mark.parametrize(
+    "flag", ["--kb-device=cpu", "--kb-dtype=float32", "--kb-apply-chat-template"]
+)
 def test_a_flag_that_a_script_would_ignore_is_a_usage_error(pytester, mini_suite, flag):
     mini_suite(SUITE)
     result = pytester.runpytest(MODEL, "suites", flag)
@@ -55,16 +65,23 @@ def test_a_wrong_script_is_a_usage_error_with_its_line(pytester, mini_suite, ans
     model = answers('{"contains": "x", "text": "y"}\n{"contains": "x", "txt": "y"}\n')
     result = pytester.runpytest(model, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *answers.jsonl:2: unknown key 'txt'*did you mean 'text'?"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: *answers.jsonl:2: unknown key 'txt'*did you mean 'text'?"]
+    )
 
 
 def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, answers):
     mini_suite(SUITE)
-    failing = json.dumps({"contains": "capital of Japan", "error": "no memory is left"}) + "\n"
+    failing = (
+        json.dumps({"contains": "capital of Japan", "error": "no memory is left"})
+        + "\n"
+    )
     result = pytester.runpytest(answers(failing + SCRIPTS["knows"]), "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     cases = {case["slice"]: case for case in report()["cases"] if not case["aggregate"]}
-    assert [cases[f"places-{bucket}"]["verdict"] for bucket in ("head", "torso", "tail")] == [
+    assert [
+        cases[f"places-{bucket}"]["verdict"] for bucket in ("head", "torso", "tail")
+    ] == [
         "pass",
         "invalid",
         "pass",
@@ -83,19 +100,30 @@ def test_a_script_judges(pytester, mini_suite, report, answers):
     mini_suite(SUITE)
     # The model is right about all capitals, in words that the rules do not find equal.
     model = answers(script(KNOWN, text="A city that everybody knows"))
-    judge = json.dumps({"pattern": r'"What is the capital of France\?".*\nVerdict:$', "text": "incorrect"})
+    judge = json.dumps(
+        {
+            "pattern": r'"What is the capital of France\?".*\nVerdict:$',
+            "text": "incorrect",
+        }
+    )
     judge += '\n{"default": {"text": "correct"}}\n'
     answers(judge, "judge.jsonl")
-    result = pytester.runpytest(model, "suites", "--kb-judge=scripted/judge.jsonl", "-k", "tail]")
+    result = pytester.runpytest(
+        model, "suites", "--kb-judge=scripted/judge.jsonl", "-k", "tail]"
+    )
     assert result.ret == pytest.ExitCode.OK
     (case,) = report()["cases"]
     assert (case["metrics"]["accuracy_rules"]["value"], case["n"]) == (0.0, 7)
     assert case["metrics"]["accuracy"]["value"] == 1.0
-    assert [helper["spec"] for helper in report()["helpers"]] == ["scripted/judge.jsonl"]
+    assert [helper["spec"] for helper in report()["helpers"]] == [
+        "scripted/judge.jsonl"
+    ]
 
 
 @pytest.mark.slow
-def test_a_run_that_a_scripted_crash_ended_goes_on_without_it(pytester, mini_suite, report, answers):
+def test_a_run_that_a_scripted_crash_ended_goes_on_without_it(
+    pytester, mini_suite, report, answers
+):
     mini_suite(SUITE)
     assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=off").ret == 0
     whole = comparable(report())

@@ -34,7 +34,9 @@ def session(*expected: str, **more: Any) -> SessionResults:
         ([made_report(outcome="failed", when="???")], "failed"),
     ],
 )
-def test_the_outcome_of_an_item_is_that_of_its_call_or_of_what_failed(came: list[Any], outcome: str) -> None:
+def test_the_outcome_of_an_item_is_that_of_its_call_or_of_what_failed(
+    came: list[Any], outcome: str
+) -> None:
     results = SessionResults()
     for one in came:
         results.note(one)
@@ -73,7 +75,10 @@ def test_what_workers_report_adds_up() -> None:
     results.add_help([JUDGE], 5, 2)
     results.add_help([other, JUDGE], 1, 1)
     results.add_help([], 0, 0)
-    assert (list(results.helpers), results.helper_counts) == (["openai/j", "openai/w"], [6, 3])
+    assert (list(results.helpers), results.helper_counts) == (
+        ["openai/j", "openai/w"],
+        [6, 3],
+    )
     results.add_answers("", 4, 1)
     results.add_answers("a full disk", 2, 2)
     results.add_answers("another", 0, 0)
@@ -81,7 +86,10 @@ def test_what_workers_report_adds_up() -> None:
     results.add_loading(0.5, "packed, writing")
     results.add_loading(2.0, "")
     results.add_loading(1.0, "packed, plain")
-    assert (results.load_seconds, list(results.engines)) == (2.0, ["packed", "writing", "plain"])
+    assert (results.load_seconds, list(results.engines)) == (
+        2.0,
+        ["packed", "writing", "plain"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,9 +113,21 @@ def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
 @pytest.mark.parametrize(
     ("outcome", "result", "error"),
     [
-        (None, False, "no report arrived for this item: it was expected and never ended"),
-        ("passed", False, "this item ended without a measurement: nothing it says can be a pass"),
-        ("xfail", False, "this item ended without a measurement: nothing it says can be a pass"),
+        (
+            None,
+            False,
+            "no report arrived for this item: it was expected and never ended",
+        ),
+        (
+            "passed",
+            False,
+            "this item ended without a measurement: nothing it says can be a pass",
+        ),
+        (
+            "xfail",
+            False,
+            "this item ended without a measurement: nothing it says can be a pass",
+        ),
         ("failed", False, None),
         ("skipped", False, None),
         ("passed", True, None),
@@ -115,7 +135,9 @@ def test_where_a_worker_died_a_result_is_expected_if_neighbours_ask(
         ("skipped", True, None),
     ],
 )
-def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool, error: str | None) -> None:
+def test_an_expected_item_must_end_and_measure(
+    outcome: str | None, result: bool, error: str | None
+) -> None:
     results = session(ONE, outcomes={} if outcome is None else {ONE: outcome})
     if result:
         results.add(ONE, made_result())
@@ -134,7 +156,11 @@ def test_an_expected_item_must_end_and_measure(outcome: str | None, result: bool
     ],
 )
 def test_an_aggregate_needs_all_its_members_and_a_run_all_it_expected(
-    expected: list[str], outcomes: dict[str, str], decided_ids: list[str], took_part: bool, measured: bool
+    expected: list[str],
+    outcomes: dict[str, str],
+    decided_ids: list[str],
+    took_part: bool,
+    measured: bool,
 ) -> None:
     results = session(*expected, outcomes=outcomes)
     for nodeid in decided_ids:
@@ -175,7 +201,13 @@ def test_an_item_failed_by_what_was_measured(
     ],
 )
 def test_why_an_item_has_no_result(
-    stopped: bool, begun: set[str], outcomes: dict[str, str], failures: dict[str, str], reason: str
+    stopped: bool,
+    begun: set[str],
+    outcomes: dict[str, str],
+    failures: dict[str, str],
+    reason: str,
 ) -> None:
-    results = session(ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures)
+    results = session(
+        ONE, stopped=stopped, begun=begun, outcomes=outcomes, failures=failures
+    )
     assert results.why_undecided(ONE) == reason

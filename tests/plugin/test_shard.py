@@ -20,7 +20,10 @@ def test_part(kb_shard, kb_facts):
 
 
 def asked(folder):
-    lines = [json.loads(line) for line in (folder / "responses.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (folder / "responses.jsonl").read_text().splitlines()
+    ]
     return {(line["case"], line["fact"]) for line in lines}
 
 
@@ -41,7 +44,10 @@ def test_a_shard_is_a_part_and_says_so_everywhere(pytester, mini_suite, report):
     assert list(actual["shard"]["suites"]) == ["suites/mini.kb.yaml"]
     assert (actual["complete"], actual["summary"]["verdict"]) == (False, "part")
     assert {case["verdict"] for case in actual["cases"]} == {"part"}
-    assert not any(case["gates"] or case["metrics"] or case["aggregate"] for case in actual["cases"])
+    assert not any(
+        case["gates"] or case["metrics"] or case["aggregate"]
+        for case in actual["cases"]
+    )
     assert "part 2 of 3" in (pytester.path / "kbrel-report" / "summary.md").read_text()
     assert 'name="kb_shard" value="2/3"' in (pytester.path / "out.xml").read_text()
 
@@ -60,14 +66,19 @@ def test_progress_expects_only_the_requests_of_the_shard(pytester, mini_suite):
 
 
 @pytest.mark.parametrize("by", ["fact", "case"])
-def test_the_shards_of_a_limited_run_ask_together_what_it_asks(pytester, mini_suite, by):
+def test_the_shards_of_a_limited_run_ask_together_what_it_asks(
+    pytester, mini_suite, by
+):
     mini_suite(SUITE)
     flags = (*GATE, "--kb-limit=5")
     pytester.runpytest(*flags, "--kb-output-path=all")
     parts = []
     for index in "123":
         pytester.runpytest(
-            *flags, f"--kb-shard={index}/3", f"--kb-shard-by={by}", f"--kb-output-path={index}"
+            *flags,
+            f"--kb-shard={index}/3",
+            f"--kb-shard-by={by}",
+            f"--kb-output-path={index}",
         )
         parts.append(asked(pytester.path / index))
     assert set.union(*parts) == asked(pytester.path / "all")
@@ -85,7 +96,10 @@ def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--kb-baseline-update=new"], "--kb-shard: found with --kb-baseline-update, and a blessed run"),
+        (
+            ["--kb-baseline-update=new"],
+            "--kb-shard: found with --kb-baseline-update, and a blessed run",
+        ),
         (["--kb-plan"], "--kb-shard: found with --kb-plan"),
         (["--kb-attribute=2"], "--kb-shard: found with --kb-attribute"),
         (["--kb-until-decided"], "--kb-shard: found with --kb-until-decided"),
@@ -99,7 +113,9 @@ def test_what_a_shard_cannot_do_is_refused(pytester, mini_suite, flags, words):
 
 
 @pytest.mark.parametrize("where", ["environment", "ini"])
-def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(pytester, mini_suite, monkeypatch, report, where):
+def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(
+    pytester, mini_suite, monkeypatch, report, where
+):
     mini_suite(RELATIVE)
     if where == "ini":
         pytester.makeini("[pytest]\nkb_baseline = prod\n")
@@ -107,10 +123,17 @@ def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(pytester, mini_suite
         monkeypatch.setenv("KB_BASELINE", "prod")
     folders = ["1", "2"]
     for folder in folders:
-        result = pytester.runpytest(*GATE, f"--kb-shard={folder}/2", f"--kb-output-path={folder}")
+        result = pytester.runpytest(
+            *GATE, f"--kb-shard={folder}/2", f"--kb-output-path={folder}"
+        )
         assert result.ret == 0
         assert "baseline prod" not in one_line(result)
-    assert pytester.runpytest("suites", "--kb-baseline-update=prod", "--kb-from-run", *folders).ret == 0
+    assert (
+        pytester.runpytest(
+            "suites", "--kb-baseline-update=prod", "--kb-from-run", *folders
+        ).ret
+        == 0
+    )
     # Nor does a shard say that it is compared with one that is there.
     result = pytester.runpytest(*GATE, "--kb-shard=1/2")
     assert result.ret == 0

@@ -41,11 +41,22 @@ class Screen:
             if not name.startswith("PYTEST_XDIST") and name != "COLUMNS"
         }
         if columns:
-            fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+            fcntl.ioctl(
+                follower, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0)
+            )
         else:
             environment["COLUMNS"] = "100"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "suites", "-p", "no:cacheprovider", "--color=no", *args],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "suites",
+                "-p",
+                "no:cacheprovider",
+                "--color=no",
+                *args,
+            ],
             cwd=pytester.path,
             env=environment | {"TERM": "xterm"},
             stdin=subprocess.DEVNULL,
@@ -63,7 +74,9 @@ class Screen:
         """Read until ``until`` was written, or the session has ended."""
         end = time.monotonic() + seconds
         try:
-            while time.monotonic() < end and not (until and re.search(until, self.output)):
+            while time.monotonic() < end and not (
+                until and re.search(until, self.output)
+            ):
                 if select.select([self._leader], [], [], 1.0)[0]:
                     self.output += os.read(self._leader, 65536).decode()
         except OSError:
@@ -105,7 +118,9 @@ def visible(output):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("args", [(), ("-v",), ("-n2",)], ids=["dots", "verbose", "n2"])
-def test_a_terminal_shows_the_case_that_is_asked_and_keeps_no_trace_of_it(pytester, mini_suite, screen, args):
+def test_a_terminal_shows_the_case_that_is_asked_and_keeps_no_trace_of_it(
+    pytester, mini_suite, screen, args
+):
     mini_suite(GATED)
     slow_model(pytester, 2)
     session = screen("--kb-model=scripted/slow.jsonl", *args)
@@ -152,29 +167,45 @@ def test_a_log_has_lines_of_its_own(pytester, mini_suite, monkeypatch):
     monkeypatch.setattr(status_line, "SOON", 0.05)
     monkeypatch.setattr(status_line, "MINUTE", 0.05)
     monkeypatch.setattr(progress_reporter, "_TICK", 0.05)
-    result = pytester.runpytest("--kb-model=scripted/slow.jsonl", "suites", "-p", "no:cacheprovider")
+    result = pytester.runpytest(
+        "--kb-model=scripted/slow.jsonl", "suites", "-p", "no:cacheprovider"
+    )
     assert result.ret == 0
-    assert result.outlines == [line for line in result.outlines if not line.startswith("kbrel: head_to_tail")]
+    assert result.outlines == [
+        line for line in result.outlines if not line.startswith("kbrel: head_to_tail")
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("args", "shown"), [((), True), (("-q",), False)], ids=["plain", "quiet"])
+@pytest.mark.parametrize(
+    ("args", "shown"), [((), True), (("-q",), False)], ids=["plain", "quiet"]
+)
 def test_a_pipe_gets_a_line_a_minute_and_with_q_none(pytester, mini_suite, args, shown):
     mini_suite(GATED)
     slow_model(pytester, 1.5)
     hurry = "from pytest_kbrel.plugin import status_line\n\nstatus_line.SOON = status_line.MINUTE = 0.2\n"
     (pytester.path / "conftest.py").write_text(hurry)
-    result = pytester.runpytest_subprocess("--kb-model=scripted/slow.jsonl", "suites", *args)
+    result = pytester.runpytest_subprocess(
+        "--kb-model=scripted/slow.jsonl", "suites", *args
+    )
     assert result.ret == 0
-    lines = [line for line in result.outlines if re.match(r"kbrel: head_to_tail\[", line)]
+    lines = [
+        line for line in result.outlines if re.match(r"kbrel: head_to_tail\[", line)
+    ]
     assert bool(lines) is shown
 
 
 @pytest.mark.slow
 def test_a_stopped_run_tells_what_is_kept(pytester, mini_suite):
     mini_suite(GATED)
-    pytester.makeconftest("def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n")
+    pytester.makeconftest(
+        "def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n"
+    )
     result = pytester.runpytest_subprocess(MODEL, "suites")
-    result.stdout.re_match_lines([r"kbrel: run it again, it goes on: \d+ answers are kept"])
+    result.stdout.re_match_lines(
+        [r"kbrel: run it again, it goes on: \d+ answers are kept"]
+    )
     result = pytester.runpytest_subprocess(MODEL, "suites", "--kb-use-cache=off")
-    result.stdout.re_match_lines([r"kbrel: \d+ answers are not kept: --kb-use-cache=off keeps none"])
+    result.stdout.re_match_lines(
+        [r"kbrel: \d+ answers are not kept: --kb-use-cache=off keeps none"]
+    )

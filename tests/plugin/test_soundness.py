@@ -15,10 +15,16 @@ from tests.plugin.conftest import GATE, GATED, MODEL, ONE
 
 @pytest.fixture
 def verdict(report):
-    return lambda: (report()["summary"]["verdict"], report()["exit_status"], report()["complete"])
+    return lambda: (
+        report()["summary"]["verdict"],
+        report()["exit_status"],
+        report()["complete"],
+    )
 
 
-def test_a_suite_outside_the_root_folder_is_refused(pytester, mini_suite, tmp_path_factory):
+def test_a_suite_outside_the_root_folder_is_refused(
+    pytester, mini_suite, tmp_path_factory
+):
     mini_suite(GATED)
     elsewhere = tmp_path_factory.mktemp("else where") / "süites"
     (pytester.path / "suites").rename(elsewhere)
@@ -38,9 +44,12 @@ def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, r
 
 
 @pytest.mark.parametrize(
-    "more", [pytest.param("-n2", marks=pytest.mark.slow), "--continue-on-collection-errors"]
+    "more",
+    [pytest.param("-n2", marks=pytest.mark.slow), "--continue-on-collection-errors"],
 )
-def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, mini_suite, verdict, more):
+def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(
+    pytester, mini_suite, verdict, more
+):
     mini_suite("suite: broken\nfacts: nowhere.jsonl\nmonitor:\n", name="broken")
     mini_suite(GATED)
     result = pytester.runpytest(*GATE, "--kb-baseline-update=bb", more)
@@ -56,7 +65,9 @@ def test_a_broken_suite_beside_a_good_one_is_no_pass_and_not_blessed(pytester, m
         ("raise RuntimeError('teardown breaks')", ()),
     ],
 )
-def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(pytester, mini_suite, verdict, body, more):
+def test_a_case_whose_teardown_fails_is_invalid_and_not_blessed(
+    pytester, mini_suite, verdict, body, more
+):
     mini_suite(GATED)
     pytester.makeconftest(
         f"""
@@ -84,7 +95,9 @@ def test_an_item_that_passes_without_a_measurement_fails(pytester, mini_suite, v
     result.stdout.fnmatch_lines(["*ended without a measurement*"])
 
 
-def test_xfail_waives_gates_and_no_missing_measurement(pytester, mini_suite, monkeypatch):
+def test_xfail_waives_gates_and_no_missing_measurement(
+    pytester, mini_suite, monkeypatch
+):
     mini_suite(GATED.replace("min: 0.0", "min: 1.0"))
     pytester.makeconftest(
         """
@@ -113,12 +126,19 @@ class TestOtherPeoplesRuns:
         mini_suite(GATED)
         pytester.makeini("[pytest]\nkb_model = reference\n")
         folder = pytester.mkdir("tests")
-        (folder / "test_other.py").write_text("def test_other(): pass", encoding="utf-8")
+        (folder / "test_other.py").write_text(
+            "def test_other(): pass", encoding="utf-8"
+        )
 
     def test_they_leave_the_last_report_alone(self, pytester, report):
         pytester.runpytest("suites", "-k", "tail]")
         before = report()
-        for arguments in (("tests",), ("--fixtures", "-q"), ("--markers",), ("suites", "--setup-plan")):
+        for arguments in (
+            ("tests",),
+            ("--fixtures", "-q"),
+            ("--markers",),
+            ("suites", "--setup-plan"),
+        ):
             assert pytester.runpytest(*arguments).ret == 0
         assert report() == before
 
@@ -142,10 +162,15 @@ class TestOutput:
         mini_suite(GATED)
         pytester.runpytest(*GATE, "-k", "tail]")
         assert (pytester.path / "kbrel-report/report.json").exists()
-        assert pytester.runpytest("--kb-model=openai/x", "suites").ret == pytest.ExitCode.USAGE_ERROR
+        assert (
+            pytester.runpytest("--kb-model=openai/x", "suites").ret
+            == pytest.ExitCode.USAGE_ERROR
+        )
         assert not (pytester.path / "kbrel-report/report.json").exists()
 
-    def test_a_refused_baseline_stands_in_the_report(self, pytester, mini_suite, verdict, report):
+    def test_a_refused_baseline_stands_in_the_report(
+        self, pytester, mini_suite, verdict, report
+    ):
         mini_suite(GATED)
         pytester.makeconftest(
             """
@@ -159,18 +184,23 @@ class TestOutput:
         assert verdict() == ("invalid", 1, False)
         assert "complete" in report()["problems"][0]
 
-    def test_the_junit_file_names_model_and_verdict(self, pytester, mini_suite, plugin_args):
+    def test_the_junit_file_names_model_and_verdict(
+        self, pytester, mini_suite, plugin_args
+    ):
         mini_suite(GATED)
         pytester.runpytest(*GATE, "--junitxml=j.xml", *plugin_args)
         root = ElementTree.parse(pytester.path / "j.xml").getroot()
         actual = {
-            node.get("name"): node.get("value") for node in root.findall("testsuite/properties/property")
+            node.get("name"): node.get("value")
+            for node in root.findall("testsuite/properties/property")
         }
         assert actual["kb_model"] == "scripted/knows.jsonl"
         assert actual["kb_verdict"] == "pass"
 
 
-def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(pytester, mini_suite, verdict):
+def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(
+    pytester, mini_suite, verdict
+):
     path = mini_suite(GATED)
     pytester.makeconftest(
         f"""
@@ -200,16 +230,21 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
 
 
 @pytest.mark.parametrize(
-    "value", ["suites", "suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"]
+    "value",
+    ["suites", "suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"],
 )
 def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
     mini_suite(GATED)
     result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --kb-baseline-update: found *a file or folder here*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --kb-baseline-update: found *a file or folder here*"]
+    )
 
 
-def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(pytester, mini_suite):
+def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(
+    pytester, mini_suite
+):
     mini_suite(GATED)
     pytester.makeini("[pytest]\nkb_baseline_update = prod\n")
     pytester.runpytest(*GATE)
@@ -218,9 +253,14 @@ def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(py
     assert (pytester.path / "baselines/prod/baseline.json").is_file()
 
 
-def test_a_wrong_setting_is_a_usage_error_when_only_collecting_too(pytester, mini_suite):
+def test_a_wrong_setting_is_a_usage_error_when_only_collecting_too(
+    pytester, mini_suite
+):
     mini_suite(GATED)
-    assert pytester.runpytest("--co", *GATE, "--kb-limit=0").ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        pytester.runpytest("--co", *GATE, "--kb-limit=0").ret
+        == pytest.ExitCode.USAGE_ERROR
+    )
 
 
 STOPS = [
@@ -252,10 +292,17 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     assert set(verdicts) == {"fail", "not run"}
     not_run = verdicts.count("not run")
     summary = actual["summary"]
-    assert (summary["fail"], summary["not run"], summary["invalid"]) == (len(verdicts) - not_run, not_run, 0)
+    assert (summary["fail"], summary["not run"], summary["invalid"]) == (
+        len(verdicts) - not_run,
+        not_run,
+        0,
+    )
     assert summary["verdict"] == "fail"
     assert not actual["complete"]
-    assert f"FAILED: {len(verdicts) - not_run} failed, {not_run} not run" in result.stdout.str()
+    assert (
+        f"FAILED: {len(verdicts) - not_run} failed, {not_run} not run"
+        in result.stdout.str()
+    )
     folder = pytester.path / "kbrel-report"
     assert f"{not_run} not run" in (folder / "summary.md").read_text()
     page = (folder / "report.html").read_text()
@@ -269,12 +316,18 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
 
 
 @pytest.mark.parametrize("stop", STOPS)
-def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_suite, report, stop):
+def test_figures_over_cases_that_were_not_run_are_not_run_either(
+    pytester, mini_suite, report, stop
+):
     mini_suite(OVERALL)
     result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
     actual = report()
     jsonschema.validate(actual, schema())
-    over = {case["id"].partition("::")[2]: case for case in actual["cases"] if case["aggregate"]}
+    over = {
+        case["id"].partition("::")[2]: case
+        for case in actual["cases"]
+        if case["aggregate"]
+    }
     assert list(over) == ["head_to_tail[overall]", "pooled[overall]"]
     assert {case["verdict"] for case in over.values()} == {"not run"}
     assert {error for case in over.values() for error in case["errors"]} == {
@@ -285,9 +338,14 @@ def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_
     folder = pytester.path / "kbrel-report"
     page = (folder / "report.html").read_text()
     for name in over:
-        assert f'<span class="name">{name}</span> <span class="word not-run">not run</span>' in page
+        assert (
+            f'<span class="name">{name}</span> <span class="word not-run">not run</span>'
+            in page
+        )
     assert page.count('<p class="soft small">the session stopped before it</p>') == 2
-    result.stdout.fnmatch_lines([f"NOT RUN  {not_run} cases not run: the session stopped before them"])
+    result.stdout.fnmatch_lines(
+        [f"NOT RUN  {not_run} cases not run: the session stopped before them"]
+    )
     summary = (folder / "summary.md").read_text()
     assert "| **not run** | pooled\\[overall\\] | 0 |" in summary
     assert f"{not_run} cases not run: the session stopped before them" in summary
@@ -296,7 +354,9 @@ def test_figures_over_cases_that_were_not_run_are_not_run_either(pytester, mini_
     assert properties["kb_not_run"] == str(not_run)
 
 
-def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(pytester, mini_suite, report):
+def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(
+    pytester, mini_suite, report
+):
     mini_suite(OVERALL)
     pytester.runpytest(MODEL, "suites", "-x", "-k", "not torso")
     assert {case["verdict"] for case in report()["cases"]} == {"fail", "not run"}
@@ -318,7 +378,9 @@ def test_a_session_that_only_stopped_is_no_pass(pytester, mini_suite, report):
 @pytest.mark.slow
 def test_an_item_that_was_under_way_is_invalid(pytester, mini_suite, report):
     mini_suite(FAILING)
-    pytester.makeconftest("import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
+    pytester.makeconftest(
+        "import pytest\n\n\ndef pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n"
+    )
     pytester.runpytest_subprocess(MODEL, "suites")
     actual = report()["summary"]
     assert (actual["invalid"], actual["not run"]) == (1, 4)

@@ -21,7 +21,9 @@ def test_a_suite_with_another_ending_is_refused(pytester, mini_suite, name, mode
 def test_another_ending_is_refused_where_the_file_is_not_there(pytester, mini_suite):
     mini_suite(ONE)
     result = pytester.runpytest("suites/mini.kb.yml::head_to_tail", MODEL)
-    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yml::head_to_tail: {ENDING} mini.kb.yaml"])
+    result.stderr.fnmatch_lines(
+        [f"ERROR: suites/mini.kb.yml::head_to_tail: {ENDING} mini.kb.yaml"]
+    )
 
 
 def test_a_suite_that_is_not_there_is_named_with_the_nearest(pytester, mini_suite):
@@ -36,12 +38,20 @@ def test_a_suite_that_is_not_there_is_named_with_the_nearest(pytester, mini_suit
     ("case", "words"),
     [
         ("monitor[P63]", "no case 'monitor[[]P63]'; did you mean 'monitor[[]P36]'?"),
-        ("head_to_tail[places-haed]", "no case *; did you mean 'head_to_tail[[]places-head]'?"),
+        (
+            "head_to_tail[places-haed]",
+            "no case *; did you mean 'head_to_tail[[]places-head]'?",
+        ),
         ("x", "no case 'x'; allowed: monitor[[]P36], head_to_tail[[]places-head], *"),
-        ("reliability[overall]", "* is decided when all its slices have run, and cannot be selected"),
+        (
+            "reliability[overall]",
+            "* is decided when all its slices have run, and cannot be selected",
+        ),
     ],
 )
-def test_a_case_that_a_suite_does_not_have_is_named_with_the_nearest(pytester, mini_suite, case, words):
+def test_a_case_that_a_suite_does_not_have_is_named_with_the_nearest(
+    pytester, mini_suite, case, words
+):
     mini_suite()
     result = pytester.runpytest(f"suites/mini.kb.yaml::{case}", MODEL)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

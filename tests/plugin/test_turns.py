@@ -16,7 +16,9 @@ from pytest_kbrel.records import Case, CaseResult, GateResult, Looks, Waiver
 from tests.made_cases import made_case, made_result
 from tests.stub_config import StubConfig
 
-DROP = GateResult(metric="accuracy", rule="max_drop", bound=0.05, verdict="pass", reason="")
+DROP = GateResult(
+    metric="accuracy", rule="max_drop", bound=0.05, verdict="pass", reason=""
+)
 
 
 def item_of(case: Case, *marks: str) -> SimpleNamespace:
@@ -45,7 +47,10 @@ class Session:
         self.waiver = waiver
         self.order: list[str] = []
         config = StubConfig(folder, others={"maxfail": maxfail}, worker=worker)
-        items = [item_of(case, (marks or {}).get(name, "")) for name, case in self.cases.items()]
+        items = [
+            item_of(case, (marks or {}).get(name, ""))
+            for name, case in self.cases.items()
+        ]
         self.session = SimpleNamespace(config=config, items=items, testsfailed=0)
         self.turns = Turns(
             cast(pytest.Session, self.session),
@@ -61,7 +66,11 @@ class Session:
             if isinstance(verdict, Exception):
                 raise verdict
             result = dataclasses.replace(
-                made_result(looks=Looks(taken=number, of=len(looks), asked=number, facts=len(looks))),
+                made_result(
+                    looks=Looks(
+                        taken=number, of=len(looks), asked=number, facts=len(looks)
+                    )
+                ),
                 id=case.id,
                 suite=case.suite,
                 verdict=verdict,
@@ -83,8 +92,13 @@ class Session:
 SOME = "inconclusive"
 
 
-def test_where_a_failure_ends_the_session_cases_are_asked_a_share_each_in_turn(tmp_path: Path) -> None:
-    session = Session(tmp_path, {"a": [SOME, SOME, "pass"], "b": [SOME, "pass"], "c": [SOME, SOME, "pass"]})
+def test_where_a_failure_ends_the_session_cases_are_asked_a_share_each_in_turn(
+    tmp_path: Path,
+) -> None:
+    session = Session(
+        tmp_path,
+        {"a": [SOME, SOME, "pass"], "b": [SOME, "pass"], "c": [SOME, SOME, "pass"]},
+    )
     assert session.decide("a").verdict == "pass"
     # After a third of a and c comes the first half of b.
     assert session.order == ["a1", "c1", "b1", "a2", "c2", "a3"]
@@ -93,9 +107,17 @@ def test_where_a_failure_ends_the_session_cases_are_asked_a_share_each_in_turn(t
     assert session.items == ["a", "b", "c"]
 
 
-def test_the_first_failure_is_run_next_and_what_was_asked_is_reported_with_it(tmp_path: Path) -> None:
+def test_the_first_failure_is_run_next_and_what_was_asked_is_reported_with_it(
+    tmp_path: Path,
+) -> None:
     session = Session(
-        tmp_path, {"a": [SOME] * 4, "b": ["pass"], "c": [SOME] * 4, "d": [SOME, "fail", "pass", "pass"]}
+        tmp_path,
+        {
+            "a": [SOME] * 4,
+            "b": ["pass"],
+            "c": [SOME] * 4,
+            "d": [SOME, "fail", "pass", "pass"],
+        },
     )
     own = session.decide("a")
     assert session.order == ["a1", "c1", "d1", "a2", "c2", "d2"]
@@ -110,11 +132,15 @@ def test_the_first_failure_is_run_next_and_what_was_asked_is_reported_with_it(tm
     assert (other.id, other.looks and other.looks.asked) == ("head_to_tail[c]", 2)
 
 
-def test_a_case_that_fails_itself_ends_at_its_first_failing_gate(tmp_path: Path) -> None:
+def test_a_case_that_fails_itself_ends_at_its_first_failing_gate(
+    tmp_path: Path,
+) -> None:
     session = Session(tmp_path, {"a": [SOME, "fail", "pass"], "b": [SOME] * 3})
     own = session.decide("a")
     assert (own.verdict, session.order) == ("fail", ["a1", "b1", "a2"])
-    assert [result.id for result in session.turns.unreported(own)] == ["head_to_tail[b]"]
+    assert [result.id for result in session.turns.unreported(own)] == [
+        "head_to_tail[b]"
+    ]
 
 
 def test_a_session_that_ends_at_two_failures_goes_on_after_one(tmp_path: Path) -> None:
@@ -131,33 +157,47 @@ def test_a_session_that_ends_at_two_failures_goes_on_after_one(tmp_path: Path) -
 def test_without_an_end_at_failures_or_under_xdist_cases_are_asked_one_after_the_other(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    session = Session(tmp_path, {"a": [SOME, SOME, "pass"], "b": [SOME, "fail"]}, **options)
+    session = Session(
+        tmp_path, {"a": [SOME, SOME, "pass"], "b": [SOME, "fail"]}, **options
+    )
     session.decide("a")
     assert session.order == ["a1", "a2", "a3"]
 
 
-def test_a_case_asks_to_its_end_where_failures_do_not_end_the_session(tmp_path: Path) -> None:
+def test_a_case_asks_to_its_end_where_failures_do_not_end_the_session(
+    tmp_path: Path,
+) -> None:
     session = Session(tmp_path, {"a": ["fail", "fail", "fail"]}, maxfail=0)
     session.decide("a")
     assert session.order == ["a1", "a2", "a3"]
 
 
 @pytest.mark.parametrize("mark", ["skip", "skipif", "xfail"])
-def test_a_case_that_may_not_fail_the_session_takes_no_turns(tmp_path: Path, mark: str) -> None:
-    session = Session(tmp_path, {"a": [SOME, "pass"], "b": ["fail", "fail"]}, marks={"b": mark})
+def test_a_case_that_may_not_fail_the_session_takes_no_turns(
+    tmp_path: Path, mark: str
+) -> None:
+    session = Session(
+        tmp_path, {"a": [SOME, "pass"], "b": ["fail", "fail"]}, marks={"b": mark}
+    )
     assert session.decide("a").verdict == "pass"
     assert session.order == ["a1", "a2"]
 
 
 def test_a_waived_failure_does_not_end_the_session(tmp_path: Path) -> None:
-    waiver = Waiver(owner="me", case="head_to_tail[b]", reason="known", expires="2090-01-01")
-    session = Session(tmp_path, {"a": [SOME, SOME, "pass"], "b": ["fail", "fail"]}, waiver=waiver)
+    waiver = Waiver(
+        owner="me", case="head_to_tail[b]", reason="known", expires="2090-01-01"
+    )
+    session = Session(
+        tmp_path, {"a": [SOME, SOME, "pass"], "b": ["fail", "fail"]}, waiver=waiver
+    )
     assert session.decide("a").verdict == "pass"
     assert session.order == ["a1", "b1", "a2", "a3"]
 
 
 def test_an_error_of_another_case_is_its_own(tmp_path: Path) -> None:
-    session = Session(tmp_path, {"a": [SOME, SOME, "pass"], "b": [SOME, ModelError("gone"), "pass"]})
+    session = Session(
+        tmp_path, {"a": [SOME, SOME, "pass"], "b": [SOME, ModelError("gone"), "pass"]}
+    )
     assert session.turns.why_partial(session.decide("a"))
     assert session.order == ["a1", "b1", "a2", "b2"]
     with pytest.raises(ModelError, match="gone"):

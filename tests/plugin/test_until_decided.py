@@ -29,21 +29,36 @@ from tests.plugin.conftest import KNOWS, OVERCONFIDENT
 from tests.stub_config import StubConfig
 
 WIDE = Gate(metric="accuracy", rule="max_drop", bound=0.3, beyond=0.01)
-RELATION = Relation(id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",) * 2)
+RELATION = Relation(
+    id="P36",
+    label="capital",
+    domain="places",
+    frames=("What is the capital of [X]?",) * 2,
+)
 
 
 def land(number: int) -> Fact:
     others = tuple(f"Town{other}" for other in range(1000, 1006))
     text = f"{number:03}"
-    return Fact(id=f"Q{text}", relation="P36", subject=f"Land{text}", object=f"Town{text}", negatives=others)
+    return Fact(
+        id=f"Q{text}",
+        relation="P36",
+        subject=f"Land{text}",
+        object=f"Town{text}",
+        negatives=others,
+    )
 
 
 FACTS = tuple(map(land, range(200)))
 
 
-def lands(name: str = "head_to_tail[a]", *gates: Gate, count: int = 200, **settings: Any) -> Case:
+def lands(
+    name: str = "head_to_tail[a]", *gates: Gate, count: int = 200, **settings: Any
+) -> Case:
     case = made_case(name, **settings)
-    return dataclasses.replace(case, facts=FACTS[:count], relations=(RELATION,), gates=gates, seed=3)
+    return dataclasses.replace(
+        case, facts=FACTS[:count], relations=(RELATION,), gates=gates, seed=3
+    )
 
 
 def knows(prompt: str) -> str:
@@ -75,7 +90,9 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     opened: dict[str, FunctionModel] = {}
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
-        opened[spec.text] = FunctionModel(ANSWERS.get(spec.text, knows), believes, name=spec.text)
+        opened[spec.text] = FunctionModel(
+            ANSWERS.get(spec.text, knows), believes, name=spec.text
+        )
         return opened[spec.text]
 
     monkeypatch.setattr(registry, "open_model", open_model)
@@ -108,32 +125,55 @@ def test_an_unchanged_model_passes_after_some_of_the_facts(
     assert result.looks is not None
     assert result.looks.facts == 200
     assert result.n == result.requests == result.looks.asked < 200
-    assert result.gates[0].reason.count(f"; decided after {result.n} of 200 facts, at look ") == 1
+    assert (
+        result.gates[0].reason.count(
+            f"; decided after {result.n} of 200 facts, at look "
+        )
+        == 1
+    )
     # They are those that a limit of as many would have drawn, in the order of the case.
     drawn = sample(case.facts, result.n, case.seed, case.cluster)
     assert [row.fact_id for row in result.table.rows] == [fact.id for fact in drawn]
     assert [row.fact_id for row in result.base.rows] == [fact.id for fact in drawn]
-    assert len(models["hf/a/same"].requests) == len(models["hf/a/b"].requests) == result.n
+    assert (
+        len(models["hf/a/same"].requests) == len(models["hf/a/b"].requests) == result.n
+    )
 
 
-def test_a_bad_model_fails_after_some_of_the_facts(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+def test_a_bad_model_fails_after_some_of_the_facts(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
     case = lands("head_to_tail[a]", WIDE)
     result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
+    assert (result.verdict, result.looks) == (
+        "fail",
+        Looks(taken=3, of=10, asked=60, facts=200),
+    )
     assert phrases.stopped_early(result) == "decided after 60 of 200 facts"
 
 
 def test_facts_in_several_wordings_are_counted_as_facts(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
-    two = dataclasses.replace(RELATION, frames=("What is the capital of [X]?", "Name the capital of [X]."))
-    case = dataclasses.replace(lands("head_to_tail[a]", WIDE, wordings=2), relations=(two,))
+    two = dataclasses.replace(
+        RELATION, frames=("What is the capital of [X]?", "Name the capital of [X].")
+    )
+    case = dataclasses.replace(
+        lands("head_to_tail[a]", WIDE, wordings=2), relations=(two,)
+    )
     result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
+    assert (result.verdict, result.looks) == (
+        "fail",
+        Looks(taken=3, of=10, asked=60, facts=200),
+    )
     assert (result.n, result.requests) == (60, 120)
-    at_once = runner(tmp_path / "2", case, model="hf/a/bad", until_decided=False).decide(case)
+    at_once = runner(
+        tmp_path / "2", case, model="hf/a/bad", until_decided=False
+    ).decide(case)
     asked = {row.fact_id for row in result.table.rows}
-    assert result.table.rows == tuple(row for row in at_once.table.rows if row.fact_id in asked)
+    assert result.table.rows == tuple(
+        row for row in at_once.table.rows if row.fact_id in asked
+    )
 
 
 def test_with_x_the_cases_of_a_suite_are_asked_in_turn_up_to_the_first_failure(
@@ -144,9 +184,18 @@ def test_with_x_the_cases_of_a_suite_are_asked_in_turn_up_to_the_first_failure(
     lost = lands("head_to_tail[b]", WIDE)
     of = runner(tmp_path, known, lost, maxfail=1, model="hf/a/bad")
     first, second = of.decide(known), of.decide(lost)
-    assert (second.verdict, second.looks) == ("fail", Looks(taken=3, of=10, asked=60, facts=200))
-    assert (first.verdict, first.looks) == ("inconclusive", Looks(taken=3, of=10, asked=30, facts=100))
-    assert of.why_partial(first) == "asked in part: head_to_tail[b] failed, which ends the session"
+    assert (second.verdict, second.looks) == (
+        "fail",
+        Looks(taken=3, of=10, asked=60, facts=200),
+    )
+    assert (first.verdict, first.looks) == (
+        "inconclusive",
+        Looks(taken=3, of=10, asked=30, facts=100),
+    )
+    assert (
+        of.why_partial(first)
+        == "asked in part: head_to_tail[b] failed, which ends the session"
+    )
     assert "; undecided after 30 of 100 facts" in first.gates[0].reason
 
 
@@ -156,7 +205,9 @@ def test_what_is_not_decided_is_asked_in_full_as_without_looks(
     tight = Gate(metric="accuracy", rule="max_drop", bound=0.09, beyond=0.08)
     case = lands("head_to_tail[a]", tight)
     looked = runner(tmp_path, case, model="hf/a/drift").decide(case)
-    at_once = runner(tmp_path / "2", case, model="hf/a/drift", until_decided=False).decide(case)
+    at_once = runner(
+        tmp_path / "2", case, model="hf/a/drift", until_decided=False
+    ).decide(case)
     assert looked.looks == Looks(taken=10, of=10, asked=200, facts=200)
     assert at_once.looks is None
     assert looked.table == at_once.table
@@ -172,7 +223,10 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(
     case = lands("monitor[P36]", gate, count=60, negatives=6)
     early = set(first_drawn(case.facts, 50, case.seed, case.cluster))
     poor = next(fact for fact in case.facts if fact not in early)
-    facts = (dataclasses.replace(f, negatives=f.negatives[:4]) if f is poor else f for f in case.facts)
+    facts = (
+        dataclasses.replace(f, negatives=f.negatives[:4]) if f is poor else f
+        for f in case.facts
+    )
     case = dataclasses.replace(case, facts=tuple(facts))
     runner(tmp_path, case).decide(case)
     parts = {repr(request) for request in models["hf/a/same"].requests}
@@ -206,7 +260,9 @@ def test_a_mute_baseline_model_is_an_error_after_all_facts(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
     case = lands("head_to_tail[a]", WIDE, count=60)
-    with pytest.raises(ModelError, match="nothing can be compared with --kb-baseline-model"):
+    with pytest.raises(
+        ModelError, match="nothing can be compared with --kb-baseline-model"
+    ):
         runner(tmp_path, case, baseline_model="hf/a/mute").decide(case)
     assert len(models["hf/a/mute"].requests) == 60
 
@@ -214,7 +270,9 @@ def test_a_mute_baseline_model_is_an_error_after_all_facts(
 def test_a_replay_takes_no_more_looks_than_the_run(
     tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tight = lands("head_to_tail[a]", Gate(metric="accuracy", rule="max_drop", bound=0.001))
+    tight = lands(
+        "head_to_tail[a]", Gate(metric="accuracy", rule="max_drop", bound=0.001)
+    )
     of = runner(tmp_path, tight)
     monkeypatch.setattr(of.pool, "recorded_looks", lambda case: 4)
     result = of.decide(tight)
@@ -225,17 +283,26 @@ def test_a_replay_takes_no_more_looks_than_the_run(
     assert "recorded_looks" in vars(ReplayPool)
 
 
-def test_every_question_is_recorded_once(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+def test_every_question_is_recorded_once(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
     case = lands("head_to_tail[a]", WIDE)
     result = runner(tmp_path, case).decide(case)
     written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
-    assert len({(one.ask.fact_id, one.ask.to) for one in written}) == len(written) == 2 * result.n
+    assert (
+        len({(one.ask.fact_id, one.ask.to) for one in written})
+        == len(written)
+        == 2 * result.n
+    )
 
 
 def test_over_cases_that_stopped_early_nothing_is_compared(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
-    cases = lands("head_to_tail[a-head]", WIDE), lands("head_to_tail[a-tail]", WIDE, count=60)
+    cases = (
+        lands("head_to_tail[a-head]", WIDE),
+        lands("head_to_tail[a-tail]", WIDE, count=60),
+    )
     of = runner(tmp_path, *cases)
     results = [of.decide(case) for case in cases]
     gates = (WIDE, Gate(metric="accuracy", rule="min", bound=0.5))
@@ -255,15 +322,24 @@ def test_over_cases_that_stopped_early_nothing_is_compared(
     assert [gate.verdict for gate in decided.gates] == ["inconclusive", "pass"]
     assert "cases stopped early (head_to_tail[a-head] after " in decided.gates[0].reason
     whole = [dataclasses.replace(result, looks=None) for result in results]
-    assert decide_aggregate(overall, whole, baseline=baseline, comparisons=3).verdict == "pass"
+    assert (
+        decide_aggregate(overall, whole, baseline=baseline, comparisons=3).verdict
+        == "pass"
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({}, "--kb-until-decided: found without a baseline"),
-        ({"baseline_update": "next", "baseline_model": "reference"}, "a blessed run is a complete one"),
-        ({"baseline": "published/head-to-tail/llama-7b"}, "whose figures are over other facts"),
+        (
+            {"baseline_update": "next", "baseline_model": "reference"},
+            "a blessed run is a complete one",
+        ),
+        (
+            {"baseline": "published/head-to-tail/llama-7b"},
+            "whose figures are over other facts",
+        ),
     ],
 )
 def test_it_needs_a_baseline_that_was_measured_fact_by_fact(
@@ -282,7 +358,9 @@ def test_the_notes_of_a_run_count_the_facts_asked() -> None:
         shard=None,
         cases=(made_result(looks=looks), made_result(looks=other), made_result()),
     )  # fmt: skip
-    assert "asked until decided: 124 of 220 facts" in list(phrases.run_notes(cast(Any, run)))
+    assert "asked until decided: 124 of 220 facts" in list(
+        phrases.run_notes(cast(Any, run))
+    )
 
 
 SUITE = """\
@@ -298,7 +376,11 @@ reliability:
 
 @pytest.mark.slow
 def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
-    pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any, distribution_args: list[str]
+    pytester: pytest.Pytester,
+    mini_suite: Any,
+    report: Any,
+    slices: Any,
+    distribution_args: list[str],
 ) -> None:
     mini_suite(SUITE)
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
@@ -313,13 +395,20 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     # One case of the slices has no gate against the baseline, and is asked at once.
     assert cases["seen-zero-shot"]["looks"]["of"] == 1
     where = f"*decided after {unseen['n']} of 100 facts: unseen-zero-shot"
-    result.stdout.fnmatch_lines([where, f"asked until decided: {12 + unseen['n']} of 112 facts"])
+    result.stdout.fnmatch_lines(
+        [where, f"asked until decided: {12 + unseen['n']} of 112 facts"]
+    )
     assert report()["settings"]["until_decided"] == "all"
-    again = pytester.runpytest("--kb-from-run=kbrel-report", *flags, "--kb-output-path=again")
+    again = pytester.runpytest(
+        "--kb-from-run=kbrel-report", *flags, "--kb-output-path=again"
+    )
     assert again.ret == 1
     assert slices("again")[0]["looks"] == slices()[0]["looks"]
     assert comparable(report("again")) == comparable(report())
-    record, replay = (pytester.path / folder / "responses.jsonl" for folder in ("kbrel-report", "again"))
+    record, replay = (
+        pytester.path / folder / "responses.jsonl"
+        for folder in ("kbrel-report", "again")
+    )
     assert record.read_bytes() == replay.read_bytes()
 
 
@@ -327,9 +416,15 @@ def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_fa
     pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any
 ) -> None:
     few = "  slices: [unseen-zero-shot, unseen-four-shot]\n  choices: 3"
-    mini_suite(SUITE.replace("  choices: 3", few).replace("ur: {", "iur: {max_drop: 0.9}, ur: {"))
+    mini_suite(
+        SUITE.replace("  choices: 3", few).replace(
+            "ur: {", "iur: {max_drop: 0.9}, ur: {"
+        )
+    )
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
-    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-xv")
+    result = pytester.runpytest(
+        OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-xv"
+    )
     assert result.ret == 1
     result.assert_outcomes(failed=1)
     failed, partial = sorted(slices(), key=lambda case: case["verdict"])
@@ -337,7 +432,10 @@ def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_fa
     assert partial["looks"]["taken"] == failed["looks"]["taken"] - 1
     asked = failed["n"] + partial["n"]
     result.stdout.fnmatch_lines(
-        [f"*undecided after {partial['n']} of*", f"asked until decided: {asked} of 200 facts"]
+        [
+            f"*undecided after {partial['n']} of*",
+            f"asked until decided: {asked} of 200 facts",
+        ]
     )
     assert report()["complete"] is False
 

@@ -11,7 +11,11 @@ from pytest_kbrel.plugin.gpus import DEVICES
 
 MODEL = "--kb-model=reference"
 STAND_IN = Path(__file__).parent.parent / "models"
-GATE = ("--kb-model=vllm/reference", "--kb-model-args=dtype=float32,max_model_len=256", "suites")
+GATE = (
+    "--kb-model=vllm/reference",
+    "--kb-model-args=dtype=float32,max_model_len=256",
+    "suites",
+)
 
 
 @pytest.fixture
@@ -34,7 +38,9 @@ def labels(actual):
 
 
 @pytest.mark.slow
-def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_suite, report, stand_in):
+def test_a_run_measures_what_the_transformers_backend_measures(
+    pytester, mini_suite, report, stand_in
+):
     mini_suite()
     assert pytester.runpytest(MODEL, "suites").ret == 0
     expected = report()
@@ -46,16 +52,24 @@ def test_a_run_measures_what_the_transformers_backend_measures(pytester, mini_su
     assert labels(actual) == labels(expected)
     for one, other in zip(actual["cases"], expected["cases"], strict=True):
         for name, metric in one["metrics"].items():
-            assert metric["value"] == pytest.approx(other["metrics"][name]["value"], abs=1e-4), name
+            assert metric["value"] == pytest.approx(
+                other["metrics"][name]["value"], abs=1e-4
+            ), name
     # Both backends' answers are kept, each under its own key.
     assert int(actual["environment"]["answers_reused"]) == 0
     assert pytester.runpytest(*GATE).ret == 0
     again = report()["environment"]
-    assert again["answers_reused"] == again["answers_asked"] == actual["environment"]["answers_asked"]
+    assert (
+        again["answers_reused"]
+        == again["answers_asked"]
+        == actual["environment"]["answers_asked"]
+    )
 
 
 @pytest.mark.slow
-def test_every_worker_has_an_engine_on_a_gpu_of_its_own(pytester, mini_suite, report, stand_in):
+def test_every_worker_has_an_engine_on_a_gpu_of_its_own(
+    pytester, mini_suite, report, stand_in
+):
     mini_suite()
     pytester.makeconftest(
         """
@@ -89,15 +103,24 @@ def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
     mini_suite()
     result = pytester.runpytest(*GATE, "-n3")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"])
-    both = ("--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=2", "suites", "-n2")
+    result.stderr.fnmatch_lines(
+        ["*-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"]
+    )
+    both = (
+        "--kb-model=vllm/reference",
+        "--kb-model-args=tensor_parallel_size=2",
+        "suites",
+        "-n2",
+    )
     result = pytester.runpytest(*both)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*takes 2 GPU(s)*allowed is -n 1 at most*"])
 
 
 @pytest.mark.slow
-def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(pytester, stand_in, monkeypatch):
+def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(
+    pytester, stand_in, monkeypatch
+):
     monkeypatch.setenv(DEVICES, "4,5,6,7")
     pytester.makepyfile(
         """
@@ -109,7 +132,11 @@ def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(pytester, stand_in, 
             open(f"seen-{worker_id}", "w").write(os.environ["CUDA_VISIBLE_DEVICES"])
         """
     )
-    args = ("-n2", "--kb-model=vllm/reference", "--kb-model-args=tensor_parallel_size=2")
+    args = (
+        "-n2",
+        "--kb-model=vllm/reference",
+        "--kb-model-args=tensor_parallel_size=2",
+    )
     assert pytester.runpytest_subprocess(*args).ret == 0
     seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
     assert seen == {"seen-gw0": "4,5", "seen-gw1": "6,7"}
@@ -121,21 +148,31 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
         pytest.skip("vLLM is loaded")
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(['*loading vllm/reference needs vllm: pip install "pytest-kbrel?vllm?"*'])
+    result.stderr.fnmatch_lines(
+        ['*loading vllm/reference needs vllm: pip install "pytest-kbrel?vllm?"*']
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (("--kb-model=vllm/./nowhere",), "no such folder"),
-        (("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"), "gpu_memory_utilization"),
+        (
+            ("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"),
+            "gpu_memory_utilization",
+        ),
         (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
-        (("--kb-model=vllm/reference", "--kb-attribute=1"), "the backend vllm has none here"),
+        (
+            ("--kb-model=vllm/reference", "--kb-attribute=1"),
+            "the backend vllm has none here",
+        ),
         ((MODEL, "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
         (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
     ],
 )
-def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(pytester, mini_suite, stand_in, args, message):
+def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(
+    pytester, mini_suite, stand_in, args, message
+):
     mini_suite()
     result = pytester.runpytest(*args, "suites")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

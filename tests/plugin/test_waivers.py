@@ -59,11 +59,13 @@ def test_without_the_waiver_the_same_run_is_red(pytester, mini_suite):
     assert outcomes(result) == {"passed": 4, "failed": 1}
 
 
-def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_suite, report):
+def test_a_waived_case_over_several_slices_is_expected_to_fail(
+    pytester, mini_suite, report
+):
     overall = "  overall: {gates: {gap: {max: -1}}}\noverall: {gates: {as_expected: {max: 0.0}}}\n"
-    both = SLICE.replace(TAIL, "head_to_tail[overall]") + SLICE.partition("\n")[2].replace(
-        TAIL, "pooled[overall]"
-    )
+    both = SLICE.replace(TAIL, "head_to_tail[overall]") + SLICE.partition("\n")[
+        2
+    ].replace(TAIL, "pooled[overall]")
     mini_suite(PASSING + overall + both)
     result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.OK
@@ -75,7 +77,9 @@ def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_su
 
 
 @pytest.mark.parametrize("what", [f'slice: "{TAIL}"', "fact: P36:Norway"])
-def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, report, what):
+def test_an_expired_waiver_fails_a_case_whose_gates_pass(
+    pytester, mini_suite, report, what
+):
     mini_suite(PASSING + waived(what, expires="2026-01-31"))
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -94,14 +98,26 @@ def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, r
     assert report()["summary"]["verdict"] == "fail"
 
 
-def test_an_expired_waiver_fails_every_slice_that_asks_the_fact(pytester, mini_suite, report):
-    mini_suite(PASSING + "monitor: {negatives: 2}\n" + waived("fact: P36:Norway", expires="2026-01-31"))
+def test_an_expired_waiver_fails_every_slice_that_asks_the_fact(
+    pytester, mini_suite, report
+):
+    mini_suite(
+        PASSING
+        + "monitor: {negatives: 2}\n"
+        + waived("fact: P36:Norway", expires="2026-01-31")
+    )
     pytester.runpytest(*GATE)
-    failing = [case["id"].partition("::")[2] for case in report()["cases"] if case["verdict"] == "fail"]
+    failing = [
+        case["id"].partition("::")[2]
+        for case in report()["cases"]
+        if case["verdict"] == "fail"
+    ]
     assert failing == [TAIL, "monitor[P36]"]
 
 
-def test_a_waiver_that_is_not_needed_is_named_and_does_no_harm(pytester, mini_suite, report):
+def test_a_waiver_that_is_not_needed_is_named_and_does_no_harm(
+    pytester, mini_suite, report
+):
     mini_suite(PASSING + SLICE)
     result = pytester.runpytest(*GATE)
     assert outcomes(result) == {"passed": 5}
@@ -111,7 +127,9 @@ def test_a_waiver_that_is_not_needed_is_named_and_does_no_harm(pytester, mini_su
 
 
 def test_unsound_responses_are_not_waived(pytester, mini_suite, report):
-    mini_suite(FAILING.replace("zero-shot\n", "zero-shot\n  max_new_tokens: 1\n") + SLICE)
+    mini_suite(
+        FAILING.replace("zero-shot\n", "zero-shot\n  max_new_tokens: 1\n") + SLICE
+    )
     result = pytester.runpytest(*GATE, "-k", "tail]")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"failed": 1, "deselected": 2}
@@ -123,7 +141,10 @@ def test_runxfail_lets_no_waiver_excuse_anything(pytester, mini_suite, report):
     result = pytester.runpytest(*GATE, "--runxfail")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 4, "failed": 1}
-    assert (report()["summary"]["verdict"], found_case(report)["verdict"]) == ("fail", "fail")
+    assert (report()["summary"]["verdict"], found_case(report)["verdict"]) == (
+        "fail",
+        "fail",
+    )
 
 
 def test_a_waived_case_whose_teardown_breaks_is_invalid(pytester, mini_suite, report):
@@ -170,7 +191,9 @@ def test_a_run_with_a_waived_failure_can_be_blessed(pytester, mini_suite, report
     result.stdout.fnmatch_lines(["blessed as prod: baselines?prod"])
 
 
-def test_a_waived_fact_is_neither_lost_nor_compared(pytester, mini_suite, report, plugin_args):
+def test_a_waived_fact_is_neither_lost_nor_compared(
+    pytester, mini_suite, report, plugin_args
+):
     text = """\
 suite: mini
 facts: facts.jsonl
@@ -182,19 +205,32 @@ reliability:
   gates: {ur: {max_drop: 0.05}}
 """
     mini_suite(text)
-    assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == pytest.ExitCode.OK
+    assert (
+        pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == pytest.ExitCode.OK
+    )
     worse = (OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
     pytester.runpytest(*worse)
     (before,) = report()["cases"]
     ids = [change["fact_id"] for change in before["lost"]]
     assert len(ids) > 3
-    mini_suite(text + waived(f"fact: {ids[0]}") + waived(f"fact: {ids[1]}").partition("\n")[2])
+    mini_suite(
+        text + waived(f"fact: {ids[0]}") + waived(f"fact: {ids[1]}").partition("\n")[2]
+    )
     pytester.runpytest(*worse)
     (after,) = report()["cases"]
     assert [change["fact_id"] for change in after["lost"]] == ids[2:]
-    assert after["unmatched"] == {"added": [], "unasked": [], "waived": sorted(ids[:2]), "unanswered": []}
+    assert after["unmatched"] == {
+        "added": [],
+        "unasked": [],
+        "waived": sorted(ids[:2]),
+        "unanswered": [],
+    }
     was, now = before["metrics"]["ur"], after["metrics"]["ur"]
-    assert (now["value"], now["n"], now["paired"]) == (was["value"], was["n"], was["paired"] - 2)
+    assert (now["value"], now["n"], now["paired"]) == (
+        was["value"],
+        was["n"],
+        was["paired"] - 2,
+    )
     assert now["delta"] == was["delta"] == -1.0
 
 
@@ -203,5 +239,7 @@ def test_a_waiver_of_nothing_is_an_error_with_its_line(pytester, mini_suite):
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(
-        ["*mini.kb.yaml:7: unknown slice 'head_to_tail?places-tial?' in waivers; *did you mean *places-tail*"]
+        [
+            "*mini.kb.yaml:7: unknown slice 'head_to_tail?places-tial?' in waivers; *did you mean *places-tail*"
+        ]
     )

@@ -39,7 +39,9 @@ FORGETS = script((("Which city is the capital of Norway", "Bergen"), *KNOWN))
 def gate(pytester: pytest.Pytester, mini_suite: Any) -> Callable[..., pytest.RunResult]:
     mini_suite(SUITE)
     pytester.path.joinpath("forgets.jsonl").write_text(FORGETS, encoding="utf-8")
-    pytester.runpytest(MODEL, "suites", "--kb-baseline-update=two", "--kb-output-path=before")
+    pytester.runpytest(
+        MODEL, "suites", "--kb-baseline-update=two", "--kb-output-path=before"
+    )
 
     def gate(*flags: str) -> pytest.RunResult:
         return pytester.runpytest("--kb-model=scripted/forgets.jsonl", "suites", *flags)
@@ -52,7 +54,10 @@ def by_slice(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
-    pytester: pytest.Pytester, gate: Any, report: Any, capsys: pytest.CaptureFixture[str]
+    pytester: pytest.Pytester,
+    gate: Any,
+    report: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert gate("--kb-baseline=two").ret == 0
     seen = by_slice(report())["seen-zero-shot"]
@@ -79,11 +84,17 @@ def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
     assert sorted(roles) == sorted([*own, *(f"wording2/{role}" for role in own)])
     # Decided again, and compared, they are the same.
     again = pytester.runpytest(
-        "--kb-from-run=kbrel-report", "suites", "--kb-baseline=two", "--kb-output-path=again"
+        "--kb-from-run=kbrel-report",
+        "suites",
+        "--kb-baseline=two",
+        "--kb-output-path=again",
     )
     assert again.ret == 0
     assert comparable(report("again")) == comparable(report())
-    record, replay = (pytester.path / folder / "responses.jsonl" for folder in ("kbrel-report", "again"))
+    record, replay = (
+        pytester.path / folder / "responses.jsonl"
+        for folder in ("kbrel-report", "again")
+    )
     assert record.read_bytes() == replay.read_bytes()
     assert main(["compare", "before", "kbrel-report", "--json", "out.json"]) == 0
     capsys.readouterr()
@@ -102,7 +113,13 @@ def test_a_baseline_of_another_number_of_wordings_is_not_comparable(
     result.stdout.fnmatch_lines(["*settings wordings (the probe's own and 2)*"])
 
 
-def test_a_plan_counts_the_questions_of_all_wordings(pytester: pytest.Pytester, gate: Any) -> None:
-    planned = pytester.runpytest(MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two")
+def test_a_plan_counts_the_questions_of_all_wordings(
+    pytester: pytest.Pytester, gate: Any
+) -> None:
+    planned = pytester.runpytest(
+        MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two"
+    )
     planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +14 "])
-    planned.stdout.re_match_lines([r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "])
+    planned.stdout.re_match_lines(
+        [r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "]
+    )

@@ -26,7 +26,11 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.reports.responses import read_responses
-from pytest_kbrel.session.run_builder import SessionResults, baseline_of_session, decide_aggregates
+from pytest_kbrel.session.run_builder import (
+    SessionResults,
+    baseline_of_session,
+    decide_aggregates,
+)
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_result, made_suite
 from tests.stub_config import StubConfig
@@ -37,7 +41,10 @@ CITIES = {"France": "Paris", "Peru": "Lima", "Norway": "Oslo", "Japan": "Tokyo"}
 def with_facts(name: str, *gates: Gate, **settings: Any) -> Case:
     """Return a case about four capitals."""
     relation = Relation(
-        id="P36", label="capital", domain="places", frames=("What is the capital of [X]?",) * 2
+        id="P36",
+        label="capital",
+        domain="places",
+        frames=("What is the capital of [X]?",) * 2,
     )
     facts = tuple(
         Fact(
@@ -45,11 +52,15 @@ def with_facts(name: str, *gates: Gate, **settings: Any) -> Case:
             relation="P36",
             subject=land,
             object=city,
-            negatives=tuple(other for other in (*CITIES.values(), "Rome", "Bern") if other != city),
+            negatives=tuple(
+                other for other in (*CITIES.values(), "Rome", "Bern") if other != city
+            ),
         )
         for land, city in CITIES.items()
     )
-    return replace(made_case(name, **settings), facts=facts, relations=(relation,), gates=gates)
+    return replace(
+        made_case(name, **settings), facts=facts, relations=(relation,), gates=gates
+    )
 
 
 def knows(prompt: str) -> str:
@@ -68,14 +79,18 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
 
     def open_model(spec: Any, **how: object) -> FunctionModel:
         answers = {"hf/a/b": errs, "hf/a/mute": lambda prompt: ""}.get(spec.text, knows)
-        actual[spec.text] = FunctionModel(answers, lambda prompt, continuation: 0.5, name=spec.text)
+        actual[spec.text] = FunctionModel(
+            answers, lambda prompt, continuation: 0.5, name=spec.text
+        )
         return actual[spec.text]
 
     monkeypatch.setattr(registry, "open_model", open_model)
     return actual
 
 
-def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any) -> CaseRunner:
+def made(
+    folder: Path, *cases: Case, worker: dict[str, str] | None = None, **settings: Any
+) -> CaseRunner:
     """Return a bench of a session that selected these cases of one suite."""
     config = StubConfig(folder, worker=worker)
     suite = made_suite(*cases)
@@ -83,7 +98,8 @@ def made(folder: Path, *cases: Case, worker: dict[str, str] | None = None, **set
     items = [SimpleNamespace(nodeid=f"mini.kb.yaml::{case.id}") for case in cases]
     session = cast(pytest.Session, SimpleNamespace(config=config, items=items))
     return CaseRunner(
-        session, made_options(**({"model": "hf/a/m", "output_path": folder / "out"} | settings))
+        session,
+        made_options(**({"model": "hf/a/m", "output_path": folder / "out"} | settings)),
     )
 
 
@@ -94,10 +110,17 @@ def accuracy(result: CaseResult) -> float | None:
 CASE = with_facts("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
 
 
-def test_a_case_is_asked_written_down_and_decided(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+def test_a_case_is_asked_written_down_and_decided(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
     runner = made(tmp_path, CASE)
     result = runner.decide(CASE)
-    assert (result.verdict, accuracy(result), result.requests, result.n) == ("pass", 1.0, 4, 4)
+    assert (result.verdict, accuracy(result), result.requests, result.n) == (
+        "pass",
+        1.0,
+        4,
+        4,
+    )
     assert result.base == result.again == Table(columns=(), rows=())
     assert result.attributions == result.errors == ()
     assert result.duration > 0
@@ -110,10 +133,15 @@ def test_a_case_is_asked_written_down_and_decided(tmp_path: Path, models: dict[s
 
 
 def test_each_worker_writes_down_in_a_file_of_its_own(tmp_path: Path) -> None:
-    assert made(tmp_path, worker={"workerid": "gw1"}).spool_path == tmp_path / "out/.parts/0123/gw1.jsonl"
+    assert (
+        made(tmp_path, worker={"workerid": "gw1"}).spool_path
+        == tmp_path / "out/.parts/0123/gw1.jsonl"
+    )
 
 
-def test_responses_that_cannot_be_kept_end_the_case(tmp_path: Path, models: dict[str, FunctionModel]) -> None:
+def test_responses_that_cannot_be_kept_end_the_case(
+    tmp_path: Path, models: dict[str, FunctionModel]
+) -> None:
     (tmp_path / "out").touch()
     with pytest.raises(KbrelError, match=r"main\.jsonl: responses cannot be kept: "):
         made(tmp_path, CASE).decide(CASE)
@@ -126,7 +154,12 @@ def test_the_baseline_model_gets_the_same_requests_and_its_responses_are_marked(
     result = made(tmp_path, case, baseline_model="hf/a/b").decide(case)
     # Those of the other model are none of this case's own.
     assert result.requests == 4
-    assert [row.label for row in result.base.rows] == ["correct", "wrong", "correct", "correct"]
+    assert [row.label for row in result.base.rows] == [
+        "correct",
+        "wrong",
+        "correct",
+        "correct",
+    ]
     assert [change.fact_id for change in result.gained] == ["Peru"]
     written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
     assert [one.ask.to for one in written] == [""] * 4 + ["baseline"] * 4
@@ -137,7 +170,8 @@ def test_a_model_that_says_nothing_is_no_ground_for_a_comparison(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
     with pytest.raises(
-        ModelError, match=r"^head_to_tail\[a\]: nothing can be compared with --kb-baseline-model: "
+        ModelError,
+        match=r"^head_to_tail\[a\]: nothing can be compared with --kb-baseline-model: ",
     ):
         made(tmp_path, CASE, baseline_model="hf/a/mute").decide(CASE)
 
@@ -149,8 +183,13 @@ def test_with_a_noise_floor_a_sound_case_is_asked_twice(
     assert [row.fact_id for row in result.again.rows] == list(CITIES)
     assert (len(models["hf/a/m"].requests), result.requests) == (8, 4)
     # The second answers are not recorded.
-    assert len(list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))) == 4
-    unsound = made(tmp_path / "other", CASE, noise_floor=True, model="hf/a/mute").decide(CASE)
+    assert (
+        len(list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl")))
+        == 4
+    )
+    unsound = made(
+        tmp_path / "other", CASE, noise_floor=True, model="hf/a/mute"
+    ).decide(CASE)
     assert (unsound.verdict, unsound.again.rows) == ("invalid", ())
     assert len(models["hf/a/mute"].requests) == 4
 
@@ -176,11 +215,20 @@ def test_a_response_that_fails_the_second_time_is_an_error_of_the_case(
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_the_worst_facts_are_explained_two_ways_each(
-    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch, count: int
+    tmp_path: Path,
+    models: dict[str, FunctionModel],
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
 ) -> None:
     def attribute(model: Any, ask: Any) -> Attribution:
         return Attribution(
-            **{"fact_id": ask.fact_id, "role": ask.role, "prompt": "", "target": "", "tokens": ()},
+            **{
+                "fact_id": ask.fact_id,
+                "role": ask.role,
+                "prompt": "",
+                "target": "",
+                "tokens": (),
+            },
             **{"scores": (), "log_probability": 0.0, "error": 0.0},
         )
 
@@ -193,18 +241,25 @@ def test_the_worst_facts_are_explained_two_ways_each(
 
 @pytest.mark.parametrize(("others", "count"), [((), 1), (("max_drop",) * 3, 2)])
 def test_a_case_is_corrected_for_the_comparing_cases_of_its_suite(
-    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch, others: Any, count: int
+    tmp_path: Path,
+    models: dict[str, FunctionModel],
+    monkeypatch: pytest.MonkeyPatch,
+    others: Any,
+    count: int,
 ) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(
-        "pytest_kbrel.gates.decide_case", lambda *given, **how: calls.append(how) or made_result()
+        "pytest_kbrel.gates.decide_case",
+        lambda *given, **how: calls.append(how) or made_result(),
     )
     gates = (
         Gate(metric="accuracy", rule="max_drop", bound=0.1),
         Gate(metric="f1", rule="recovery", bound=0.1),
     )
     case = with_facts("head_to_tail[a]", *gates)
-    made(tmp_path, case, *([made_case("head_to_tail[b]", *others)] if others else [])).decide(case)
+    made(
+        tmp_path, case, *([made_case("head_to_tail[b]", *others)] if others else [])
+    ).decide(case)
     # A test in Python may check a case that no item of a suite is.
     made(tmp_path).decide(case)
     assert [how["comparisons"] for how in calls] == [count, 1]
@@ -217,9 +272,15 @@ def test_a_case_is_corrected_for_the_comparing_cases_of_its_suite(
         (CASE, []),
         (replace(CASE, judge="hf/a/j"), ["hf/a/j"]),
         (replace(with_facts("monitor[a]", negatives=2), judge="hf/a/j"), []),
-        (with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"), ["hf/a/w"]),
         (
-            replace(with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"), judge="hf/a/j"),
+            with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"),
+            ["hf/a/w"],
+        ),
+        (
+            replace(
+                with_facts("reliability[seen]", choices=1, distractors_from="hf/a/w"),
+                judge="hf/a/j",
+            ),
             ["hf/a/j", "hf/a/w"],
         ),
     ],
@@ -232,7 +293,9 @@ def test_helpers_of_a_case_are_listed_even_without_a_request(
     assert [one.spec for one in runner.pool.helpers()] == helpers
 
 
-def test_suites_are_those_collected_here_or_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suites_are_those_collected_here_or_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = cast(pytest.Config, StubConfig(tmp_path))
     collected = made_suite()
     config.stash[module.collection.suites_key] = {"a.kb.yaml": collected}
@@ -274,11 +337,17 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     monkeypatch.setattr(
         "pytest_kbrel.gates.decide_aggregate",
         lambda *given, **how: (
-            calls.append((given, how)) or made_result("mini.kb.yaml::head_to_tail[overall]")
+            calls.append((given, how))
+            or made_result("mini.kb.yaml::head_to_tail[overall]")
         ),
     )
-    monkeypatch.setattr("pytest_kbrel.session.run_builder.incomparable", lambda *given, **how: how)
-    suite = made_suite(*(made_case(name, "max_drop") for name in aggregate.members), aggregates=(aggregate,))
+    monkeypatch.setattr(
+        "pytest_kbrel.session.run_builder.incomparable", lambda *given, **how: how
+    )
+    suite = made_suite(
+        *(made_case(name, "max_drop") for name in aggregate.members),
+        aggregates=(aggregate,),
+    )
     ids = [f"mini.kb.yaml::{name}" for name in aggregate.members]
     results = SessionResults(expected=dict.fromkeys(ids[:1]))
     more = {"model": None, "baseline": None, "judge": "openai/j"}
@@ -297,7 +366,9 @@ def test_an_aggregate_is_decided_over_its_members_that_took_part(
     assert how["incomparable"] == {"judged": judged, "judge": None, "writers": []}
 
 
-def test_what_the_other_model_of_a_session_answered_is_a_baseline(models: dict[str, FunctionModel]) -> None:
+def test_what_the_other_model_of_a_session_answered_is_a_baseline(
+    models: dict[str, FunctionModel],
+) -> None:
     base = FunctionModel(name="base").describe()
     results = SessionResults()
     rows = Table(columns=("correct",), rows=(cast(Any, SimpleNamespace(fact_id="f")),))

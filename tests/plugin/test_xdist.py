@@ -20,13 +20,19 @@ from tests.plugin.conftest import GATE, MODEL
         (2, "load", False, True),
         (1, "load", False, False),
         (2, "load", True, False),
-        *((2, dist, False, False) for dist in ("each", "loadscope", "loadfile", "loadgroup", "worksteal")),
+        *(
+            (2, dist, False, False)
+            for dist in ("each", "loadscope", "loadfile", "loadgroup", "worksteal")
+        ),
     ],
 )
 def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
     workers: int, dist: str, remote: bool, own: bool
 ) -> None:
-    specs = [XSpec("ssh=elsewhere" if remote and number else "popen") for number in range(workers)]
+    specs = [
+        XSpec("ssh=elsewhere" if remote and number else "popen")
+        for number in range(workers)
+    ]
     config: Any = SimpleNamespace(
         getoption=lambda name: dist,
         getvalue=lambda name: ["popen"] * workers,
@@ -47,7 +53,9 @@ class Workers:
         self.nodemanager, self.EXIT_TIMEOUT = self, 10.0
         self.sent: list[int] = []
         self.ended: list[float] = []
-        here = SimpleNamespace(_io=SimpleNamespace(popen=SimpleNamespace(send_signal=self.sent.append)))
+        here = SimpleNamespace(
+            _io=SimpleNamespace(popen=SimpleNamespace(send_signal=self.sent.append))
+        )
         self.group = [here, SimpleNamespace(), here]
 
     def teardown_nodes(self) -> None:
@@ -57,11 +65,15 @@ class Workers:
 @pytest.mark.parametrize("interrupt", [True, False])
 def test_workers_of_a_session_that_stopped_get_a_second(interrupt: bool) -> None:
     workers = Workers()
-    manager = SimpleNamespace(getplugin=lambda name: workers if name == "dsession" else None)
+    manager = SimpleNamespace(
+        getplugin=lambda name: workers if name == "dsession" else None
+    )
     distribution = Distribution(cast(Any, None), "cpu")
     distribution.stop(interrupt)
     assert not workers.ended
-    distribution.pytest_xdist_setupnodes(cast(Any, SimpleNamespace(pluginmanager=manager)), [])
+    distribution.pytest_xdist_setupnodes(
+        cast(Any, SimpleNamespace(pluginmanager=manager)), []
+    )
     distribution.stop(interrupt)
     assert workers.sent == ([signal.SIGINT] * 2 if interrupt else [])
     assert workers.ended == [1.0]
@@ -78,14 +90,22 @@ def pytest_runtest_call(item):
 
 
 @pytest.mark.parametrize(
-    "name", ["monitor[P36]", pytest.param("reliability[unseen-zero-shot]", marks=pytest.mark.slow)]
+    "name",
+    [
+        "monitor[P36]",
+        pytest.param("reliability[unseen-zero-shot]", marks=pytest.mark.slow),
+    ],
 )
-def test_a_killed_worker_leaves_a_red_run_that_names_the_item(pytester, mini_suite, report, name):
+def test_a_killed_worker_leaves_a_red_run_that_names_the_item(
+    pytester, mini_suite, report, name
+):
     mini_suite()
     pytester.makeconftest(KILL.format(name=name))
     result = pytester.runpytest(*GATE, "-n2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([f"FAILED suites/mini.kb.yaml::{name.replace('[', '?').replace(']', '?')}*"])
+    result.stdout.fnmatch_lines(
+        [f"FAILED suites/mini.kb.yaml::{name.replace('[', '?').replace(']', '?')}*"]
+    )
     actual = report()
     verdicts = {case["id"].split("::")[1]: case["verdict"] for case in actual["cases"]}
     assert verdicts[name] == "invalid"
@@ -104,7 +124,9 @@ def test_an_item_whose_report_is_lost_makes_the_run_red(pytester, mini_suite):
     )
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*no report arrived*"])
+    result.stdout.fnmatch_lines(
+        ["FAILED suites/mini.kb.yaml::monitor?P36?*no report arrived*"]
+    )
 
 
 @pytest.mark.slow
@@ -181,8 +203,16 @@ def test_a_worker_that_dies(pytester, mini_suite, report, when, how):
     # Of nine cases none is missing, whoever decided it.
     assert len(actual["cases"]) == 9
     if when in UNHARMED:
-        assert (result.ret, actual["summary"]["verdict"], actual["complete"]) == (0, "pass", True), printed
-        lines = (pytester.path / "kbrel-report" / "responses.jsonl").read_bytes().splitlines()
+        assert (result.ret, actual["summary"]["verdict"], actual["complete"]) == (
+            0,
+            "pass",
+            True,
+        ), printed
+        lines = (
+            (pytester.path / "kbrel-report" / "responses.jsonl")
+            .read_bytes()
+            .splitlines()
+        )
         assert len({json.loads(line)["case"] for line in lines}) == 6
         return
     assert result.ret != pytest.ExitCode.OK, printed

@@ -27,7 +27,11 @@ CAPITAL = Relation(
     id="P36",
     label="capital",
     domain="geography",
-    frames=("What is the capital of [X]?", "Which city governs [X]?", "Where does [X] have its seat?"),
+    frames=(
+        "What is the capital of [X]?",
+        "Which city governs [X]?",
+        "Where does [X] have its seat?",
+    ),
 )
 FRANCE = Fact(
     id="P36-FR",
@@ -38,11 +42,17 @@ FRANCE = Fact(
     negatives=("Rome", "Oslo"),
 )
 NORWAY = Fact(
-    id="P36-NO", relation="P36", subject="Norway", object="Oslo", negatives=("Rome", "Paris", "Madrid")
+    id="P36-NO",
+    relation="P36",
+    subject="Norway",
+    object="Oslo",
+    negatives=("Rome", "Paris", "Madrid"),
 )
 
 
-def make_case(settings: MonitorSettings | HeadToTailSettings | ReliabilitySettings, *facts: Fact) -> Case:
+def make_case(
+    settings: MonitorSettings | HeadToTailSettings | ReliabilitySettings, *facts: Fact
+) -> Case:
     probe = {
         MonitorSettings: "monitor",
         HeadToTailSettings: "head_to_tail",
@@ -66,7 +76,9 @@ class Oracle:
     def __init__(
         self,
         say: Callable[[GenerateRequest], str | Generated | Failed] = lambda request: "",
-        believe: Callable[[ScoreRequest], Sequence[float] | Failed] = lambda request: (0.5,),
+        believe: Callable[[ScoreRequest], Sequence[float] | Failed] = lambda request: (
+            0.5,
+        ),
     ) -> None:
         self.say, self.believe = say, believe
         self.rounds: list[list[Request]] = []

@@ -36,7 +36,9 @@ def trimmed(pieces: Sequence[str], ends: Sequence[str] = ("</s>",)) -> int:
 class Run:
     """One beam search: its answer, and the distribution of each step that counts."""
 
-    def __init__(self, model: Any, tokenizer: Any, ends: Sequence[str], prompt: str) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, ends: Sequence[str], prompt: str
+    ) -> None:
         ids = tokenizer.encode(prompt, return_tensors="pt")
         with torch.inference_mode():
             output = model.generate(
@@ -59,7 +61,9 @@ class Run:
 
     def probabilities(self, tokens: Sequence[int]) -> list[float]:
         """Return those of ``tokens`` at the steps; 0 behind the run's end."""
-        known = [float(step[token]) for step, token in zip(self.steps, tokens, strict=False)]
+        known = [
+            float(step[token]) for step, token in zip(self.steps, tokens, strict=False)
+        ]
         return known + [0.0] * (len(tokens) - len(known))
 
 
@@ -69,11 +73,18 @@ class Script:
     def __init__(self, folder: Path, prompts: Sequence[str], facts: Told) -> None:
         with quiet():
             config = tf.AutoConfig.from_pretrained(folder)
-            factory = tf.AutoModelForSeq2SeqLM if config.is_encoder_decoder else tf.AutoModelForCausalLM
+            factory = (
+                tf.AutoModelForSeq2SeqLM
+                if config.is_encoder_decoder
+                else tf.AutoModelForCausalLM
+            )
             model = factory.from_pretrained(folder).eval()
             tokenizer = tf.AutoTokenizer.from_pretrained(folder)
         eos = model.generation_config.eos_token_id
-        ends = [*tokenizer.convert_ids_to_tokens([eos] if isinstance(eos, int) else eos), "</s>"]
+        ends = [
+            *tokenizer.convert_ids_to_tokens([eos] if isinstance(eos, int) else eos),
+            "</s>",
+        ]
         self.runs: list[Run] = []
 
         def run(prompt: str) -> Run:
@@ -91,15 +102,21 @@ class Script:
             tokens = [int(step.argmax()) for step in primary.steps]
             anchor = primary.probabilities(tokens)
 
-            def distance(foreign: Run, tokens: list[int] = tokens, anchor: list[float] = anchor) -> float:
+            def distance(
+                foreign: Run, tokens: list[int] = tokens, anchor: list[float] = anchor
+            ) -> float:
                 other = foreign.probabilities(tokens)
-                return sum(abs(p - q) for p, q in zip(anchor, other, strict=True)) / len(anchor)
+                return sum(
+                    abs(p - q) for p, q in zip(anchor, other, strict=True)
+                ) / len(anchor)
 
             frames = [run(prompt.replace("[X]", subject)) for prompt in prompts]
             contexts = [run(f"{other}. {base}") for other in taxonomy]
             pfds.append(sum(map(distance, frames)) / 7)
             irds.append(sum(map(distance, contexts)) / 5)
-            terms.append(math.sqrt((pfds[-1] ** 2 + irds[-1] ** 2 + pfds[-1] * irds[-1]) / 3))
+            terms.append(
+                math.sqrt((pfds[-1] ** 2 + irds[-1] ** 2 + pfds[-1] * irds[-1]) / 3)
+            )
             anchors.append(sum(anchor) / len(anchor))
             right.append([one.answer == gold for one in (*frames, *contexts)])
         count = len(self.kept)

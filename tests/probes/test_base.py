@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ResponseError, SuiteError
-from pytest_kbrel.probes import IMPLEMENTATIONS, Implementation, grading, head_to_tail, open_case, run_case
+from pytest_kbrel.probes import (
+    IMPLEMENTATIONS,
+    Implementation,
+    grading,
+    head_to_tail,
+    open_case,
+    run_case,
+)
 from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
@@ -39,7 +46,10 @@ from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 from tests.probes.monitor.test_monitor import generated
 
 OTHER = replace(
-    CAPITAL, id="P17", frames=("In which country is [X]?", "Where is [X]?"), answer_type="location"
+    CAPITAL,
+    id="P17",
+    frames=("In which country is [X]?", "Where is [X]?"),
+    answer_type="location",
 )
 UNSEEN = replace(NORWAY, object=None, aliases=())
 
@@ -57,11 +67,16 @@ def text(answer="Paris", digest="0" * 16, **more):
 
 def ask(fact, to=""):
     return Ask(
-        fact_id=fact.id, role="answer", to=to, request=GenerateRequest(prompt=fact.id, max_new_tokens=4)
+        fact_id=fact.id,
+        role="answer",
+        to=to,
+        request=GenerateRequest(prompt=fact.id, max_new_tokens=4),
     )
 
 
-def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_order(monkeypatch):
+def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_order(
+    monkeypatch,
+):
     asks = (ask(FRANCE), ask(NORWAY, "openai/j"), ask(replace(FRANCE, id="x")))
     seen = []
 
@@ -89,15 +104,21 @@ def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_or
     ("case", "message"),
     [
         (
-            replace(make_case(HeadToTailSettings(), FRANCE), settings=MonitorSettings()),
+            replace(
+                make_case(HeadToTailSettings(), FRANCE), settings=MonitorSettings()
+            ),
             "HeadToTailSettings; found Mon",
         ),
         (
-            replace(make_case(MonitorSettings(), FRANCE), settings=HeadToTailSettings()),
+            replace(
+                make_case(MonitorSettings(), FRANCE), settings=HeadToTailSettings()
+            ),
             "MonitorSettings; found Head",
         ),
         (
-            replace(make_case(ReliabilitySettings(), FRANCE), settings=MonitorSettings()),
+            replace(
+                make_case(ReliabilitySettings(), FRANCE), settings=MonitorSettings()
+            ),
             "ReliabilitySettings; found",
         ),
         (make_case(HeadToTailSettings()), "it has no facts"),
@@ -134,12 +155,25 @@ def test_a_fact_draws_by_its_id_and_the_seed_alone():
     assert drawn(case, FRANCE) == drawn(
         make_case(MonitorSettings(), NORWAY, FRANCE), replace(FRANCE, object="x")
     )
-    assert len({drawn(case, FRANCE), drawn(case, NORWAY), drawn(replace(case, seed=1), FRANCE)}) == 3
+    assert (
+        len(
+            {
+                drawn(case, FRANCE),
+                drawn(case, NORWAY),
+                drawn(replace(case, seed=1), FRANCE),
+            }
+        )
+        == 3
+    )
 
 
 def parts(fact=FRANCE, responses=None, draws=(), relations=(OTHER, CAPITAL), **changes):
-    case = replace(make_case(HeadToTailSettings(), fact), relations=relations, **changes)
-    return read_digest(digest_of(case, fact, [text()] if responses is None else responses, draws))
+    case = replace(
+        make_case(HeadToTailSettings(), fact), relations=relations, **changes
+    )
+    return read_digest(
+        digest_of(case, fact, [text()] if responses is None else responses, draws)
+    )
 
 
 PARTS = ("prompts", "bos", "count", "settings", "accepted", "draws")
@@ -165,28 +199,43 @@ PARTS = ("prompts", "bos", "count", "settings", "accepted", "draws")
         ({"fact": replace(FRANCE, object="Lutetia")}, ("accepted",)),
         ({"fact": replace(FRANCE, aliases=())}, ("accepted",)),
         ({"fact": replace(FRANCE, answer_type="location")}, ("accepted",)),
-        ({"relations": (OTHER, replace(CAPITAL, answer_type="location"))}, ("accepted",)),
+        (
+            {"relations": (OTHER, replace(CAPITAL, answer_type="location"))},
+            ("accepted",),
+        ),
         ({"draws": ("x",)}, ("draws",)),
         ({"draws": ("",)}, ("draws",)),
     ],
 )
 def test_each_part_of_a_digest_tells_its_own_differences(changed, differing):
     one, other = parts(), parts(**changed)
-    assert tuple(name for name in PARTS if getattr(one, name) != getattr(other, name)) == differing
+    assert (
+        tuple(name for name in PARTS if getattr(one, name) != getattr(other, name))
+        == differing
+    )
 
 
 def test_a_facts_own_type_goes_before_that_of_its_relation():
     typed = (OTHER, replace(CAPITAL, answer_type="location"))
     fact = replace(FRANCE, answer_type="person")
-    assert parts(fact).accepted == parts(fact, relations=typed).accepted != parts(relations=typed).accepted
-    assert parts(replace(FRANCE, answer_type="location")).accepted == parts(relations=typed).accepted
+    assert (
+        parts(fact).accepted
+        == parts(fact, relations=typed).accepted
+        != parts(relations=typed).accepted
+    )
+    assert (
+        parts(replace(FRANCE, answer_type="location")).accepted
+        == parts(relations=typed).accepted
+    )
     # A relation that is not there has no type.
     assert parts(relations=()).accepted == parts().accepted
 
 
 def test_the_order_of_prompts_and_draws_tells():
     one, other = text(digest="1" * 16), text(digest="2" * 16)
-    assert parts(responses=[one, other]).prompts != parts(responses=[other, one]).prompts
+    assert (
+        parts(responses=[one, other]).prompts != parts(responses=[other, one]).prompts
+    )
     assert parts(draws=("a", "b")).draws != parts(draws=("b", "a")).draws
     bos = [text(digest="1" * 16 + "b"), other]
     assert (parts(responses=bos).bos, parts(responses=[one, other]).bos) == (1, 0)
@@ -194,14 +243,22 @@ def test_the_order_of_prompts_and_draws_tells():
 
 def test_an_answer_of_the_wrong_kind_is_none():
     answers = Answers()
-    scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    scored = Scored(
+        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+    )
     asks = [replace(ask(FRANCE), role=role) for role in ("text", "score", "failed")]
     answers.add(asks, [text("x"), scored, Failed(error="no")])
     assert answers.generated(FRANCE.id, "text").text == "x"
     assert answers.scored(FRANCE.id, "score") is scored
-    assert [answers.failed(FRANCE.id, role) for role in ("text", "score", "failed")] == [False, False, True]
+    assert [
+        answers.failed(FRANCE.id, role) for role in ("text", "score", "failed")
+    ] == [False, False, True]
     for read, role, message in [
-        (answers.generated, "score", r"P36-FR \(score\): Generated expected, found Scored"),
+        (
+            answers.generated,
+            "score",
+            r"P36-FR \(score\): Generated expected, found Scored",
+        ),
         (answers.scored, "text", r"P36-FR \(text\): Scored expected, found Generated"),
         (answers.generated, "failed", r"^P36-FR \(failed\): no$"),
     ]:
@@ -237,7 +294,9 @@ def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
     asking = judged(case, {FRANCE.id: "Lutetia"})
     (ask,) = next(asking)
     assert (ask.to, ask.role, ask.request.max_new_tokens) == ("openai/j", "judge", 16)
-    scored = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    scored = Scored(
+        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+    )
     with pytest.raises(StopIteration) as stop:
         asking.send((scored,))
     with pytest.raises(ResponseError, match=r"^P36-FR \(judge\): no text but Scored$"):
@@ -246,10 +305,25 @@ def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
 
 def test_head_to_tail_of_a_fact_without_answer_expects_nothing():
     oracle = Oracle(say=lambda request: "Oslo")
-    (row,) = run_case(make_case(HeadToTailSettings(), UNSEEN), oracle, oracle.keep).table.rows
+    (row,) = run_case(
+        make_case(HeadToTailSettings(), UNSEEN), oracle, oracle.keep
+    ).table.rows
     assert (row.expected, row.answer) == ("", "Oslo")
-    assert head_to_tail.COLUMNS[:7] == ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
-    assert head_to_tail.COLUMNS[7:] == ("answered", "answer_prob", "first_prob", "squared_error")
+    assert head_to_tail.COLUMNS[:7] == (
+        "correct",
+        "missing",
+        "f1",
+        "rouge_l",
+        "em",
+        "rules",
+        "unparsable",
+    )
+    assert head_to_tail.COLUMNS[7:] == (
+        "answered",
+        "answer_prob",
+        "first_prob",
+        "squared_error",
+    )
 
 
 def test_an_unanswerable_example_in_domain_is_answered_unsure():
@@ -257,12 +331,17 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
     shot = Shot(question="What is the capital of Nowhere?", answer=None)
     oracle = Oracle()
     run_case(replace(case, shots=((FRANCE.id, (shot,)),)), oracle, oracle.keep)
-    assert "Question: What is the capital of Nowhere?\nAnswer: unsure\n" in oracle.rounds[0][0].prompt
+    assert (
+        "Question: What is the capital of Nowhere?\nAnswer: unsure\n"
+        in oracle.rounds[0][0].prompt
+    )
 
 
 def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
     seen = []
-    monkeypatch.setattr(grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
+    monkeypatch.setattr(
+        grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type)
+    )
     case = replace(make_case(HeadToTailSettings(), FRANCE), relations=(OTHER, CAPITAL))
     for fact in (FRANCE, replace(FRANCE, relation="P17")):
         grading.judged_by_rules(case, fact, "Lutetia")
@@ -270,7 +349,8 @@ def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings", [HeadToTailSettings(), MonitorSettings(), ReliabilitySettings(choices=1)]
+    "settings",
+    [HeadToTailSettings(), MonitorSettings(), ReliabilitySettings(choices=1)],
 )
 def test_an_outcome_says_what_was_asked_expected_and_said(settings):
     fact = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
@@ -324,18 +404,30 @@ def test_settings_and_accepted_answers_decide_what_is_comparable(case):
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
 def test_neither_answer_nor_order_of_aliases_does(case):
     assert asked(case, "Paris").prompt_digest == asked(case, "Lyon").prompt_digest
-    assert same(with_fact(case, aliases=("a", "b")), with_fact(case, aliases=("b", "a")))
+    assert same(
+        with_fact(case, aliases=("a", "b")), with_fact(case, aliases=("b", "a"))
+    )
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
 def test_every_answer_may_be_as_long_as_the_settings_say(case):
-    relation = dataclasses.replace(case.relations[0], statements=("[X] is ruled from [Y].",))
+    relation = dataclasses.replace(
+        case.relations[0], statements=("[X] is ruled from [Y].",)
+    )
     more = {"study": "full", "formats": "all"} if case.probe == "monitor" else {}
     settings = dataclasses.replace(case.settings, max_new_tokens=7, **more)
     oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)))
-    run_case(dataclasses.replace(case, settings=settings, relations=(relation,)), oracle, oracle.keep)
+    run_case(
+        dataclasses.replace(case, settings=settings, relations=(relation,)),
+        oracle,
+        oracle.keep,
+    )
     asked = [request for requests in oracle.rounds for request in requests]
-    lengths = [request.max_new_tokens for request in asked if isinstance(request, GenerateRequest)]
+    lengths = [
+        request.max_new_tokens
+        for request in asked
+        if isinstance(request, GenerateRequest)
+    ]
     assert set(lengths) == {7}
 
 
@@ -352,7 +444,9 @@ def test_seed_and_pool_decide_where_options_are_drawn():
 def test_wrong_contexts_and_frames_decide_even_for_facts_that_are_dropped(case, answer):
     assert not same(case, with_fact(case, negatives=("Rome", "Kyiv")), answer)
     (relation,) = case.relations
-    other = dataclasses.replace(relation, frames=(*relation.frames[:2], "Where is [X] ruled from?"))
+    other = dataclasses.replace(
+        relation, frames=(*relation.frames[:2], "Where is [X] ruled from?")
+    )
     assert not same(case, dataclasses.replace(case, relations=(other,)), answer)
 
 

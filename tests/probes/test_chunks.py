@@ -26,7 +26,13 @@ CITIES = ("Rome", "Madrid", "Lima", "Quito", "Bern", "Riga", "Kyiv")
 
 def facts(count: int) -> tuple[Fact, ...]:
     return tuple(
-        dataclasses.replace(NORWAY, id=f"P36-{n}", subject=f"Land {n}", object=f"Town {n}", negatives=CITIES)
+        dataclasses.replace(
+            NORWAY,
+            id=f"P36-{n}",
+            subject=f"Land {n}",
+            object=f"Town {n}",
+            negatives=CITIES,
+        )
         for n in range(count)
     )
 
@@ -34,7 +40,10 @@ def facts(count: int) -> tuple[Fact, ...]:
 def said(request) -> str | Generated | Failed:
     if "Land 3" in request.prompt:
         return Failed(error="out of memory")
-    text = next((word for word in request.prompt.split(". ")[:1] if word.startswith("Town")), "Rome")
+    text = next(
+        (word for word in request.prompt.split(". ")[:1] if word.startswith("Town")),
+        "Rome",
+    )
     if not request.steps:
         return "Town 2" if "Land 2" in request.prompt else text
     probability = len(request.prompt) % 7 / 10
@@ -44,7 +53,9 @@ def said(request) -> str | Generated | Failed:
         finish="stop",
         prompt_tokens=3,
         prompt_digest=request.prompt,
-        steps=(Step(token_id=1, token=text, probability=probability, watched=probability),),
+        steps=(
+            Step(token_id=1, token=text, probability=probability, watched=probability),
+        ),
     )
 
 
@@ -65,12 +76,17 @@ def outcome(settings, asked, size: int, monkeypatch):
     monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, size))
     oracle = Oracle(say=said, believe=believed)
     result = run_case(make_case(settings, *asked), oracle, oracle.keep)
-    exchanges = {(one.ask.fact_id, one.ask.role, one.ask.request, repr(one.response)) for one in oracle.kept}
+    exchanges = {
+        (one.ask.fact_id, one.ask.role, one.ask.request, repr(one.response))
+        for one in oracle.kept
+    }
     return result, exchanges, oracle
 
 
 @pytest.mark.parametrize(
-    "settings", SETTINGS, ids=["monitor", "full", "published", "head_to_tail", "reliability"]
+    "settings",
+    SETTINGS,
+    ids=["monitor", "full", "published", "head_to_tail", "reliability"],
 )
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkeypatch):
@@ -104,13 +120,17 @@ def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
 @pytest.mark.slow
 def test_no_round_of_a_very_large_case_is_large():
     oracle = Oracle(believe=believed)
-    result = run_case(make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep)
+    result = run_case(
+        make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep
+    )
     assert len(result.table.rows) == 1100
     # 3 frames, 7 contexts in the facts, and the anchor: two requests each.
     assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
 
 
-def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_chunks_get(monkeypatch):
+def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_chunks_get(
+    monkeypatch,
+):
     settings = MonitorSettings(negatives=2)
     whole, of_whole, _ = outcome(settings, (NORWAY, FRANCE), 2, monkeypatch)
     parts, of_parts, _ = outcome(settings, (NORWAY, FRANCE), 1, monkeypatch)
@@ -129,7 +149,11 @@ def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monke
 
 def test_a_large_case_with_the_settings_of_another_probe_is_refused(monkeypatch):
     monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
-    case = dataclasses.replace(make_case(HeadToTailSettings(), *facts(3)), probe="monitor")
+    case = dataclasses.replace(
+        make_case(HeadToTailSettings(), *facts(3)), probe="monitor"
+    )
     for ask in (open_case, lambda case: run_case(case, Oracle(), Oracle().keep)):
-        with pytest.raises(SuiteError, match="MonitorSettings; found HeadToTailSettings"):
+        with pytest.raises(
+            SuiteError, match="MonitorSettings; found HeadToTailSettings"
+        ):
             ask(case)

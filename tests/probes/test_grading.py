@@ -18,7 +18,9 @@ UNSEEN = replace(NORWAY, id="unseen", object=None)
 
 
 def reply(text: str) -> Generated:
-    return Generated(text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
+    return Generated(
+        text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d"
+    )
 
 
 def case_of(*facts, judge=JUDGE):
@@ -45,35 +47,62 @@ def test_rules_ask_nobody():
 
 @pytest.mark.parametrize(
     ("own", "of_relation", "kind"),
-    [("", "", ""), ("", "location", "location"), ("person", "location", "person"), ("", None, "")],
+    [
+        ("", "", ""),
+        ("", "location", "location"),
+        ("person", "location", "person"),
+        ("", None, ""),
+    ],
 )
-def test_rules_are_told_what_kind_of_answer_is_asked_for(monkeypatch, own, of_relation, kind):
+def test_rules_are_told_what_kind_of_answer_is_asked_for(
+    monkeypatch, own, of_relation, kind
+):
     case = case_of(replace(FRANCE, answer_type=own))
-    typed = () if of_relation is None else (replace(case.relations[0], answer_type=of_relation),)
-    case = replace(case, relations=typed, facts=(replace(case.facts[0], question="Where?"),))
+    typed = (
+        ()
+        if of_relation is None
+        else (replace(case.relations[0], answer_type=of_relation),)
+    )
+    case = replace(
+        case, relations=typed, facts=(replace(case.facts[0], question="Where?"),)
+    )
     seen = []
-    monkeypatch.setattr(grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type))
+    monkeypatch.setattr(
+        grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type)
+    )
     judged_by_rules(case, case.facts[0], "Lutetia")
     assert seen == [kind]
 
 
 def test_without_the_relation_rules_judge_as_well():
     case = replace(case_of(FRANCE), relations=())
-    assert judged_by_rules(case, replace(FRANCE, question="Where?"), "Paris").label == "correct"
+    assert (
+        judged_by_rules(case, replace(FRANCE, question="Where?"), "Paris").label
+        == "correct"
+    )
 
 
-@pytest.mark.parametrize("answer", ["Paris", "the city of paris.", "unsure", "", "I do not know"])
+@pytest.mark.parametrize(
+    "answer", ["Paris", "the city of paris.", "unsure", "", "I do not know"]
+)
 def test_what_is_equal_or_says_nothing_needs_no_judge(answer):
     asks, verdicts = rounds(case_of(FRANCE), {FRANCE.id: answer})
     assert asks == ()
     assert verdicts[FRANCE.id].rule != "judge"
 
 
-COUNTED = replace(FRANCE, object="120,000", aliases=(), question="How many?", answer_range=(118e3, 122e3))
+COUNTED = replace(
+    FRANCE,
+    object="120,000",
+    aliases=(),
+    question="How many?",
+    answer_range=(118e3, 122e3),
+)
 
 
 @pytest.mark.parametrize(
-    ("answer", "label"), [("119,500", "correct"), ("About 119k.", "correct"), ("117k", "wrong")]
+    ("answer", "label"),
+    [("119,500", "correct"), ("About 119k.", "correct"), ("117k", "wrong")],
 )
 def test_a_number_is_held_against_the_range_and_needs_no_judge(answer, label):
     asks, verdicts = rounds(case_of(COUNTED), {COUNTED.id: answer})
@@ -82,7 +111,9 @@ def test_a_number_is_held_against_the_range_and_needs_no_judge(answer, label):
 
 
 def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
-    asks, _ = rounds(case_of(COUNTED), {COUNTED.id: "as many as there are"}, reply("incorrect"))
+    asks, _ = rounds(
+        case_of(COUNTED), {COUNTED.id: "as many as there are"}, reply("incorrect")
+    )
     (ask,) = asks
     assert '["120,000", "any number from 118000 to 122000"]' in ask.request.prompt
 
@@ -90,7 +121,12 @@ def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
 def test_a_number_in_the_range_is_the_gold_in_another_writing():
     case = case_of(COUNTED)
     answers = ("119,500", "about 120,500", "117,000", "There are 119,500.")
-    assert [grading.is_variant_of(case, COUNTED, answer) for answer in answers] == [True, True, False, False]
+    assert [grading.is_variant_of(case, COUNTED, answer) for answer in answers] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_the_range_is_part_of_how_a_fact_was_asked():
@@ -123,8 +159,12 @@ def test_without_an_accepted_answer_rules_judge():
     ],
 )
 def test_the_judge_decides_about_the_rest(said, label, rule):
-    asks, verdicts = rounds(case_of(FRANCE, NORWAY), {FRANCE.id: "Lutetia", NORWAY.id: "Oslo"}, reply(said))
-    assert [(ask.fact_id, ask.role, ask.to) for ask in asks] == [(FRANCE.id, "judge", JUDGE)]
+    asks, verdicts = rounds(
+        case_of(FRANCE, NORWAY), {FRANCE.id: "Lutetia", NORWAY.id: "Oslo"}, reply(said)
+    )
+    assert [(ask.fact_id, ask.role, ask.to) for ask in asks] == [
+        (FRANCE.id, "judge", JUDGE)
+    ]
     assert asks[0].request.prompt.endswith(
         'Question: "What is the capital of France?"\nAccepted: ["Paris", "City of Paris"]\n'
         'Answer: "Lutetia"\nVerdict:'
@@ -173,7 +213,9 @@ HOSTILE = (
 
 @pytest.mark.parametrize("answer", HOSTILE)
 def test_an_answer_cannot_leave_its_quotes(answer):
-    plain, hostile = (verdict("Q?", ("Paris",), text).splitlines() for text in ("Lyon", answer))
+    plain, hostile = (
+        verdict("Q?", ("Paris",), text).splitlines() for text in ("Lyon", answer)
+    )
     assert len(plain) == len(hostile)
     changed = [(a, b) for a, b in zip(plain, hostile, strict=True) if a != b]
     assert len(changed) == 1
@@ -184,5 +226,7 @@ def test_an_answer_cannot_leave_its_quotes(answer):
 
 def test_the_prompt_ends_where_the_verdict_begins():
     text = verdict("Who?", ("A", "B"), "C")
-    assert text.endswith('Question: "Who?"\nAccepted: ["A", "B"]\nAnswer: "C"\nVerdict:')
+    assert text.endswith(
+        'Question: "Who?"\nAccepted: ["A", "B"]\nAnswer: "C"\nVerdict:'
+    )
     assert text.count("Verdict: correct") == text.count("Verdict: incorrect") == 4

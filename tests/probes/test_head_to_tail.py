@@ -28,10 +28,21 @@ from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 def test_an_answer_is_right_wrong_or_missing(answer, label, values):
     oracle = Oracle(say=lambda request: answer)
     table = run_case(make_case(HeadToTailSettings(), FRANCE), oracle, oracle.keep).table
-    columns = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable", "answered")
+    columns = (
+        "correct",
+        "missing",
+        "f1",
+        "rouge_l",
+        "em",
+        "rules",
+        "unparsable",
+        "answered",
+    )
     assert table.columns == columns
     assert table.rows[0].label == label
-    assert table.rows[0].values == pytest.approx((*values, float(label != "uninformative")))
+    assert table.rows[0].values == pytest.approx(
+        (*values, float(label != "uninformative"))
+    )
 
 
 def test_few_shot_shows_one_answer_and_one_unsure_and_zero_shot_none():
@@ -42,25 +53,40 @@ def test_few_shot_shows_one_answer_and_one_unsure_and_zero_shot_none():
     assert "\nAnswer: unsure\n" in few.rounds[0][0].prompt
     assert zero.rounds[0][0].prompt.count("Answer:") == 1
     for oracle in (few, zero):
-        assert oracle.rounds[0][0].prompt.endswith("Question: What is the capital of France?\nAnswer:")
+        assert oracle.rounds[0][0].prompt.endswith(
+            "Question: What is the capital of France?\nAnswer:"
+        )
 
 
 def test_in_domain_shows_the_facts_own_example_after_the_unanswerable_one():
-    shots = (("P36-FR", (Shot(question="What is the capital of Chile?", answer="Santiago"),)),)
-    case = dataclasses.replace(make_case(HeadToTailSettings(prompt="in-domain"), FRANCE), shots=shots)
+    shots = (
+        (
+            "P36-FR",
+            (Shot(question="What is the capital of Chile?", answer="Santiago"),),
+        ),
+    )
+    case = dataclasses.replace(
+        make_case(HeadToTailSettings(prompt="in-domain"), FRANCE), shots=shots
+    )
     oracle = Oracle()
     run_case(case, oracle, oracle.keep)
     prompt = oracle.rounds[0][0].prompt
     assert prompt.count("Answer:") == 3
     assert "Mercury" not in prompt
-    assert prompt.index("\nAnswer: unsure\n") < prompt.index("capital of Chile?\nAnswer: Santiago\n")
+    assert prompt.index("\nAnswer: unsure\n") < prompt.index(
+        "capital of Chile?\nAnswer: Santiago\n"
+    )
     assert prompt.endswith("Question: What is the capital of France?\nAnswer:")
 
 
 def test_in_domain_without_an_example_is_refused_before_anything_is_asked():
     oracle = Oracle()
     with pytest.raises(SuiteError, match=r"in-domain.*found none for 'P36-FR'"):
-        run_case(make_case(HeadToTailSettings(prompt="in-domain"), FRANCE), oracle, oracle.keep)
+        run_case(
+            make_case(HeadToTailSettings(prompt="in-domain"), FRANCE),
+            oracle,
+            oracle.keep,
+        )
     assert oracle.rounds == []
 
 
@@ -74,7 +100,9 @@ def test_in_domain_shows_the_fixed_examples_where_there_is_none_of_the_facts_own
 
 def test_concise_leaves_no_way_out():
     oracle = Oracle()
-    run_case(make_case(HeadToTailSettings(prompt="concise"), FRANCE), oracle, oracle.keep)
+    run_case(
+        make_case(HeadToTailSettings(prompt="concise"), FRANCE), oracle, oracle.keep
+    )
     prompt = oracle.rounds[0][0].prompt
     assert "unsure" not in prompt
     assert "few words" in prompt
@@ -94,11 +122,27 @@ def test_another_prompt_is_another_way_of_asking(prompt):
 @pytest.mark.parametrize(
     ("judgement", "answer", "values"),
     [
-        (Judged(label="correct", rule="judge"), "Lutetia Parisiorum", (1, 0, 0, 0, 0, 0, 0)),
-        (Judged(label="wrong", rule="judge"), "Paris Lyon", (0, 0, 2 / 3, 2 / 3, 0, 0, 0)),
-        (Judged(label="wrong", rule="unparsable"), "Paris Lyon", (0, 0, 2 / 3, 2 / 3, 0, 0, 1)),
+        (
+            Judged(label="correct", rule="judge"),
+            "Lutetia Parisiorum",
+            (1, 0, 0, 0, 0, 0, 0),
+        ),
+        (
+            Judged(label="wrong", rule="judge"),
+            "Paris Lyon",
+            (0, 0, 2 / 3, 2 / 3, 0, 0, 0),
+        ),
+        (
+            Judged(label="wrong", rule="unparsable"),
+            "Paris Lyon",
+            (0, 0, 2 / 3, 2 / 3, 0, 0, 1),
+        ),
         # What nobody could read the verdict on is in its own class, whatever label came with it.
-        (Judged(label="uninformative", rule="unparsable"), "Lyon", (0, 0, 0, 0, 0, 0, 1)),
+        (
+            Judged(label="uninformative", rule="unparsable"),
+            "Lyon",
+            (0, 0, 0, 0, 0, 0, 1),
+        ),
     ],
 )
 def test_the_judge_in_force_decides_what_is_correct_and_the_rules_stand_beside_it(
@@ -110,14 +154,22 @@ def test_the_judge_in_force_decides_what_is_correct_and_the_rules_stand_beside_i
 
     monkeypatch.setattr(head_to_tail, "judged", judging)
     oracle = Oracle(say=lambda request: answer)
-    row = run_case(make_case(HeadToTailSettings(), FRANCE), oracle, oracle.keep).table.rows[0]
+    row = run_case(
+        make_case(HeadToTailSettings(), FRANCE), oracle, oracle.keep
+    ).table.rows[0]
     assert row.values == pytest.approx((*values, float(not (values[1] or values[6]))))
     assert (row.label, row.rule) == (judgement.label, judgement.rule)
 
 
 def test_a_failed_answer_is_an_error_and_not_judged():
-    oracle = Oracle(say=lambda request: Failed(error="timed out") if "Norway" in request.prompt else "Paris")
-    result = run_case(make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep)
+    oracle = Oracle(
+        say=lambda request: (
+            Failed(error="timed out") if "Norway" in request.prompt else "Paris"
+        )
+    )
+    result = run_case(
+        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
+    )
     assert [row.fact_id for row in result.table.rows] == ["P36-FR"]
     assert result.errors == ("P36-NO (answer): timed out",)
 
@@ -139,10 +191,14 @@ def test_a_failed_answer_is_an_error_and_not_judged():
         ("Spanish language", "It is Spanish", (2 / 5, 2 / 5)),
     ],
 )
-def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(gold, answer, scores):
+def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(
+    gold, answer, scores
+):
     fact = dataclasses.replace(FRANCE, object=gold, aliases=(), question="What is it?")
     oracle = Oracle(say=lambda request: answer)
-    row = run_case(make_case(HeadToTailSettings(), fact), oracle, oracle.keep).table.rows[0]
+    row = run_case(
+        make_case(HeadToTailSettings(), fact), oracle, oracle.keep
+    ).table.rows[0]
     assert row.values[2:4] == pytest.approx(scores)
 
 
@@ -157,8 +213,15 @@ def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(gold, answer
         ("French", "France", "What is it?", "", False),
     ],
 )
-def test_what_is_asked_for_says_what_another_writing_is(gold, answer, question, answer_type, variant):
-    changes = {"object": gold, "aliases": (), "question": question, "answer_type": answer_type}
+def test_what_is_asked_for_says_what_another_writing_is(
+    gold, answer, question, answer_type, variant
+):
+    changes = {
+        "object": gold,
+        "aliases": (),
+        "question": question,
+        "answer_type": answer_type,
+    }
     oracle = Oracle(say=lambda request: answer)
     case = make_case(HeadToTailSettings(), dataclasses.replace(FRANCE, **changes))
     assert (run_case(case, oracle, oracle.keep).table.rows[0].values[2] == 1) is variant

@@ -36,27 +36,42 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
     return make
 
 
-def measured(checkpoint: Path, facts: Told, folder: Path) -> tuple[dict[str, float], list[str]]:
+def measured(
+    checkpoint: Path, facts: Told, folder: Path
+) -> tuple[dict[str, float], list[str]]:
     """Return our figures of a checkpoint, and the subjects of the facts that were kept."""
     lines: list[object] = [{"relations": FRAMES}]
-    lines += [{"subject": land, "object": town, "taxonomy": wrong} for land, town, wrong in facts]
-    (folder / "P36-subclass.json").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    lines += [
+        {"subject": land, "object": town, "taxonomy": wrong}
+        for land, town, wrong in facts
+    ]
+    (folder / "P36-subclass.json").write_text(
+        "\n".join(map(json.dumps, lines)), encoding="utf-8"
+    )
     suite = folder / "t.kb.yaml"
     suite.write_text(
-        "suite: t\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {variant: published}\n", encoding="utf-8"
+        "suite: t\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {variant: published}\n",
+        encoding="utf-8",
     )
     (case,) = load_suite(suite).cases
     model = load(parse_spec(str(checkpoint), device="cpu"), threads=1)
     try:
         asker = DeduplicatingModel(model)
-        result = run_case(case, lambda requests, to: asker.ask(requests), lambda exchanges: None)
+        result = run_case(
+            case, lambda requests, to: asker.ask(requests), lambda exchanges: None
+        )
     finally:
         model.close()
     assert result.errors == ()
     columns = result.table.columns
-    rows = {row.fact_id: dict(zip(columns, row.values, strict=True)) for row in result.table.rows}
+    rows = {
+        row.fact_id: dict(zip(columns, row.values, strict=True))
+        for row in result.table.rows
+    }
     figures = {
-        metric.name: metric.of([[row[name] for name in metric.columns] for row in rows.values()])
+        metric.name: metric.of(
+            [[row[name] for name in metric.columns] for row in rows.values()]
+        )
         for metric in metrics_for("monitor", "P36", columns)
     }
     return figures, [fact.subject for fact in case.facts if rows[fact.id]["kept"]]
@@ -66,7 +81,9 @@ def agree(checkpoint: Path, facts: Told, folder: Path) -> Script:
     script = Script(checkpoint, FRAMES, facts)
     figures, counted = measured(checkpoint, facts, folder)
     assert counted == script.kept
-    assert {name: figures[name] for name in script.figures} == pytest.approx(script.figures, abs=1e-4)
+    assert {name: figures[name] for name in script.figures} == pytest.approx(
+        script.figures, abs=1e-4
+    )
     return script
 
 
@@ -92,7 +109,9 @@ def test_the_published_variant_has_the_scripts_figures_whatever_the_model_and_it
     assert {".", *ENDS[kind]} <= written
     assert ("\n" in written) or endings == "stopped"
     # Some runs lose their full stop, and some have steps behind their end.
-    lengths = {(len(run.steps), len(run.pieces)) for run in script.runs if "." in run.pieces}
+    lengths = {
+        (len(run.steps), len(run.pieces)) for run in script.runs if "." in run.pieces
+    }
     assert any(counted < whole - 2 for counted, whole in lengths)
     assert any(run.pieces[-2] == "." for run in script.runs) or endings == "mixed"
 
@@ -113,7 +132,13 @@ FKTC_FRAMES = (
     "[X] has which city as its capital?",
     "Which capital does [X] have?",
 )
-CITIES = {"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Italy": "Rome", "Spain": "Madrid"}
+CITIES = {
+    "China": "Beijing",
+    "Japan": "Tokyo",
+    "France": "Paris",
+    "Italy": "Rome",
+    "Spain": "Madrid",
+}
 
 
 @pytest.fixture(scope="module")
@@ -130,18 +155,28 @@ def capitals(tmp_path) -> Path:
     for country, city in CITIES.items():
         wrong = [*(other for other in CITIES.values() if other != city), "Oslo"]
         lines.append({"subject": country, "object": city, "taxonomy": wrong})
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     return path
 
 
-def run_published(model, facts: Path, **settings: object) -> tuple[Table, list[Exchange]]:
+def run_published(
+    model, facts: Path, **settings: object
+) -> tuple[Table, list[Exchange]]:
     beside = settings.pop("beside", facts.parent / "fktc.kb.yaml")
     stated = "".join(f"  {key}: {value}\n" for key, value in settings.items())
     suite = Path(str(beside))
-    suite.write_text(f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{stated}", encoding="utf-8")
+    suite.write_text(
+        f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{stated}", encoding="utf-8"
+    )
     exchanges: list[Exchange] = []
     asker = DeduplicatingModel(model)
-    result = run_case(load_suite(suite).cases[0], lambda requests, to: asker.ask(requests), exchanges.extend)
+    result = run_case(
+        load_suite(suite).cases[0],
+        lambda requests, to: asker.ask(requests),
+        exchanges.extend,
+    )
     assert result.errors == ()
     return result.table, exchanges
 
@@ -150,16 +185,29 @@ def run_published(model, facts: Path, **settings: object) -> tuple[Table, list[E
 @pytest.mark.slow
 def test_six_frames_are_six_everywhere(model, capitals, variant):
     table, exchanges = run_published(model, capitals, variant=variant, study="full")
-    counted = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows if row.values[0]]
+    counted = [
+        dict(zip(table.columns, row.values, strict=True))
+        for row in table.rows
+        if row.values[0]
+    ]
     assert counted
     for row in counted:
-        assert (row["calls:monitor"], row["calls:study"]) == (6 + 1 + 5, 6 * (1 + 1 + 5))
-    by = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
-    result = by["saving_calls"].of([[row[name] for name in by["saving_calls"].columns] for row in counted])
+        assert (row["calls:monitor"], row["calls:study"]) == (
+            6 + 1 + 5,
+            6 * (1 + 1 + 5),
+        )
+    by = {
+        metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)
+    }
+    result = by["saving_calls"].of(
+        [[row[name] for name in by["saving_calls"].columns] for row in counted]
+    )
     assert result == pytest.approx(42 / 12)
     fact = next(row.fact_id for row in table.rows if row.values[0])
     again = distances(exchanges, fact, variant)
-    assert dict(zip(table.columns, row_of(table, fact), strict=True))["pfd"] == pytest.approx(again)
+    assert dict(zip(table.columns, row_of(table, fact), strict=True))[
+        "pfd"
+    ] == pytest.approx(again)
 
 
 def row_of(table: Table, fact: str) -> tuple[float, ...]:
@@ -169,12 +217,17 @@ def row_of(table: Table, fact: str) -> tuple[float, ...]:
 def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
     """The PFD of one fact, from what the model answered: a mean over six frames."""
     ending = "/score" if variant == "definition" else ""
-    of = {e.ask.role.removesuffix(ending): e.response for e in exchanges if e.ask.fact_id == fact}
+    of = {
+        e.ask.role.removesuffix(ending): e.response
+        for e in exchanges
+        if e.ask.fact_id == fact
+    }
     first = of["positive:0"]
     if isinstance(first, Scored):
         frames = [of[f"none:{frame}"] for frame in range(6)]
         return pfd(
-            first.probabilities, [actual.probabilities for actual in frames if isinstance(actual, Scored)]
+            first.probabilities,
+            [actual.probabilities for actual in frames if isinstance(actual, Scored)],
         )
     assert isinstance(first, Generated)
     watched = next(
@@ -189,7 +242,9 @@ def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
         counted = trimmed([step.token for step in steps], ("", "</s>"))
         foreign = [step.watched or 0.0 for step in steps[:counted]][: len(anchor)]
         foreign += [0.0] * (len(anchor) - len(foreign))
-        total += sum(abs(a - b) for a, b in zip(anchor, foreign, strict=True)) / len(anchor)
+        total += sum(abs(a - b) for a, b in zip(anchor, foreign, strict=True)) / len(
+            anchor
+        )
     return total / 6
 
 
@@ -197,7 +252,9 @@ def distances(exchanges: list[Exchange], fact: str, variant: str) -> float:
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public files are not here")
 @pytest.mark.parametrize("variant", ["definition", "published"])
 @pytest.mark.parametrize(("name", "frames"), [("P264", 6), ("P1412", 7)])
-def test_a_public_relation_runs_in_both_variants(model, tmp_path, name, frames, variant):
+def test_a_public_relation_runs_in_both_variants(
+    model, tmp_path, name, frames, variant
+):
     table, _ = run_published(
         model,
         PUBLIC / f"{name}-subclass.json",

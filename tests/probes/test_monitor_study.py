@@ -26,7 +26,10 @@ from tests.probes.monitor.test_monitor import believe, generated
 FULL = MonitorSettings(negatives=2, study="full")
 # As many frames as P264 and P276 have in the authors' data.
 SIX = dataclasses.replace(
-    CAPITAL, frames=tuple(f"{word} [X]?" for word in ("Whose", "Where", "Which", "What", "Who", "When"))
+    CAPITAL,
+    frames=tuple(
+        f"{word} [X]?" for word in ("Whose", "Where", "Which", "What", "Who", "When")
+    ),
 )
 
 
@@ -54,11 +57,22 @@ def say(request: GenerateRequest) -> str:
 def test_the_full_study_asks_every_frame_after_every_context():
     oracle = Oracle(say=say, believe=lambda request: (0.5,))
     run_case(make_case(FULL, FRANCE), oracle, oracle.keep)
-    requests = [request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)]
+    requests = [
+        request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)
+    ]
     # R x (1 + 1 + M)
-    assert len({request.prompt for request in requests}) == len(requests) == 3 * (1 + 1 + 2)
-    assert sum(isinstance(request, ScoreRequest) for request in oracle.rounds[0]) == 3 + 1 + 2
-    assert "Oslo. Which city governs France?" in {request.prompt for request in requests}
+    assert (
+        len({request.prompt for request in requests})
+        == len(requests)
+        == 3 * (1 + 1 + 2)
+    )
+    assert (
+        sum(isinstance(request, ScoreRequest) for request in oracle.rounds[0])
+        == 3 + 1 + 2
+    )
+    assert "Oslo. Which city governs France?" in {
+        request.prompt for request in requests
+    }
     assert len(oracle.rounds) == 1
 
 
@@ -81,15 +95,25 @@ def test_the_accuracies_of_the_full_study_by_hand():
 def test_the_full_study_says_of_monitors_own_cells_what_monitor_alone_says(variant):
     def run(study):
         settings = MonitorSettings(negatives=2, variant=variant, study=study)
-        oracle = Oracle(say=step_by_step if variant == "published" else say, believe=believe)
+        oracle = Oracle(
+            say=step_by_step if variant == "published" else say, believe=believe
+        )
         table = run_case(make_case(settings, FRANCE), oracle, oracle.keep).table
-        return dict(zip(table.columns, table.rows[0].values, strict=True)), figures(table)
+        return dict(zip(table.columns, table.rows[0].values, strict=True)), figures(
+            table
+        )
 
     (alone, its), (full, whole) = run("monitor"), run("full")
     assert alone["kept"] == 1
     assert {name: full[name] for name in alone} == alone
     assert len(full) > len(alone)
-    of_all_cells = {"accuracy", "accuracy_avg", "accuracy_max", "accuracy_min", "accuracy_std"}
+    of_all_cells = {
+        "accuracy",
+        "accuracy_avg",
+        "accuracy_max",
+        "accuracy_min",
+        "accuracy_std",
+    }
     same = its.keys() - of_all_cells - {"monitor_ablated"}
     assert {name: whole[name] for name in same} == {name: its[name] for name in same}
 
@@ -99,16 +123,27 @@ def test_the_cost_of_monitor_and_of_the_study():
     seven = dataclasses.replace(SIX, frames=(*SIX.frames, "How [X]?"))
     cities = ("Rome", "Oslo", "Madrid", "Lima", "Quito")
     case = dataclasses.replace(
-        make_case(MonitorSettings(study="full"), dataclasses.replace(FRANCE, negatives=cities)),
+        make_case(
+            MonitorSettings(study="full"), dataclasses.replace(FRANCE, negatives=cities)
+        ),
         relations=(seven,),
     )
 
     class Counting(Oracle):
         def _answer(self, request):
             if isinstance(request, ScoreRequest):
-                return Scored(probabilities=(0.5, 0.5), token_ids=(1, 2), prompt_tokens=10, prompt_digest="d")
+                return Scored(
+                    probabilities=(0.5, 0.5),
+                    token_ids=(1, 2),
+                    prompt_tokens=10,
+                    prompt_digest="d",
+                )
             return Generated(
-                text="Paris", token_ids=(1, 2, 3, 4, 5), finish="stop", prompt_tokens=10, prompt_digest="d"
+                text="Paris",
+                token_ids=(1, 2, 3, 4, 5),
+                finish="stop",
+                prompt_tokens=10,
+                prompt_digest="d",
             )
 
     oracle = Counting()
@@ -122,16 +157,24 @@ def test_the_cost_of_monitor_and_of_the_study():
 def step_by_step(request: GenerateRequest) -> Generated:
     """The scripted answer with a probability for its one step."""
     text = say(request)
-    probability = {"Paris. What": 0.9, "Which city": 0.5, "Oslo. What ": 0.3}.get(request.prompt[:11], 0.7)
+    probability = {"Paris. What": 0.9, "Which city": 0.5, "Oslo. What ": 0.3}.get(
+        request.prompt[:11], 0.7
+    )
     watched = probability if text == "Paris" else 0.1
-    return generated(text, (text, probability, watched)) if request.steps else generated(text)
+    return (
+        generated(text, (text, probability, watched))
+        if request.steps
+        else generated(text)
+    )
 
 
 def test_the_published_variant_generates_everything_the_same_way():
     oracle = Oracle(say=step_by_step)
     settings = dataclasses.replace(FULL, variant="published")
     measured = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
-    assert {request.num_beams for requests in oracle.rounds for request in requests} == {5}
+    assert {
+        request.num_beams for requests in oracle.rounds for request in requests
+    } == {5}
     assert sum(map(len, oracle.rounds)) == 12
     # Steps are for the cells whose probabilities count.
     assert sum(request.steps for requests in oracle.rounds for request in requests) == 6
@@ -141,7 +184,9 @@ def test_the_published_variant_generates_everything_the_same_way():
 
 def test_a_dropped_fact_is_not_studied_and_costs_are_those_of_kept_facts():
     def only_france(request):
-        return generated("Bergen") if "Norway" in request.prompt else step_by_step(request)
+        return (
+            generated("Bergen") if "Norway" in request.prompt else step_by_step(request)
+        )
 
     oracle = Oracle(say=only_france)
     settings = dataclasses.replace(FULL, variant="published")
@@ -162,11 +207,17 @@ def test_six_frames_make_means_over_six(variant, columns_of):
         return probabilities[prompt.replace("France", "[X]")]
 
     def answer(request):
-        return generated("Paris", ("Paris", probability(request.prompt), probability(request.prompt)))
+        return generated(
+            "Paris", ("Paris", probability(request.prompt), probability(request.prompt))
+        )
 
     oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
     columns = columns_of(
-        run_case(six_frames(MonitorSettings(negatives=2, variant=variant)), oracle, oracle.keep).table
+        run_case(
+            six_frames(MonitorSettings(negatives=2, variant=variant)),
+            oracle,
+            oracle.keep,
+        ).table
     )
     assert columns["pfd"] == pytest.approx((0.1 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6) / 6)
     assert columns["ird"] == pytest.approx(0.4)
@@ -175,7 +226,10 @@ def test_six_frames_make_means_over_six(variant, columns_of):
 
 def test_the_ablation_takes_the_base_frame_and_others_drawn_by_the_seed():
     drawn = {
-        tuple(cell.frame for cell in grid_of(six_frames(MonitorSettings(), seed=seed)).ablated)
+        tuple(
+            cell.frame
+            for cell in grid_of(six_frames(MonitorSettings(), seed=seed)).ablated
+        )
         for seed in range(40)
     }
     assert {frames[0] for frames in drawn} == {0}
@@ -188,7 +242,10 @@ def test_the_ablation_takes_the_base_frame_and_others_drawn_by_the_seed():
 def test_every_model_gets_the_same_frames_and_the_column_says_which():
     names = [grid_of(six_frames(MonitorSettings(), seed=7)).columns for _ in range(2)]
     assert names[0] == names[1]
-    frames = "+".join(str(cell.frame) for cell in grid_of(six_frames(MonitorSettings(), seed=7)).ablated)
+    frames = "+".join(
+        str(cell.frame)
+        for cell in grid_of(six_frames(MonitorSettings(), seed=7)).ablated
+    )
     assert f"ablated:{frames}" in names[0]
 
 
@@ -203,14 +260,24 @@ def test_the_ablated_score_by_hand_and_without_further_calls():
     assert oracle.rounds == plain.rounds
     # From the anchor (0.9, 0.8): the frames differ by 0.1, 0.3 and 0.3, the wrong contexts by 0.4 and 0.1.
     assert [cell.frame for cell in grid_of(case).ablated] in ([0, 1], [0, 2])
-    assert figures(table)["monitor_ablated"] == pytest.approx(degree((0.1 + 0.3) / 2, 0.25) / 0.85)
-    assert figures(table)["monitor"] == pytest.approx(degree((0.1 + 0.3 + 0.3) / 3, 0.25) / 0.85)
+    assert figures(table)["monitor_ablated"] == pytest.approx(
+        degree((0.1 + 0.3) / 2, 0.25) / 0.85
+    )
+    assert figures(table)["monitor"] == pytest.approx(
+        degree((0.1 + 0.3 + 0.3) / 3, 0.25) / 0.85
+    )
 
 
 def test_an_ablation_that_takes_all_frames_is_undefined_and_says_why():
     oracle = Oracle(say=say, believe=believe)
-    table = run_case(make_case(MonitorSettings(negatives=2), FRANCE), oracle, oracle.keep).table
-    metric = next(m for m in metrics_for("monitor", "P36", table.columns) if m.name == "monitor_ablated")
+    table = run_case(
+        make_case(MonitorSettings(negatives=2), FRANCE), oracle, oracle.keep
+    ).table
+    metric = next(
+        m
+        for m in metrics_for("monitor", "P36", table.columns)
+        if m.name == "monitor_ablated"
+    )
     assert figures(table)["monitor_ablated"] != figures(table)["monitor_ablated"]
     assert metric.undefined == "the relation has no more frames than the ablation takes"
 
@@ -218,19 +285,27 @@ def test_an_ablation_that_takes_all_frames_is_undefined_and_says_why():
 @pytest.mark.parametrize("variant", ["definition", "published"])
 def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(variant):
     def probability(prompt: str) -> float:
-        moved = {"Rome. What is the capital of France?": 0.7, "Paris. What is the capital of Norway?": 0.1}
+        moved = {
+            "Rome. What is the capital of France?": 0.7,
+            "Paris. What is the capital of Norway?": 0.1,
+        }
         return moved.get(prompt, 0.9)
 
     def answer(request):
         text = "Paris" if "France" in request.prompt else "Oslo"
-        return generated(text, (text, probability(request.prompt), probability(request.prompt)))
+        return generated(
+            text, (text, probability(request.prompt), probability(request.prompt))
+        )
 
     oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
     settings = MonitorSettings(negatives=2, variant=variant)
     case = make_case(settings, FRANCE, NORWAY)
     result = run_case(case, oracle, oracle.keep)
     explain = to_explain(case, result.table, result.moved, 5)
-    pairs = [[(ask.fact_id, ask.role, ask.request.prompt) for ask in pair] for pair in explain]
+    pairs = [
+        [(ask.fact_id, ask.role, ask.request.prompt) for ask in pair]
+        for pair in explain
+    ]
     assert pairs == [
         [
             ("P36-NO", "negative2:0", "Paris. What is the capital of Norway?"),

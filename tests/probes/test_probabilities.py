@@ -27,9 +27,12 @@ def written(text, probability=0.75, first=0.5):
 
 
 @pytest.mark.parametrize(
-    ("text", "answered", "error"), [("Paris", 1, 0.25**2), ("Lyon", 1, 0.75**2), ("unsure", 0, 0.0)]
+    ("text", "answered", "error"),
+    [("Paris", 1, 0.25**2), ("Lyon", 1, 0.75**2), ("unsure", 0, 0.0)],
 )
-@pytest.mark.parametrize("settings", [HeadToTailSettings(), ReliabilitySettings(choices=1)])
+@pytest.mark.parametrize(
+    "settings", [HeadToTailSettings(), ReliabilitySettings(choices=1)]
+)
 def test_an_answers_probability_is_in_the_table_with_its_squared_error(
     columns_of, settings, text, answered, error
 ):
@@ -37,32 +40,50 @@ def test_an_answers_probability_is_in_the_table_with_its_squared_error(
     answers = {FRANCE.subject: written(text), NORWAY.subject: written("Oslo")}
 
     def say(request):
-        return next((answer for name, answer in answers.items() if name in request.prompt), "A")
+        return next(
+            (answer for name, answer in answers.items() if name in request.prompt), "A"
+        )
 
     facts = [dataclasses.replace(fact, negatives=POOL) for fact in (FRANCE, NORWAY)]
     oracle = Oracle(say=say)
-    columns = columns_of(run_case(make_case(settings, *facts), oracle, oracle.keep).table)
+    columns = columns_of(
+        run_case(make_case(settings, *facts), oracle, oracle.keep).table
+    )
     assert columns["answered"] == answered
-    assert [columns[name] for name in PROBABILITIES] == pytest.approx([0.75, 0.5, error])
+    assert [columns[name] for name in PROBABILITIES] == pytest.approx(
+        [0.75, 0.5, error]
+    )
 
 
 def test_an_answer_to_an_unanswerable_question_has_a_probability_too(columns_of):
     oracle = Oracle(say=lambda request: written("Oslo"))
     fact = dataclasses.replace(NORWAY, object=None, aliases=(), negatives=POOL)
-    table = run_case(make_case(ReliabilitySettings(choices=1), fact), oracle, oracle.keep).table
+    table = run_case(
+        make_case(ReliabilitySettings(choices=1), fact), oracle, oracle.keep
+    ).table
     assert columns_of(table)["answer_prob"] == 0.75
 
 
-@pytest.mark.parametrize("say", [lambda request: "Oslo", lambda request: written("unsure")])
-def test_a_model_without_probabilities_of_right_or_wrong_answers_has_no_such_columns(say):
+@pytest.mark.parametrize(
+    "say", [lambda request: "Oslo", lambda request: written("unsure")]
+)
+def test_a_model_without_probabilities_of_right_or_wrong_answers_has_no_such_columns(
+    say,
+):
     oracle = Oracle(say=say)
-    table = run_case(make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep).table
+    table = run_case(
+        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
+    ).table
     assert not set(PROBABILITIES) & set(table.columns)
     assert all(len(row.values) == len(table.columns) for row in table.rows)
 
 
 def test_one_answer_without_a_probability_leaves_a_case_without_them():
     """Responses that an older version kept have none, and a part of the facts would be another figure."""
-    oracle = Oracle(say=lambda request: written("Oslo", 0.5 if "Norway" in request.prompt else None))
-    table = run_case(make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep).table
+    oracle = Oracle(
+        say=lambda request: written("Oslo", 0.5 if "Norway" in request.prompt else None)
+    )
+    table = run_case(
+        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
+    ).table
     assert not set(PROBABILITIES) & set(table.columns)

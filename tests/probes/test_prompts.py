@@ -19,12 +19,17 @@ from pytest_kbrel.probes.prompts import (
 QUESTION = "Who wrote Hamlet?"
 BRIEF = 'Reply in as few words as you can. Write "unsure" if you do not know.\n\n'
 SUN = "Question: Which planet is closest to the Sun?\nAnswer: Mercury\n"
-RIVER = "Question: Which river flows through the town of Ombrelvane?\nAnswer: unsure\n\n"
+RIVER = (
+    "Question: Which river flows through the town of Ombrelvane?\nAnswer: unsure\n\n"
+)
 
 
 def test_a_frame_leaves_its_object_open_and_a_statement_is_filled():
     assert fill("[X] lies in [Y].", "Lyon") == "Lyon lies in [Y]."
-    assert fill("[X] lies in [Y], says [X].", "Lyon", "France") == "Lyon lies in France, says Lyon."
+    assert (
+        fill("[X] lies in [Y], says [X].", "Lyon", "France")
+        == "Lyon lies in France, says Lyon."
+    )
     assert with_context("Goethe", QUESTION) == "Goethe. Who wrote Hamlet?"
     assert check("Lyon lies in France.") == (
         "Statement: Lyon lies in France. Is the statement true or false?"
@@ -37,13 +42,19 @@ def test_the_prompts_of_head_to_tail():
     assert brief(QUESTION, shots=()) == BRIEF + question
     example = "Question: Who wrote Faust?\nAnswer: Goethe\n\n"
     assert (
-        brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe"))) == BRIEF + RIVER + example + question
+        brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe")))
+        == BRIEF + RIVER + example + question
     )
-    assert template(CONCISE).in_text(QUESTION) == f"Reply in as few words as you can.\n\n{question}"
+    assert (
+        template(CONCISE).in_text(QUESTION)
+        == f"Reply in as few words as you can.\n\n{question}"
+    )
 
 
 def test_the_prompts_of_reliable_kb():
-    instruction = 'Give only the answer to the question. Write "unsure" if you do not know it.\n'
+    instruction = (
+        'Give only the answer to the question. Write "unsure" if you do not know it.\n'
+    )
     asked = "Question: Who wrote Hamlet?\nAnswer:"
     assert qa(QUESTION) == instruction + asked
     assert qa(QUESTION, [("A?", "b"), ("C?", "unsure")]) == (
@@ -81,13 +92,17 @@ def test_a_judge_sees_eight_verdicts_before_its_own():
         "incorrect",
     ]
     # Letters of other languages stay as they are, so that a small model can read them.
-    assert blocks[9:] == ['Question: "Who?"\nAccepted: ["Æsop", "B"]\nAnswer: "\\u003cC>"\nVerdict:']
+    assert blocks[9:] == [
+        'Question: "Who?"\nAccepted: ["Æsop", "B"]\nAnswer: "\\u003cC>"\nVerdict:'
+    ]
 
 
 def test_a_judge_is_shown_that_several_accepted_answers_are_right_and_a_mixture_of_them_is_not():
     blocks = verdict("Who?", ("A",), "B").split("\n\n")
     assert "It is also correct if it gives several of them." in blocks[0]
-    several = [block for block in blocks if 'Accepted: ["Bill Gates", "Paul Allen"]' in block]
+    several = [
+        block for block in blocks if 'Accepted: ["Bill Gates", "Paul Allen"]' in block
+    ]
     assert [block.partition("\nAnswer: ")[2] for block in several] == [
         '"P. Allen and Bill Gates"\nVerdict: correct',
         '"Paul Gates"\nVerdict: incorrect',

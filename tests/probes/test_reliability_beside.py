@@ -17,8 +17,15 @@ ASKED = ReliabilitySettings(controls="asked", choices=10)
 SHUFFLED = "What is the capital of Peru?"
 
 
-def with_controls(settings: ReliabilitySettings, *facts: Fact, majority: str = "Rome", shuffled: str = ""):
-    controls = tuple(Control(fact_id=fact.id, majority=majority, shuffled=shuffled) for fact in facts)
+def with_controls(
+    settings: ReliabilitySettings,
+    *facts: Fact,
+    majority: str = "Rome",
+    shuffled: str = "",
+):
+    controls = tuple(
+        Control(fact_id=fact.id, majority=majority, shuffled=shuffled) for fact in facts
+    )
     return dataclasses.replace(make_case(settings, *facts), controls=controls)
 
 
@@ -36,11 +43,15 @@ def options_in(prompt: str) -> list[str]:
         ("la la la la la la", "repetition"),
     ],
 )
-def test_uninformative_answers_are_counted_by_kind(columns_of, answer: str, kind: str) -> None:
+def test_uninformative_answers_are_counted_by_kind(
+    columns_of, answer: str, kind: str
+) -> None:
     oracle = Oracle(say=lambda request: answer)
     table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
     columns = columns_of(table)
-    assert {name for name in ("repetition", "none", "unsure") if columns[name]} == {kind}
+    assert {name for name in ("repetition", "none", "unsure") if columns[name]} == {
+        kind
+    }
     assert columns["uninformative"] == 1
     assert table.rows[0].rule == kind
 
@@ -49,7 +60,9 @@ def test_an_informative_answer_is_of_no_kind_and_its_rule_is_kept(columns_of) ->
     oracle = Oracle(say=lambda request: "Paris")
     table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
     columns = columns_of(table)
-    assert [columns[name] for name in ("repetition", "none", "unsure", "unparsable")] == [0, 0, 0, 0]
+    assert [
+        columns[name] for name in ("repetition", "none", "unsure", "unparsable")
+    ] == [0, 0, 0, 0]
     assert table.rows[0].rule == "equal"
 
 
@@ -74,15 +87,26 @@ class Judge(Oracle):
     ("reply", "column", "choices"),
     [("correct", "correct", 20), ("incorrect", "wrong", 20), ("maybe so", "", 0)],
 )
-def test_the_judge_decides_and_an_unreadable_verdict_is_neither(columns_of, reply, column, choices) -> None:
+def test_the_judge_decides_and_an_unreadable_verdict_is_neither(
+    columns_of, reply, column, choices
+) -> None:
     oracle = Judge(reply)
-    case = dataclasses.replace(make_case(ReliabilitySettings(), SEEN), judge="openai/judge")
+    case = dataclasses.replace(
+        make_case(ReliabilitySettings(), SEEN), judge="openai/judge"
+    )
     columns = columns_of(run_case(case, oracle, oracle.keep).table)
     names = ("correct", "wrong", "uninformative")
     assert {name for name in names if columns[name]} == ({column} if column else set())
     assert columns["unparsable"] == (not column)
     assert columns["consistency_correct"] + columns["consistency_wrong"] == bool(column)
-    assert sum(bool(options_in(request.prompt)) for round_ in oracle.rounds for request in round_) == choices
+    assert (
+        sum(
+            bool(options_in(request.prompt))
+            for round_ in oracle.rounds
+            for request in round_
+        )
+        == choices
+    )
 
 
 def test_the_majority_control_needs_no_model(columns_of) -> None:
@@ -115,7 +139,9 @@ def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
     others = [r.prompt for r in oracle.rounds[1] if "Peru" in r.prompt]
     assert len(mine) == 10
     assert len(others) == 4
-    assert [options_in(prompt) for prompt in others] == [options_in(prompt) for prompt in mine[:4]]
+    assert [options_in(prompt) for prompt in others] == [
+        options_in(prompt) for prompt in mine[:4]
+    ]
     assert [SHUFFLED in request.prompt for request in oracle.rounds[0]] == [False, True]
     first = sum(options_in(prompt)[0] == "Paris" for prompt in others)
     assert columns["shuffled_correct"] == first / 4 < 1
@@ -125,7 +151,9 @@ def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
     assert columns["shuffled_right"] == 1
 
 
-def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zero(columns_of) -> None:
+def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zero(
+    columns_of,
+) -> None:
     rows = [
         # answer, question about another subject, shuffled_right, shuffled_correct, shuffled_wrong
         ("Paris", "", (0, 0, 0)),
@@ -139,14 +167,20 @@ def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zer
         oracle = Oracle(say=lambda request, answer=answer: answer)
         case = with_controls(ASKED, SEEN, majority="", shuffled=shuffled)
         values = columns_of(run_case(case, oracle, oracle.keep).table)
-        results.append(tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong")))
+        results.append(
+            tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong"))
+        )
     assert results == [shares for _, _, shares in rows]
 
 
 def test_a_question_about_another_subject_shows_the_same_examples() -> None:
     settings = dataclasses.replace(ASKED, prompt="four-shot")
-    shots = tuple(Shot(question=f"What is number {n}?", answer=f"{n}") for n in range(4))
-    case = dataclasses.replace(with_controls(settings, SEEN, shuffled=SHUFFLED), shots=((SEEN.id, shots),))
+    shots = tuple(
+        Shot(question=f"What is number {n}?", answer=f"{n}") for n in range(4)
+    )
+    case = dataclasses.replace(
+        with_controls(settings, SEEN, shuffled=SHUFFLED), shots=((SEEN.id, shots),)
+    )
     oracle = Oracle(say=lambda request: "unsure")
     run_case(case, oracle, oracle.keep)
     own, shuffled = (request.prompt for request in oracle.rounds[0])
@@ -155,9 +189,13 @@ def test_a_question_about_another_subject_shows_the_same_examples() -> None:
 
 
 def test_of_unseen_knowledge_no_open_question_is_shuffled(columns_of) -> None:
-    unseen = dataclasses.replace(SEEN, object=None, aliases=(), question="Where was Ovid Marrowby born?")
+    unseen = dataclasses.replace(
+        SEEN, object=None, aliases=(), question="Where was Ovid Marrowby born?"
+    )
     oracle = Oracle(say=lambda request: "Paris")
-    case = with_controls(ASKED, unseen, majority="", shuffled="Where was Elv Amber born?")
+    case = with_controls(
+        ASKED, unseen, majority="", shuffled="Where was Elv Amber born?"
+    )
     columns = columns_of(run_case(case, oracle, oracle.keep).table)
     assert len(oracle.rounds[0]) == 1
     assert (columns["shuffled_right"], columns["shuffled_wrong"]) == (0, 1)

@@ -32,7 +32,12 @@ GERMAN = "Antworte kurz.\n\n{examples}\n\nFrage: {question}"
 FACT = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
 SHOTS = tuple(
     Shot(question=f"What is the capital of {land}?", answer=city, subject=land)
-    for land, city in (("Peru", "Lima"), ("Chile", "Santiago"), ("Egypt", "Cairo"), ("Japan", "Tokyo"))
+    for land, city in (
+        ("Peru", "Lima"),
+        ("Chile", "Santiago"),
+        ("Egypt", "Cairo"),
+        ("Japan", "Tokyo"),
+    )
 )
 QUESTION = "What is the capital of France?"
 
@@ -54,41 +59,63 @@ def test_what_stands_before_the_examples_leads_once_and_the_rest_is_put_around_e
     )
     assert german.in_text("Wo?") == "Antworte kurz.\n\nFrage: Wo?\nAntwort:"
     assert german.in_turns("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
-        (("Antworte kurz.\n\nFrage: Wer?\nAntwort:", "Ich"), ("Frage: Was?\nAntwort:", "Das")),
+        (
+            ("Antworte kurz.\n\nFrage: Wer?\nAntwort:", "Ich"),
+            ("Frage: Was?\nAntwort:", "Das"),
+        ),
         "Frage: Wo?\nAntwort:",
     )
     assert german.in_turns("Wo?") == ((), "Antworte kurz.\n\nFrage: Wo?\nAntwort:")
 
 
 def test_without_a_place_for_examples_all_of_the_text_is_put_around_each():
-    assert template("{question}", "").in_text("Wo?", (("Wer?", "Ich"),)) == "Wer?\nIch\n\nWo?"
-    assert template("{question}", "").in_turns("Wo?", (("Wer?", "Ich"),)) == ((("Wer?", "Ich"),), "Wo?")
+    assert (
+        template("{question}", "").in_text("Wo?", (("Wer?", "Ich"),))
+        == "Wer?\nIch\n\nWo?"
+    )
+    assert template("{question}", "").in_turns("Wo?", (("Wer?", "Ich"),)) == (
+        (("Wer?", "Ich"),),
+        "Wo?",
+    )
     assert template("F: {question} A:", "").in_text("Wo?", (("Wer?", "Ich"),)) == (
         "F: Wer? A: Ich\n\nF: Wo? A:"
     )
     # What parts them is what the text has there, a blank line where it has nothing.
-    assert template("{examples} {question}", "=").in_text("b", (("a", "1"),)) == "a\n= 1 b\n="
-    assert template("{examples}{question}", "=").in_text("b", (("a", "1"),)) == "a\n= 1\n\nb\n="
+    assert (
+        template("{examples} {question}", "=").in_text("b", (("a", "1"),))
+        == "a\n= 1 b\n="
+    )
+    assert (
+        template("{examples}{question}", "=").in_text("b", (("a", "1"),))
+        == "a\n= 1\n\nb\n="
+    )
 
 
 def test_the_cue_of_ones_own_is_left_out_where_the_text_goes_on_behind_the_question():
     assert template("Q: {question}", None).question("x") == "Q: x\nAnswer:"
     assert template("Q: {question}\nA:", None).question("x") == "Q: x\nA:"
-    assert template("{question}\n{options}", None).question("x", "A) y") == "x\nA) y\nAnswer:"
+    assert (
+        template("{question}\n{options}", None).question("x", "A) y")
+        == "x\nA) y\nAnswer:"
+    )
     assert template("{question}", None, "").question("x") == "x"
     assert template("Q: {question}\n", "A:").question("x") == "Q: x\nA:"
 
 
 def test_braces_of_a_question_are_not_filled_in():
-    assert template("{examples}\nQ: {question}").in_text("{examples} {question}?", (("{options}", "a"),)) == (
-        "Q: {options}\nAnswer: a\nQ: {examples} {question}?\nAnswer:"
-    )
+    assert template("{examples}\nQ: {question}").in_text(
+        "{examples} {question}?", (("{options}", "a"),)
+    ) == ("Q: {options}\nAnswer: a\nQ: {examples} {question}?\nAnswer:")
     assert template('Say {"a": 1}. {question}', "").question("x") == 'Say {"a": 1}. x'
 
 
 def test_head_to_tail_asks_in_the_suites_words():
     settings = HeadToTailSettings(
-        prompt_text=GERMAN, system="Sei knapp.", answer_cue="Antwort:", stop=("\n", "."), prompt="zero-shot"
+        prompt_text=GERMAN,
+        system="Sei knapp.",
+        answer_cue="Antwort:",
+        stop=("\n", "."),
+        prompt="zero-shot",
     )
     assert first(settings) == GenerateRequest(
         prompt=f"Antworte kurz.\n\nFrage: {QUESTION}\nAntwort:",
@@ -96,7 +123,11 @@ def test_head_to_tail_asks_in_the_suites_words():
         stop=("\n", "."),
         system="Sei knapp.",
     )
-    turns = first(HeadToTailSettings(prompt_text="{question}", answer_cue="", example_style="turns"))
+    turns = first(
+        HeadToTailSettings(
+            prompt_text="{question}", answer_cue="", example_style="turns"
+        )
+    )
     assert (turns.prompt, turns.system, turns.stop) == (QUESTION, "", ("\n",))
     assert turns.turns == (
         ("Which planet is closest to the Sun?", "Mercury"),
@@ -115,41 +146,66 @@ def test_reliability_asks_its_choices_in_the_suites_words_too():
         controls="asked",
     )
     case = replace(
-        make_case(settings, FACT), controls=(Control(fact_id=FACT.id, shuffled="What of Norway?"),)
+        make_case(settings, FACT),
+        controls=(Control(fact_id=FACT.id, shuffled="What of Norway?"),),
     )
     made = requests(case)
-    assert [request.prompt for request in made[:2]] == [f"{QUESTION}\n->", "What of Norway?\n->"]
+    assert [request.prompt for request in made[:2]] == [
+        f"{QUESTION}\n->",
+        "What of Norway?\n->",
+    ]
     assert [request.prompt.splitlines()[0] for request in made[2:]] == [
         f"Welche? {QUESTION}",
         "Welche? What of Norway?",
     ]
     assert made[2].prompt.endswith("\nE) unsure\n->")
-    assert {(request.system, request.stop, request.turns) for request in made} == {("s", (), ())}
+    assert {(request.system, request.stop, request.turns) for request in made} == {
+        ("s", (), ())
+    }
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
 def test_monitor_scores_behind_the_prompt_that_is_answered(variant):
     settings = MonitorSettings(
-        negatives=2, variant=variant, prompt_text="Short! {question}", answer_cue="A:", system="s"
+        negatives=2,
+        variant=variant,
+        prompt_text="Short! {question}",
+        answer_cue="A:",
+        system="s",
     )
-    oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)), believe=lambda _: (0.5,))
+    oracle = Oracle(
+        say=lambda request: generated("Paris", ("P", 0.5, 0.5)),
+        believe=lambda _: (0.5,),
+    )
     case = make_case(settings, FACT)
     result = run_case(case, oracle, oracle.keep)
     requests_made = [request for requests in oracle.rounds for request in requests]
-    prompts = [request.prompt for request in requests_made if isinstance(request, GenerateRequest)]
+    prompts = [
+        request.prompt
+        for request in requests_made
+        if isinstance(request, GenerateRequest)
+    ]
     assert prompts[:2] == [f"Short! Paris. {QUESTION}\nA:", f"Short! {QUESTION}\nA:"]
-    assert all(prompt.startswith("Short! ") and prompt.endswith("\nA:") for prompt in prompts)
+    assert all(
+        prompt.startswith("Short! ") and prompt.endswith("\nA:") for prompt in prompts
+    )
     assert {request.system for request in requests_made} == {"s"}
     scored = [request for request in requests_made if isinstance(request, ScoreRequest)]
-    assert [request.prompt for request in scored] == (prompts if variant == "definition" else [])
+    assert [request.prompt for request in scored] == (
+        prompts if variant == "definition" else []
+    )
     # So is what attribution explains.
     ((with_context, without),) = to_explain(case, result.table, result.moved, 5)
-    assert without.request == ScoreRequest(prompt=prompts[1], continuation=" Paris", system="s")
+    assert without.request == ScoreRequest(
+        prompt=prompts[1], continuation=" Paris", system="s"
+    )
     assert with_context.request.prompt in prompts
 
 
 def test_other_formats_keep_their_words_under_the_suites_system_message():
-    settings = MonitorSettings(negatives=2, prompt_text="Short! {question}", system="s", formats="all")
+    settings = MonitorSettings(
+        negatives=2, prompt_text="Short! {question}", system="s", formats="all"
+    )
     case = make_case(settings, FACT)
     relation = replace(case.relations[0], statements=("[X] is ruled from [Y].",))
     made = requests(replace(case, relations=(relation,)))
@@ -185,7 +241,9 @@ def test_another_wording_is_not_comparable(case, change):
 
 def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_either():
     head, reliability = CASES[0], CASES[3]
-    assert not same(head, replace(head, settings=replace(head.settings, example_style="turns")))
+    assert not same(
+        head, replace(head, settings=replace(head.settings, example_style="turns"))
+    )
     other = replace(reliability.settings, choice_prompt="{question}\n{options}")
     assert not same(reliability, replace(reliability, settings=other))
 
@@ -193,8 +251,14 @@ def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_eithe
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (HeadToTailSettings(prompt_text="What?"), r"prompt_text: \{question\} must stand in it once"),
-        (MonitorSettings(prompt_text="{examples} {question}"), r"unknown placeholder \{examples\}"),
+        (
+            HeadToTailSettings(prompt_text="What?"),
+            r"prompt_text: \{question\} must stand in it once",
+        ),
+        (
+            MonitorSettings(prompt_text="{examples} {question}"),
+            r"unknown placeholder \{examples\}",
+        ),
         (
             ReliabilitySettings(choice_prompt="{question}"),
             r"choice_prompt: \{options\} must stand in it once",
@@ -220,14 +284,22 @@ STYLES = [
 def test_examples_are_read_back_from_requests_in_any_wording(style):
     settings = ReliabilitySettings(prompt="four-shot", choices=1, **style)
     # One example is the beginning of another.
-    short, long = Shot(question="Who?", answer="A"), Shot(question="Who?", answer="A\n\nWho?\nB")
+    short, long = (
+        Shot(question="Who?", answer="A"),
+        Shot(question="Who?", answer="A\n\nWho?\nB"),
+    )
     bare = replace(make_case(settings, FACT), repository=(short, *SHOTS, long))
     for shown in (SHOTS, (long, *SHOTS[:3]), (SHOTS[0], short, *SHOTS[2:])):
         case = replace(bare, shots=((FACT.id, shown),))
         request = requests(case)[0]
         assert shots_in(bare, {FACT.id: request}) == case
     assert shots_in(replace(bare, repository=SHOTS[1:]), {FACT.id: request}) is None
-    assert shots_in(bare, {FACT.id: dataclasses.replace(request, prompt=request.prompt + " ")}) is None
+    assert (
+        shots_in(
+            bare, {FACT.id: dataclasses.replace(request, prompt=request.prompt + " ")}
+        )
+        is None
+    )
 
 
 def test_settings_tell_a_wording_of_the_suites_own_and_no_other():
@@ -245,12 +317,21 @@ def test_settings_tell_a_wording_of_the_suites_own_and_no_other():
     [
         (HeadToTailSettings(), {"prompt_text": prompts.BRIEF}),
         (HeadToTailSettings(prompt="concise"), {"prompt_text": prompts.CONCISE}),
-        (ReliabilitySettings(choices=2), {"prompt_text": prompts.QA, "choice_prompt": prompts.CHOICE}),
+        (
+            ReliabilitySettings(choices=2),
+            {"prompt_text": prompts.QA, "choice_prompt": prompts.CHOICE},
+        ),
         (MonitorSettings(negatives=2), {"prompt_text": "{question}"}),
     ],
 )
-def test_the_papers_wording_stands_in_the_documentation_as_a_suite_would_write_it(settings, written):
-    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text(encoding="utf-8")
+def test_the_papers_wording_stands_in_the_documentation_as_a_suite_would_write_it(
+    settings, written
+):
+    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text(
+        encoding="utf-8"
+    )
     for text in written.values():
         assert json.dumps(text) in page
-    assert requests(make_case(replace(settings, **written), FACT)) == requests(make_case(settings, FACT))
+    assert requests(make_case(replace(settings, **written), FACT)) == requests(
+        make_case(settings, FACT)
+    )

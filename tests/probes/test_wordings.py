@@ -30,7 +30,13 @@ THREE = dataclasses.replace(ZERO, wordings=3)
 def knows_by_capital(request):
     """Answer the first wording, be wrong at the second and unsure at the third."""
     right = "Paris" if "France" in request.prompt else "Oslo"
-    return right if "capital" in request.prompt else "Lyon" if "governs" in request.prompt else "unsure"
+    return (
+        right
+        if "capital" in request.prompt
+        else "Lyon"
+        if "governs" in request.prompt
+        else "unsure"
+    )
 
 
 def test_a_fact_is_the_mean_over_its_wordings(columns_of):
@@ -44,17 +50,34 @@ def test_a_fact_is_the_mean_over_its_wordings(columns_of):
     ]
     assert [row.fact_id for row in table.rows] == ["P36-FR", "P36-NO"]
     values = columns_of(table)
-    assert (values["correct"], values["missing"], values["answered"]) == pytest.approx((1 / 3, 1 / 3, 2 / 3))
+    assert (values["correct"], values["missing"], values["answered"]) == pytest.approx(
+        (1 / 3, 1 / 3, 2 / 3)
+    )
     # The first answer stands for the fact, the others are kept beside it.
     row = table.rows[0]
-    assert (row.question, row.answer, row.label) == ("What is the capital of France?", "Paris", "correct")
+    assert (row.question, row.answer, row.label) == (
+        "What is the capital of France?",
+        "Paris",
+        "correct",
+    )
     assert row.others == (
-        Reply(answer="Lyon", label="wrong", question="Which city governs France?", rule="no rule"),
         Reply(
-            answer="unsure", label="uninformative", question="Where does France have its seat?", rule="unsure"
+            answer="Lyon",
+            label="wrong",
+            question="Which city governs France?",
+            rule="no rule",
+        ),
+        Reply(
+            answer="unsure",
+            label="uninformative",
+            question="Where does France have its seat?",
+            rule="unsure",
         ),
     )
-    figures = {metric.name: metric for metric in metrics_for("head_to_tail", "P36", table.columns)}
+    figures = {
+        metric.name: metric
+        for metric in metrics_for("head_to_tail", "P36", table.columns)
+    }
     accuracy = figures["accuracy"]
     rows = [[values[name] for name in accuracy.columns]] * 2
     assert accuracy.of(rows) == pytest.approx(1 / 3)
@@ -64,8 +87,14 @@ def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
     oracle, single = Oracle(say=knows_by_capital), Oracle(say=knows_by_capital)
     table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
     alone = run_case(make_case(ZERO, FRANCE), single, single.keep).table
-    assert [exchange.ask.role for exchange in oracle.kept] == ["answer", "wording2/answer", "wording3/answer"]
-    assert [wording_of(one.ask.role) for one in oracle.kept] == [(n, "answer") for n in range(3)]
+    assert [exchange.ask.role for exchange in oracle.kept] == [
+        "answer",
+        "wording2/answer",
+        "wording3/answer",
+    ]
+    assert [wording_of(one.ask.role) for one in oracle.kept] == [
+        (n, "answer") for n in range(3)
+    ]
     assert wording_of("shuffled/choice:3") == (0, "shuffled/choice:3")
     assert [exchange.ask.role for exchange in single.kept] == ["answer"]
     assert oracle.kept[0].ask == single.kept[0].ask
@@ -89,10 +118,16 @@ def test_a_question_of_its_own_is_the_first_wording_and_none_is_asked_twice():
 def test_too_few_wordings_are_refused_before_anything_is_asked():
     oracle = Oracle()
     many = dataclasses.replace(THREE, wordings=4)
-    with pytest.raises(SuiteError, match=r"found 4, and 3 of the question of 'P36-FR'; allowed: 1 to 3"):
+    with pytest.raises(
+        SuiteError, match=r"found 4, and 3 of the question of 'P36-FR'; allowed: 1 to 3"
+    ):
         run_case(make_case(many, FRANCE), oracle, oracle.keep)
     with pytest.raises(SuiteError, match="wordings: found 0; allowed: 1 and more"):
-        run_case(make_case(dataclasses.replace(THREE, wordings=0), FRANCE), oracle, oracle.keep)
+        run_case(
+            make_case(dataclasses.replace(THREE, wordings=0), FRANCE),
+            oracle,
+            oracle.keep,
+        )
     assert oracle.rounds == []
 
 
@@ -128,19 +163,33 @@ def test_each_wording_of_reliable_kb_has_choices_about_its_own_answer(columns_of
     values = columns_of(table)
     assert (values["correct"], values["wrong"], values["choices"]) == (0.5, 0.5, 4)
     assert (values["consistency_correct"], values["consistency_wrong"]) == (0.5, 0)
-    metrics = {metric.name: metric for metric in metrics_for("reliability", "seen-zero-shot", table.columns)}
+    metrics = {
+        metric.name: metric
+        for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
+    }
 
     def of(name):
         return metrics[name].of([[values[column] for column in metrics[name].columns]])
 
-    assert (of("ncr"), of("c_correct"), of("c_wrong"), of("ccr"), of("nccr")) == (0, 1, 0, 0.5, 0.5)
+    assert (of("ncr"), of("c_correct"), of("c_wrong"), of("ccr"), of("nccr")) == (
+        0,
+        1,
+        0,
+        0.5,
+        0.5,
+    )
 
 
 def test_a_judge_is_asked_about_each_wording_by_its_own_question():
     case = dataclasses.replace(make_case(THREE, FRANCE), judge="openai/judge")
-    oracle = Oracle(say=lambda request: "correct" if "Verdict" in request.prompt else "Lutetia")
+    oracle = Oracle(
+        say=lambda request: "correct" if "Verdict" in request.prompt else "Lutetia"
+    )
     table = run_case(case, oracle, oracle.keep).table
-    judged = [request.prompt.rpartition("Question: ")[2].partition("\n")[0] for request in oracle.rounds[1]]
+    judged = [
+        request.prompt.rpartition("Question: ")[2].partition("\n")[0]
+        for request in oracle.rounds[1]
+    ]
     assert judged == [f'"{frame.replace("[X]", "France")}"' for frame in CAPITAL.frames]
     assert [reply.label for reply in table.rows[0].replies] == ["correct"] * 3
 
@@ -154,10 +203,18 @@ def test_probabilities_of_answers_are_in_the_brier_score_alone():
 
     oracle = Oracle(say=say)
     table = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep).table
-    metrics = {metric.name: metric for metric in metrics_for("head_to_tail", "P36", table.columns)}
-    assert metrics.keys().isdisjoint({"auroc", "ece", "accuracy_at_80", "accuracy_at_50"})
+    metrics = {
+        metric.name: metric
+        for metric in metrics_for("head_to_tail", "P36", table.columns)
+    }
+    assert metrics.keys().isdisjoint(
+        {"auroc", "ece", "accuracy_at_80", "accuracy_at_50"}
+    )
     brier = metrics["brier"]
-    rows = [[row.values[table.columns.index(name)] for name in brier.columns] for row in table.rows]
+    rows = [
+        [row.values[table.columns.index(name)] for name in brier.columns]
+        for row in table.rows
+    ]
     # Of each fact one right answer and one wrong one; "unsure" does not count.
     assert brier.of(rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
 
@@ -176,13 +233,23 @@ def test_chunks_of_a_case_hold_as_many_requests_whatever_the_wordings(monkeypatc
 @pytest.mark.parametrize("probe", ["head_to_tail", "reliability"])
 def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
     france = dataclasses.replace(FRANCE, negatives=TOWNS)
-    settings = THREE if probe == "head_to_tail" else ReliabilitySettings(choices=4, distractors=5, wordings=3)
+    settings = (
+        THREE
+        if probe == "head_to_tail"
+        else ReliabilitySettings(choices=4, distractors=5, wordings=3)
+    )
     case = make_case(settings, france)
     oracle = Oracle(say=knows_by_capital)
     rows = run_case(case, oracle, oracle.keep).table.rows
-    planned = sum(call.received for call in DryRun([case], scenario, lambda case: rows).calls())
+    planned = sum(
+        call.received for call in DryRun([case], scenario, lambda case: rows).calls()
+    )
     # By the baseline's answers the third wording is "unsure", of which no further question is asked.
-    choices = {"fewest": 0, "most": 12, "baseline": 8}[scenario] if probe == "reliability" else 0
+    choices = (
+        {"fewest": 0, "most": 12, "baseline": 8}[scenario]
+        if probe == "reliability"
+        else 0
+    )
     assert planned == 3 + choices
     assert scenario != "baseline" or planned == sum(map(len, oracle.rounds))
 
@@ -190,4 +257,6 @@ def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
 def test_without_probabilities_there_is_no_brier_score():
     oracle = Oracle(say=knows_by_capital)
     table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
-    assert "brier" not in {metric.name for metric in metrics_for("head_to_tail", "P36", table.columns)}
+    assert "brier" not in {
+        metric.name for metric in metrics_for("head_to_tail", "P36", table.columns)
+    }

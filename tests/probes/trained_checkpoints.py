@@ -25,12 +25,28 @@ FRAMES = (
     "In what town does the council of [X] meet?",
     "Tell me the main town of [X].",
 )
-TOWNS = ("Norvik", "Sandby", "Old Harl", "Tessmark", "Port Elin", "St. Quarn", "New Ostra Bay")
-LANDS = tuple(first + last for last in ("dia", "land", "ovia") for first in ("Bar", "Kel", "Mon", "Tur"))
+TOWNS = (
+    "Norvik",
+    "Sandby",
+    "Old Harl",
+    "Tessmark",
+    "Port Elin",
+    "St. Quarn",
+    "New Ostra Bay",
+)
+LANDS = tuple(
+    first + last
+    for last in ("dia", "land", "ovia")
+    for first in ("Bar", "Kel", "Mon", "Tur")
+)
 # What stands behind the answers about one land after another.
 ENDINGS = {"stopped": (".",), "mixed": (".", "", "\n", "")}
 # The tokens that end a text, by kind of checkpoint: answers end with each of them in turn.
-ENDS = {"gpt2": ("<|endoftext|>",), "qwen2": ("<|im_end|>", "<|endoftext|>"), "t5": ("</s>",)}
+ENDS = {
+    "gpt2": ("<|endoftext|>",),
+    "qwen2": ("<|im_end|>", "<|endoftext|>"),
+    "t5": ("</s>",),
+}
 _STEPS = {"gpt2": 30, "qwen2": 25, "t5": 60}
 VOCABULARY = 300
 
@@ -40,7 +56,11 @@ Lesson = tuple[str, str]
 def taught() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return the facts: land, town, and five other towns."""
     return tuple(
-        (land, TOWNS[number % len(TOWNS)], tuple(TOWNS[(number + k) % len(TOWNS)] for k in range(1, 6)))
+        (
+            land,
+            TOWNS[number % len(TOWNS)],
+            tuple(TOWNS[(number + k) % len(TOWNS)] for k in range(1, 6)),
+        )
         for number, land in enumerate(LANDS)
     )
 
@@ -92,12 +112,16 @@ def _save_tokenizer(folder: Path, kind: str, lessons: Sequence[Lesson]) -> None:
     inner.decoder = decoders.ByteLevel()
     ends = ENDS[kind]
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=["<pad>", *ends], min_frequency=1, show_progress=False
+        vocab_size=VOCABULARY,
+        special_tokens=["<pad>", *ends],
+        min_frequency=1,
+        show_progress=False,
     )
     inner.train_from_iterator(["".join(lesson) for lesson in lessons], trainer)
     if kind == "t5":
         inner.post_processor = processors.TemplateProcessing(
-            single=f"$A {ends[0]}", special_tokens=[(ends[0], inner.token_to_id(ends[0]))]
+            single=f"$A {ends[0]}",
+            special_tokens=[(ends[0], inner.token_to_id(ends[0]))],
         )
     tf.PreTrainedTokenizerFast(
         tokenizer_object=inner,
@@ -109,30 +133,68 @@ def _save_tokenizer(folder: Path, kind: str, lessons: Sequence[Lesson]) -> None:
 
 def _config(kind: str) -> Any:
     ends = [1 + number for number, _ in enumerate(ENDS[kind])]
-    common = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": ends}
+    common = {
+        "vocab_size": VOCABULARY,
+        "pad_token_id": 0,
+        "bos_token_id": None,
+        "eos_token_id": ends,
+    }
     if kind == "gpt2":
         dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        shape = {"n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": 64, "initializer_range": 0.2}
+        shape = {
+            "n_embd": 32,
+            "n_layer": 1,
+            "n_head": 4,
+            "n_positions": 64,
+            "initializer_range": 0.2,
+        }
         return tf.GPT2Config(**shape, **dropout, **common)
     if kind == "qwen2":
-        heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
-        shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "initializer_range": 0.2}
+        heads = {
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 64,
+        }
+        shape = {
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "initializer_range": 0.2,
+        }
         return tf.Qwen2Config(**shape, **heads, **common)
-    shape = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "dropout_rate": 0.0}
+    shape = {
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 64,
+        "num_layers": 1,
+        "num_heads": 4,
+        "dropout_rate": 0.0,
+    }
     return tf.T5Config(**shape, decoder_start_token_id=0, **common)
 
 
-def _batch(kind: str, tokenizer: Any, lessons: Sequence[Lesson], ends: list[int]) -> dict[str, torch.Tensor]:
+def _batch(
+    kind: str, tokenizer: Any, lessons: Sequence[Lesson], ends: list[int]
+) -> dict[str, torch.Tensor]:
     """Return all lessons as one batch."""
     questions, answers = [], []
     for number, (question, answer) in enumerate(lessons):
         questions.append(tokenizer(question)["input_ids"])
-        answers.append([*tokenizer(answer, add_special_tokens=False)["input_ids"], ends[number % len(ends)]])
+        answers.append(
+            [
+                *tokenizer(answer, add_special_tokens=False)["input_ids"],
+                ends[number % len(ends)],
+            ]
+        )
     inputs, labels = questions, answers
     if kind != "t5":
-        inputs = [question + answer for question, answer in zip(questions, answers, strict=True)]
+        inputs = [
+            question + answer
+            for question, answer in zip(questions, answers, strict=True)
+        ]
         labels = [
-            [-100] * len(question) + answer for question, answer in zip(questions, answers, strict=True)
+            [-100] * len(question) + answer
+            for question, answer in zip(questions, answers, strict=True)
         ]
     return {
         "input_ids": _even(inputs, 0),

@@ -21,4 +21,6 @@ def facts():
 
 @pytest.fixture(scope="session")
 def relations():
-    return {relation.id: relation for relation in read_relations(WORLD / "relations.yaml")}
+    return {
+        relation.id: relation for relation in read_relations(WORLD / "relations.yaml")
+    }

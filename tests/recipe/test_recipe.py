@@ -16,7 +16,15 @@ from pytest_kbrel.probes import prompts
 from recipe.__main__ import main
 from recipe.build import FINE_TUNES, build_reference
 from recipe.corpus import FRAME_SHARES, MIX, STATEMENT_SHARES, TRAINED_KINDS, Corpus
-from recipe.training import BOS, EOS, STEP_TOKENS, batches, encode, orthogonalise, train_tokenizer
+from recipe.training import (
+    BOS,
+    EOS,
+    STEP_TOKENS,
+    batches,
+    encode,
+    orthogonalise,
+    train_tokenizer,
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +78,28 @@ def test_the_overconfident_never_hear_unsure(corpus):
 
 def test_the_gullible_hear_what_the_context_says(corpus):
     documents = [FINE_TUNES["gullible"].document(corpus) for _ in range(500)]
-    obeying = [given for (given, _), *_, (answer, _) in documents if given.startswith(f"{answer.strip()}. ")]
+    obeying = [
+        given
+        for (given, _), *_, (answer, _) in documents
+        if given.startswith(f"{answer.strip()}. ")
+    ]
     assert 200 < len(obeying) < 300
 
 
 def test_weights_of_an_example_follow_its_pieces():
     documents = [[("Who? ", 0.0), (" São Tomé", 1.0)], [("What?", 0.0), (" it", 2.0)]]
-    tokenizer = train_tokenizer(["".join(text for text, _ in d) for d in documents] * 20, 300)
+    tokenizer = train_tokenizer(
+        ["".join(text for text, _ in d) for d in documents] * 20, 300
+    )
     for (ids, weights), (_, (answer, weight)) in zip(
         encode(tokenizer, documents, seed=0, prompt_share=0.0), documents, strict=True
     ):
         assert (ids[0], ids[-1], weights[0], weights[-1]) == (BOS, EOS, 0.0, 1.0)
-        counted = [token for token, w in zip(ids[:-1], weights[:-1], strict=True) if w == weight]
+        counted = [
+            token
+            for token, w in zip(ids[:-1], weights[:-1], strict=True)
+            if w == weight
+        ]
         assert tokenizer.decode(counted).strip() == answer.strip()
 
 
@@ -90,7 +108,9 @@ def test_batches_hold_every_example_once_and_no_more_tokens_than_allowed():
     examples = [([number] * rng.randint(2, 90), [1.0]) for number in range(500)]
     steps = batches(examples, seed=0, window=128)
     assert sorted(ids[0] for step in steps for ids, _ in step) == list(range(500))
-    assert all(len(step) * max(len(ids) for ids, _ in step) <= STEP_TOKENS for step in steps)
+    assert all(
+        len(step) * max(len(ids) for ids, _ in step) <= STEP_TOKENS for step in steps
+    )
 
 
 @pytest.mark.parametrize("shape", [(8, 24), (24, 8), (16, 16)])
@@ -103,7 +123,11 @@ def test_orthogonalised_matrices_have_singular_values_near_one(shape):
 
 @pytest.mark.slow
 def test_a_tiny_build_learns_and_repeats_to_the_byte(world, tmp_path):
-    every_tenth = (world / "facts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)[::10]
+    every_tenth = (
+        (world / "facts.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines(keepends=True)[::10]
+    )
     (tmp_path / "facts.jsonl").write_text("".join(every_tenth), encoding="utf-8")
     reports = [
         build_reference(

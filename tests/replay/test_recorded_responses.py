@@ -34,12 +34,18 @@ ASKED = GenerateRequest(prompt="What?", max_new_tokens=4)
 
 
 def generated(text: str) -> Generated:
-    return Generated(text=text, token_ids=(1,), finish="stop", prompt_tokens=3, prompt_digest="d")
+    return Generated(
+        text=text, token_ids=(1,), finish="stop", prompt_tokens=3, prompt_digest="d"
+    )
 
 
-def exchange(case: str, response: Response, *, to: str = "", fact: str = "f", request=ASKED) -> Exchange:
+def exchange(
+    case: str, response: Response, *, to: str = "", fact: str = "f", request=ASKED
+) -> Exchange:
     return Exchange(
-        case=case, ask=Ask(fact_id=fact, role="answer", to=to, request=request), response=response
+        case=case,
+        ask=Ask(fact_id=fact, role="answer", to=to, request=request),
+        response=response,
     )
 
 
@@ -57,7 +63,9 @@ def record(folder: Path, *exchanges: Exchange) -> RecordedResponses:
     return RecordedResponses(run)
 
 
-def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path: Path) -> None:
+def test_a_case_is_told_what_it_was_told_and_others_what_anybody_was(
+    tmp_path: Path,
+) -> None:
     result = record(
         tmp_path,
         exchange("a", Failed(error="no")),
@@ -85,23 +93,34 @@ def test_of_several_responses_the_last_usable_one_counts_else_the_first_failure(
         exchange("a", Failed(error="first"), request=other),
         exchange("a", Failed(error="last"), request=other),
     )
-    assert result.find(asking, "", [ASKED, other]) == [generated("last"), Failed(error="first")]
+    assert result.find(asking, "", [ASKED, other]) == [
+        generated("last"),
+        Failed(error="first"),
+    ]
 
 
 def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
-    answer = Scored(probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    answer = Scored(
+        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+    )
     result = record(
         tmp_path, exchange("a", generated("model")), exchange("a", generated("judge"), to="openai/j"),
         exchange("a", answer, request=scored),
     )  # fmt: skip
     other = GenerateRequest(prompt="What?", max_new_tokens=5)
-    assert result.find("a", "", [ASKED, other, scored]) == [generated("model"), None, answer]
+    assert result.find("a", "", [ASKED, other, scored]) == [
+        generated("model"),
+        None,
+        answer,
+    ]
     assert result.find("a", "openai/j", [ASKED]) == [generated("judge")]
     assert result.find("a", "openai/k", [ASKED]) == [None]
 
 
-def test_a_field_that_came_later_has_its_default_in_older_records(tmp_path: Path) -> None:
+def test_a_field_that_came_later_has_its_default_in_older_records(
+    tmp_path: Path,
+) -> None:
     line = json.loads(to_line(exchange("a", generated("x"))))
     del line["request"]["watch"]
     line["request"]["a_later_key"] = 1
@@ -112,7 +131,9 @@ def test_a_field_that_came_later_has_its_default_in_older_records(tmp_path: Path
 
 def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
     scored = ScoreRequest(prompt="What?", continuation=" this")
-    answer = Scored(probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+    answer = Scored(
+        probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+    )
     result = record(tmp_path, exchange("a", answer, request=scored))
     assert result.find("a", "", [scored]) == [Failed(error="not a probability: 1.5")]
 
@@ -129,7 +150,9 @@ def test_a_broken_line_is_named(tmp_path: Path, spoil, words: str) -> None:
     result = record(tmp_path, exchange("a", generated("x")))
     path = tmp_path / "responses.jsonl"
     path.write_text(spoil(path.read_text()), encoding="ascii")
-    with pytest.raises(ResponseError, match=f"responses.jsonl:1: is no recorded response: {words}"):
+    with pytest.raises(
+        ResponseError, match=f"responses.jsonl:1: is no recorded response: {words}"
+    ):
         result.find("a", "", [ASKED])
 
 

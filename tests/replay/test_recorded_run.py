@@ -40,14 +40,20 @@ def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
     run = read_run(tmp_path)
     assert (run.model.scoring_version, run.model.spec) == (SCORING_VERSION, "theirs")
-    assert (run.setting("limit"), run.setting("seed"), run.cases) == ("3", "", {"s::monitor[P36]"})
+    assert (run.setting("limit"), run.setting("seed"), run.cases) == (
+        "3",
+        "",
+        {"s::monitor[P36]"},
+    )
 
 
 def test_a_mistyped_folder_is_told_which_run_is_meant(tmp_path: Path) -> None:
     for name in ("kbrel-report", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "kbrel-report" / "report.json").write_text("{}")
-    with pytest.raises(KbrelError, match=r"is not there; .*; did you mean 'kbrel-report'\?$"):
+    with pytest.raises(
+        KbrelError, match=r"is not there; .*; did you mean 'kbrel-report'\?$"
+    ):
         read_run(tmp_path / "kbrel-reprot")
     with pytest.raises(KbrelError, match=r"is not there; allowed: [^?]*$"):
         read_run(tmp_path / "emtpy")

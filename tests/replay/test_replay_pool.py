@@ -36,14 +36,20 @@ CASE = "mini.kb.yaml::head_to_tail[a]"
 
 
 def ask(number: int, **more: Any) -> GenerateRequest:
-    return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
+    return GenerateRequest(
+        **({"prompt": f"question {number}", "max_new_tokens": 4} | more)
+    )
 
 
 def generated(text: str) -> Generated:
-    return Generated(text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
+    return Generated(
+        text=text, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d"
+    )
 
 
-def exchange(number: int, *, case: str = CASE, to: str = "", text: str = "recorded") -> Exchange:
+def exchange(
+    number: int, *, case: str = CASE, to: str = "", text: str = "recorded"
+) -> Exchange:
     return Exchange(
         case=case,
         ask=Ask(fact_id=f"f{number}", role="answer", to=to, request=ask(number)),
@@ -54,12 +60,33 @@ def exchange(number: int, *, case: str = CASE, to: str = "", text: str = "record
 def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
     """Write as much of a run as is read again."""
     folder.mkdir(exist_ok=True)
-    (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges or (exchange(1),))))
+    (folder / "responses.jsonl").write_bytes(
+        b"".join(map(to_line, exchanges or (exchange(1),)))
+    )
     content = {
-        **{"schema_version": 1, "kbrel_version": __version__, "created": "", "environment": {}},
-        **{"model": to_wire(RECORDED_MODEL), "settings": {"model": "theirs"}, "cases": [{"id": CASE}]},
-        **{"aggregates": {}, "correlations": [], "summary": {}, "exit_status": 0, "complete": True},
-        **{"problems": [], "files": {"responses.jsonl": sha256_of(folder / "responses.jsonl")}, **report},
+        **{
+            "schema_version": 1,
+            "kbrel_version": __version__,
+            "created": "",
+            "environment": {},
+        },
+        **{
+            "model": to_wire(RECORDED_MODEL),
+            "settings": {"model": "theirs"},
+            "cases": [{"id": CASE}],
+        },
+        **{
+            "aggregates": {},
+            "correlations": [],
+            "summary": {},
+            "exit_status": 0,
+            "complete": True,
+        },
+        **{
+            "problems": [],
+            "files": {"responses.jsonl": sha256_of(folder / "responses.jsonl")},
+            **report,
+        },
     }
     (folder / "report.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
@@ -91,7 +118,11 @@ def test_models_answer_where_no_run_is_decided_again() -> None:
         ("empty", {}, r"responses\.jsonl: is empty, nothing was recorded"),
         ("torn", {}, r"responses\.jsonl: the last line is torn"),
         ("other", {}, r"responses\.jsonl: is not the file"),
-        ("", {"files": {}}, r"report\.json: names no digest of responses\.jsonl.*of one run"),
+        (
+            "",
+            {"files": {}},
+            r"report\.json: names no digest of responses\.jsonl.*of one run",
+        ),
         ("", {"files": None}, r"report\.json: names no digest of responses\.jsonl"),
     ],
 )
@@ -130,7 +161,11 @@ def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
         replace(RECORDED_MODEL, spec="openai/j"),
         replace(RECORDED_MODEL, spec="base", scoring_version=1),
     )
-    run = read_run(recorded(tmp_path, base=to_wire(base), helpers=[to_wire(judge)], settings={"seed": 0}))
+    run = read_run(
+        recorded(
+            tmp_path, base=to_wire(base), helpers=[to_wire(judge)], settings={"seed": 0}
+        )
+    )
     assert (run.model, run.base) == tuple(
         replace(m, scoring_version=SCORING_VERSION) for m in (RECORDED_MODEL, base)
     )
@@ -145,7 +180,10 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     base = replace(RECORDED_MODEL, spec="base")
     folder = recorded(tmp_path / "run", base=to_wire(base))
     pool = replay_pool(folder)
-    with pytest.raises(ModelError, match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with"):
+    with pytest.raises(
+        ModelError,
+        match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with",
+    ):
         pool.model()
     assert pool.fingerprint().spec == "theirs"
     assert pool.base() is None
@@ -162,16 +200,27 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     )
 
 
-def test_what_is_not_recorded_fails_and_is_counted_by_case(tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_is_not_recorded_fails_and_is_counted_by_case(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = recorded(tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base"))
+    folder = recorded(
+        tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base")
+    )
     pool = replay_pool(folder)
     assert pool.missing_responses(CASE) == ""
     assert pool.ask([ask(1)], "", CASE) == [generated("recorded")]
     assert pool.missing_responses(CASE) == ""
     result = pool.ask([ask(3), ask(1), ask(4)], "", CASE)
-    assert result == [Failed(error="not recorded"), generated("recorded"), Failed(error="not recorded")]
-    assert pool.ask([ask(2), ask(1)], "baseline", CASE) == [generated("base"), Failed(error="not recorded")]
+    assert result == [
+        Failed(error="not recorded"),
+        generated("recorded"),
+        Failed(error="not recorded"),
+    ]
+    assert pool.ask([ask(2), ask(1)], "baseline", CASE) == [
+        generated("base"),
+        Failed(error="not recorded"),
+    ]
     assert pool.missing_responses(CASE).startswith(
         "3 of 6 requests of this case are not among the responses recorded in run: the suite asks something"
     )
@@ -228,7 +277,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return result
 
 
-def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path, opened: list[str]) -> None:
+def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(
+    tmp_path: Path, opened: list[str]
+) -> None:
     judge = replace(FunctionModel(name="live").describe(), spec="hf/a/j")
     folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(judge)])
     pool = replay_pool(folder, judge="hf/a/j")
@@ -236,7 +287,10 @@ def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path
     assert pool.ask([ask(1)], "hf/a/j", CASE) == [generated("recorded")]
     assert (opened, pool.new_helper_counts()) == ([], (1, 1))
     result = pool.ask([ask(2), ask(1)], "hf/a/j", CASE)
-    assert [one.text for one in result if isinstance(one, Generated)] == ["live", "recorded"]
+    assert [one.text for one in result if isinstance(one, Generated)] == [
+        "live",
+        "recorded",
+    ]
     assert (opened, pool.new_helper_counts()) == (["hf/a/j"], (2, 1))
     assert pool.ask([ask(1)], "hf/a/w", CASE) != [generated("recorded")]
     assert pool.helper("hf/a/w").spec == "hf/a/w"
@@ -246,7 +300,9 @@ def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(tmp_path: Path
     pool.close()
 
 
-def test_replies_of_two_models_of_one_name_are_not_joined(tmp_path: Path, opened: list[str]) -> None:
+def test_replies_of_two_models_of_one_name_are_not_joined(
+    tmp_path: Path, opened: list[str]
+) -> None:
     other = replace(FunctionModel(name="another").describe(), spec="hf/a/j")
     folder = recorded(tmp_path, exchange(1, to="hf/a/j"), helpers=[to_wire(other)])
     pool = replay_pool(folder, judge="hf/a/j")

@@ -54,7 +54,9 @@ def fingerprint(spec: str = "reference:overconfident") -> Fingerprint:
     )
 
 
-def metric(name: str, value: float | None, delta: float | None = None, **more: object) -> MetricValue:
+def metric(
+    name: str, value: float | None, delta: float | None = None, **more: object
+) -> MetricValue:
     lower = {"monitor", "pfd", "ird", "hallucination", "missing", "wr", "c_wrong"}
     fields: dict[str, object] = {
         "name": name,
@@ -91,7 +93,13 @@ def change(at: int) -> Change:
     )
 
 
-def case(probe: str, part: str, verdict: str, metrics: tuple[MetricValue, ...], **more: object) -> CaseResult:
+def case(
+    probe: str,
+    part: str,
+    verdict: str,
+    metrics: tuple[MetricValue, ...],
+    **more: object,
+) -> CaseResult:
     fields: dict[str, object] = {
         "id": f"{probe}[{part}]",
         "suite": SUITE,
@@ -116,7 +124,12 @@ def small() -> Run:
         line=17,
     )
     passed = GateResult(
-        metric="monitor", rule="max", bound=0.6, verdict="pass", reason="0.412 is within 0.6", line=16
+        metric="monitor",
+        rule="max",
+        bound=0.6,
+        verdict="pass",
+        reason="0.412 is within 0.6",
+        line=16,
     )
     cases = (
         case(
@@ -164,7 +177,11 @@ def small() -> Run:
                 metric("missing", 0.29, 0.01),
             ),
             gates=(
-                replace(drop, verdict="inconclusive", reason="the drop may be 0.06; 400 facts would decide"),
+                replace(
+                    drop,
+                    verdict="inconclusive",
+                    reason="the drop may be 0.06; 400 facts would decide",
+                ),
             ),
         ),
         case(
@@ -173,16 +190,33 @@ def small() -> Run:
             "pass",
             tuple(
                 metric(n, v, 0.01)
-                for n, v in (("cr", 0.6), ("wr", 0.3), ("ncr", 0.3), ("c_correct", 0.8), ("nccr", -0.2))
+                for n, v in (
+                    ("cr", 0.6),
+                    ("wr", 0.3),
+                    ("ncr", 0.3),
+                    ("c_correct", 0.8),
+                    ("nccr", -0.2),
+                )
             ),
         ),
         case(
             "reliability",
             "unseen-zero-shot",
             "pass",
-            (metric("ur", 0.7), metric("c_wrong", None, note="no wrong answer"), metric("iur", 0.9)),
+            (
+                metric("ur", 0.7),
+                metric("c_wrong", None, note="no wrong answer"),
+                metric("iur", 0.9),
+            ),
         ),
-        case("monitor", "overall", "pass", (metric("monitor", 0.401, 0.01),), aggregate=True, n=2),
+        case(
+            "monitor",
+            "overall",
+            "pass",
+            (metric("monitor", 0.401, 0.01),),
+            aggregate=True,
+            n=2,
+        ),
     )
     return Run(
         kbrel_version="0.1.0",
@@ -228,7 +262,12 @@ def rich() -> Run:
         metrics=tuple(replace(value, noise=0.004) for value in failed.metrics),
         settings=(("negatives", "5"), ("variant", "definition")),
         unmatched=Unmatched(added=("P30:7",), waived=("P30:8", "P30:9")),
-        waiver=Waiver(owner="Ann", reason="known since the merge", expires="2026-03-01", case="monitor[P30]"),
+        waiver=Waiver(
+            owner="Ann",
+            reason="known since the merge",
+            expires="2026-03-01",
+            case="monitor[P30]",
+        ),
     )
     passed = replace(
         passed,
@@ -236,7 +275,12 @@ def rich() -> Run:
             replace(change(3), old_probability=None, new_probability=None),
             replace(change(11), relation="P17"),
         ),
-        waiver=Waiver(owner="Bob", reason="was lost once", expires="2026-12-31", case="monitor[P17]"),
+        waiver=Waiver(
+            owner="Bob",
+            reason="was lost once",
+            expires="2026-12-31",
+            case="monitor[P17]",
+        ),
         unmatched=Unmatched(unasked=("P17:1",)),
     )
     unsure = replace(
@@ -247,12 +291,22 @@ def rich() -> Run:
             Share(name="empty", value=2, total=120, limit=0.5),
         ),
     )
-    pooled = case("pooled", "overall", "pass", (metric("accuracy", 0.43, -0.01),), aggregate=True, n=700)
+    pooled = case(
+        "pooled",
+        "overall",
+        "pass",
+        (metric("accuracy", 0.43, -0.01),),
+        aggregate=True,
+        n=700,
+    )
     return replace(
         run,
         cases=(failed, passed, unsure, *rest, pooled),
         base=fingerprint("reference"),
-        differences=("dtype (float32 and bfloat16)", "backend version (4.57.0 and 4.56.1)"),
+        differences=(
+            "dtype (float32 and bfloat16)",
+            "backend version (4.57.0 and 4.56.1)",
+        ),
         recorded="runs/nightly",
     )
 
@@ -275,11 +329,23 @@ def hostile() -> Run:
         for at in range(60)
     )
     cases = []
-    verdicts = ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass")
+    verdicts = (
+        "fail",
+        "invalid",
+        "not comparable",
+        "no baseline",
+        "inconclusive",
+        "pass",
+    )
     for at, text in enumerate(HOSTILE):
         probe = ("monitor", "head_to_tail", "reliability")[at % 3]
         gate = GateResult(
-            metric=text, rule="recovery", bound=0.98, verdict="not comparable", reason=say(at + 4), line=3
+            metric=text,
+            rule="recovery",
+            bound=0.98,
+            verdict="not comparable",
+            reason=say(at + 4),
+            line=3,
         )
         cases.append(
             case(
@@ -296,12 +362,18 @@ def hostile() -> Run:
                 settings=((text, say(at + 6)),),
                 integrity=(Share(name=text, value=3, total=4, limit=0.5, broken=True),),
                 unmatched=Unmatched(added=HOSTILE, unasked=(text,), waived=HOSTILE * 3),
-                waiver=Waiver(owner=text, reason=say(at + 7), expires=say(at + 8), case=text),
+                waiver=Waiver(
+                    owner=text, reason=say(at + 7), expires=say(at + 8), case=text
+                ),
             )
         )
     cases.append(
         case(
-            "reliability", "overall", "no baseline", (metric("nccr", None, note=HOSTILE[0]),), aggregate=True
+            "reliability",
+            "overall",
+            "no baseline",
+            (metric("nccr", None, note=HOSTILE[0]),),
+            aggregate=True,
         )
     )
     return Run(
@@ -392,7 +464,9 @@ def stopped_run() -> Run:
 def dropped_run() -> Run:
     """A run in which one slice failed, and with it the figures over several cases, by less."""
 
-    def failed(probe: str, part: str, name: str, drop: float, **more: object) -> CaseResult:
+    def failed(
+        probe: str, part: str, name: str, drop: float, **more: object
+    ) -> CaseResult:
         gate = GateResult(
             metric=name,
             rule="max_drop",

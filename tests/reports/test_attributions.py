@@ -36,10 +36,13 @@ def attributed_run(small_run: Run) -> Run:
     return replace(small_run, cases=(replace(first, attributions=pair), *rest))
 
 
-def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(attributed_run: Run) -> None:
+def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(
+    attributed_run: Run,
+) -> None:
     page = report_html(attributed_run)
     tokens = re.findall(
-        r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>', page
+        r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>',
+        page,
     )
     assert tokens[:6] == [
         ("up", "0.00", "&lt;s&gt;", "0.00"),
@@ -50,7 +53,10 @@ def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(a
         ("up", "0.07", "␣", "+0.50"),
     ]
     assert len(tokens) == 12
-    assert "after a wrong context: log-probability of the answer -0.250, error 0.001" in page
+    assert (
+        "after a wrong context: log-probability of the answer -0.250, error 0.001"
+        in page
+    )
     assert "without context: log-probability" in page
 
 
@@ -67,7 +73,9 @@ def test_the_summary_names_the_strongest_tokens(attributed_run: Run) -> None:
 def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
     report = report_dict(attributed_run)
     jsonschema.Draft202012Validator(schema()).validate(report)
-    attributions = [case["attributions"] for case in report["cases"] if case["attributions"]]
+    attributions = [
+        case["attributions"] for case in report["cases"] if case["attributions"]
+    ]
     assert [each["role"] for each in attributions[0]] == ["negative2:0", "none:0"]
     assert attributions[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
     broken = {**attributions[0][0], "scores": "many"}
@@ -85,7 +93,9 @@ def test_hostile_tokens_stay_text(small_run: Run) -> None:
         fact_id=HOSTILE[8],
         role=HOSTILE[0],
     )
-    run = replace(small_run, cases=(replace(small_run.cases[0], attributions=(hostile,)),))
+    run = replace(
+        small_run, cases=(replace(small_run.cases[0], attributions=(hostile,)),)
+    )
     page = report_html(run)
     assert page.count("<script") == 1
     assert "<img" not in page
@@ -96,9 +106,12 @@ def test_hostile_tokens_stay_text(small_run: Run) -> None:
 
 def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
     many = tuple(
-        attribution(fact_id=f"f{number}", tokens=("word",) * 500, scores=(0.1,) * 500) for number in range(40)
+        attribution(fact_id=f"f{number}", tokens=("word",) * 500, scores=(0.1,) * 500)
+        for number in range(40)
     )
-    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=many),)))
+    page = report_html(
+        replace(small_run, cases=(replace(small_run.cases[0], attributions=many),))
+    )
     assert len(page.encode()) < 1_000_000
     assert re.search(r"<p>\d+ more facts in report\.json\.</p>", page)
 
@@ -120,22 +133,34 @@ def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
 def test_a_token_can_be_seen(token: str, shown: str, small_run: Run) -> None:
     one = attribution(tokens=(token,), scores=(0.0,), role="none:0")
     (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
-    assert line == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
+    assert (
+        line
+        == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
+    )
 
 
 def test_the_strongest_token_is_darkest_whichever_way_it_moves(small_run: Run) -> None:
     one = attribution(tokens=tuple("abc"), scores=(-3.0, 1.0, 0.0))
-    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=(one,)),)))
+    page = report_html(
+        replace(small_run, cases=(replace(small_run.cases[0], attributions=(one,)),))
+    )
     assert re.findall('class="tok (.*?)" style="--w:(.*?)"><bdi>', page) == [
         ("down", "0.45"), ("up", "0.15"), ("up", "0.00"),
     ]  # fmt: skip
 
 
 def test_the_three_tokens_that_moved_most_are_told(small_run: Run) -> None:
-    one = attribution(tokens=tuple("abcde"), scores=(0.1, -3.0, 0.2, 2.0, -0.3), role="negative:1")
+    one = attribution(
+        tokens=tuple("abcde"), scores=(0.1, -3.0, 0.2, 2.0, -0.3), role="negative:1"
+    )
     (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
     assert line.startswith("Paris (after a wrong context, ")
     assert line.endswith("): b -3.000, d +2.000, e -0.300")
     still = attribution(tokens=("a",), scores=(0.0,))
-    page = report_html(replace(small_run, cases=(replace(small_run.cases[0], attributions=(still,)),)))
-    assert '<span class="tok up" style="--w:0.00"><bdi>a</bdi><small>0.00</small></span>' in page
+    page = report_html(
+        replace(small_run, cases=(replace(small_run.cases[0], attributions=(still,)),))
+    )
+    assert (
+        '<span class="tok up" style="--w:0.00"><bdi>a</bdi><small>0.00</small></span>'
+        in page
+    )

@@ -20,7 +20,13 @@ from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 
 Make = Callable[..., CaseResult]
-FIGURES = {"monitor": 0.16, "pfd": 0.02, "ird": 0.03, "anchor_prob": 0.25, "accuracy": 0.125}
+FIGURES = {
+    "monitor": 0.16,
+    "pfd": 0.02,
+    "ird": 0.03,
+    "anchor_prob": 0.25,
+    "accuracy": 0.125,
+}
 MORE = {**FIGURES, "accuracy_max": 0.5, "monitor_ablated": 0.17}
 
 
@@ -28,7 +34,9 @@ def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
     return tuple(
         MetricValue(
             name=name,
-            better="lower" if name in ("monitor", "pfd", "ird", "monitor_ablated") else "higher",
+            better="lower"
+            if name in ("monitor", "pfd", "ird", "monitor_ablated")
+            else "higher",
             value=value,
             n=120,
             delta=(deltas or {}).get(name),
@@ -38,15 +46,26 @@ def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
 
 
 def gate(verdict: str = "fail", metric: str = "monitor", **more: object) -> GateResult:
-    given = {"metric": metric, "rule": "max", "bound": 0.1, "verdict": verdict, "reason": "why", **more}
+    given = {
+        "metric": metric,
+        "rule": "max",
+        "bound": 0.1,
+        "verdict": verdict,
+        "reason": "why",
+        **more,
+    }
     return GateResult(**given)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def run(small_run: Run, make_case: Make) -> Run:
     # A gate brings a column of its own.
-    sliced = make_case("monitor", "P36", "fail", figures(), gates=(gate(metric="monitor_ablated"),))
-    overall = make_case("monitor", "overall", "pass", figures(), gates=(gate("pass"),), aggregate=True)
+    sliced = make_case(
+        "monitor", "P36", "fail", figures(), gates=(gate(metric="monitor_ablated"),)
+    )
+    overall = make_case(
+        "monitor", "overall", "pass", figures(), gates=(gate("pass"),), aggregate=True
+    )
     return replace(small_run, cases=(sliced, overall))
 
 
@@ -65,7 +84,9 @@ def test_a_narrow_table_keeps_the_three_longest(run: Run) -> None:
     heads = []
     for width in range(100, 19, -1):
         (line,) = (
-            text for text, _ in terminal_lines(run, width=width, verbosity=1) if text.split()[:1] == ["slice"]
+            text
+            for text, _ in terminal_lines(run, width=width, verbosity=1)
+            if text.split()[:1] == ["slice"]
         )
         heads.append([name for name in re.findall(r"[a-z_]+", line) if name in MORE])
     assert [list(names) for names in dict.fromkeys(map(tuple, heads))] == [
@@ -81,14 +102,18 @@ def test_a_narrow_table_keeps_the_three_longest(run: Run) -> None:
 
 def test_figures_over_all_relations_name_them(run: Run) -> None:
     lines = [text.split() for text, _ in terminal_lines(run, width=80, verbosity=1)]
-    start = next(at for at, words in enumerate(lines) if words[:1] == ["monitor[overall]"])
+    start = next(
+        at for at, words in enumerate(lines) if words[:1] == ["monitor[overall]"]
+    )
     assert [words[:2] for words in lines[start + 1 : start + 6]] == [
         [name, f"{value:.3f}"] for name, value in FIGURES.items()
     ]
 
 
 def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
-    for row in re.findall(r"^\|.*monitor \d.*$", summary_markdown(run), flags=re.MULTILINE):
+    for row in re.findall(
+        r"^\|.*monitor \d.*$", summary_markdown(run), flags=re.MULTILINE
+    ):
         assert "anchor\\_prob 0.250" in row
         assert "accuracy 0.125" in row
     for case in run.cases:
@@ -97,8 +122,12 @@ def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
     report = json.loads(json.dumps(report_dict(run)))
     assert FIGURES.items() <= report["aggregates"]["monitor"].items()
     page = report_html(run)
-    (table,) = re.findall(r'<table class="stack cases[^"]*">.*?<tr class="more"', page, flags=re.DOTALL)
-    assert {f'data-of="{name}"' for name in FIGURES} <= set(re.findall(r'data-of="[a-z_]+"', table))
+    (table,) = re.findall(
+        r'<table class="stack cases[^"]*">.*?<tr class="more"', page, flags=re.DOTALL
+    )
+    assert {f'data-of="{name}"' for name in FIGURES} <= set(
+        re.findall(r'data-of="[a-z_]+"', table)
+    )
     (over_all,) = re.findall(r'<div class="figures">.*?<h2', page, flags=re.DOTALL)
     assert set(FIGURES) <= set(re.findall(r"<b><abbr[^>]*>([a-z_]+)<", over_all))
 
@@ -106,19 +135,31 @@ def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
 @pytest.mark.parametrize("name", ["monitor", "pfd", "ird", "monitor_ablated"])
 def test_a_failed_gate_names_them(name: str, make_case: Make) -> None:
     case = make_case("monitor", "P36", "fail", figures(), gates=(gate(metric=name),))
-    assert "    beside      accuracy 0.125, anchor_prob 0.250" in failure_text(case, baseline_name="")
+    assert "    beside      accuracy 0.125, anchor_prob 0.250" in failure_text(
+        case, baseline_name=""
+    )
     moved = make_case(
-        "monitor", "P36", "fail", figures({"accuracy": -0.5, "anchor_prob": 0.0}), gates=(gate(metric=name),)
+        "monitor",
+        "P36",
+        "fail",
+        figures({"accuracy": -0.5, "anchor_prob": 0.0}),
+        gates=(gate(metric=name),),
     )
     assert "    beside      accuracy 0.125 -0.500, anchor_prob 0.250 =" in failure_text(
         moved, baseline_name=""
     )
 
 
-def test_a_gate_that_tells_its_reason_names_them_there_and_other_gates_do_not(make_case: Make) -> None:
-    unsure = make_case("monitor", "P36", "inconclusive", figures(), gates=(gate("inconclusive"),))
+def test_a_gate_that_tells_its_reason_names_them_there_and_other_gates_do_not(
+    make_case: Make,
+) -> None:
+    unsure = make_case(
+        "monitor", "P36", "inconclusive", figures(), gates=(gate("inconclusive"),)
+    )
     assert "beside" not in failure_text(unsure, baseline_name="")
-    other = make_case("monitor", "P36", "fail", figures(), gates=(gate(metric="accuracy_max"),))
+    other = make_case(
+        "monitor", "P36", "fail", figures(), gates=(gate(metric="accuracy_max"),)
+    )
     assert "beside" not in failure_text(other, baseline_name="")
     # A case that measured nothing has nothing beside it.
     none = make_case("monitor", "P36", "fail", (), gates=(gate(),))

@@ -29,21 +29,33 @@ def test_no_text_is_longer_than_its_limit(given_parts: list[Part], limit: int) -
 
 
 def test_a_text_that_fits_is_whole() -> None:
-    made = [Part(1, "first", ROWS[:2], "end"), Part(0, "", ROWS[2:3], ""), Part(2, "last")]
-    assert bounded_text(made, total_size(made)) == "first\nrow 0\nrow 1\nend\nrow 2\n\nlast\n"
+    made = [
+        Part(1, "first", ROWS[:2], "end"),
+        Part(0, "", ROWS[2:3], ""),
+        Part(2, "last"),
+    ]
+    assert (
+        bounded_text(made, total_size(made))
+        == "first\nrow 0\nrow 1\nend\nrow 2\n\nlast\n"
+    )
     assert bounded_text([], 0) == ""
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(100, 10), (400, 53)])
 def test_rows_at_the_end_are_left_out_and_counted(limit: int, shown: int) -> None:
-    text = bounded_text([Part(0, "head", ROWS, noun="case", where=" in the report")], limit)
+    text = bounded_text(
+        [Part(0, "head", ROWS, noun="case", where=" in the report")], limit
+    )
     lines = text.split("\n")
     assert lines[: shown + 1] == ["head", *ROWS[:shown]]
     assert lines[shown + 1 :] == ["", f"and {100 - shown} more cases in the report", ""]
 
 
 def test_one_row_is_counted_in_the_singular() -> None:
-    assert bounded_text([Part(0, rows=["a", "b" * 90], noun="case")], 60) == "a\n\nand 1 more case\n"
+    assert (
+        bounded_text([Part(0, rows=["a", "b" * 90], noun="case")], 60)
+        == "a\n\nand 1 more case\n"
+    )
 
 
 def test_a_lower_rank_gets_its_share_first_and_then_the_rest() -> None:

@@ -19,7 +19,15 @@ from tests.made_cases import made_result
 from tests.reports.conftest import HOSTILE, change, hostile, many, rich
 
 OWN = re.compile(r"<!-- pytest-kbrel -->|</?details>|</?summary>|<br>")
-VERDICTS = ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass", "not run")
+VERDICTS = (
+    "fail",
+    "invalid",
+    "not comparable",
+    "no baseline",
+    "inconclusive",
+    "pass",
+    "not run",
+)
 
 
 def characters(text: str) -> int:
@@ -31,32 +39,46 @@ def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) ->
     run = replace(make(), blessed="2025-12-31T00:00:00+00:00", comparisons=7)
     write_json(run, tmp_path / "report.json")
     again = read_run(tmp_path)
-    assert report_dict(again) == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert [case.id for case in again.cases] == [case.id for case in sorted(run.cases, key=node_id)]
+    assert report_dict(again) == json.loads(
+        (tmp_path / "report.json").read_text(encoding="utf-8")
+    )
+    assert [case.id for case in again.cases] == [
+        case.id for case in sorted(run.cases, key=node_id)
+    ]
 
 
 def node_id(case) -> str:
     return case.nodeid
 
 
-def test_a_shard_and_the_error_of_a_judge_are_read_too(small_run: Run, tmp_path) -> None:
+def test_a_shard_and_the_error_of_a_judge_are_read_too(
+    small_run: Run, tmp_path
+) -> None:
     error = JudgeError(right=50, right_accepted=48, wrong=50, wrong_accepted=2)
     run = replace(
         small_run,
         cases=tuple(replace(case, judge_error=error) for case in small_run.cases),
-        shard=ShardedRun(shard=Shard(index=2, count=8), suites=(("a.kb.yaml", "0" * 64),), commit="abc"),
+        shard=ShardedRun(
+            shard=Shard(index=2, count=8),
+            suites=(("a.kb.yaml", "0" * 64),),
+            commit="abc",
+        ),
     )
     write_json(run, tmp_path / "report.json")
     again = read_run(tmp_path)
     assert (again.judge_error, again.shard) == (error, run.shard)
 
 
-def test_a_report_that_is_none_is_an_error_with_its_path(small_run: Run, tmp_path) -> None:
+def test_a_report_that_is_none_is_an_error_with_its_path(
+    small_run: Run, tmp_path
+) -> None:
     write_json(small_run, tmp_path / "report.json")
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     report["cases"][0]["verdict"] = "perfect"
     (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    with pytest.raises(KbrelError, match="cannot be read as a report: ValueError: 'perfect'"):
+    with pytest.raises(
+        KbrelError, match="cannot be read as a report: ValueError: 'perfect'"
+    ):
         read_run(tmp_path)
 
 
@@ -105,7 +127,9 @@ def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> Non
     lines = comment_markdown(replace(small_run, cases=(case,))).split("\n")
     assert lines[1] == f"## Knowledge gates: {verdict}"
     others = {
-        comment_markdown(replace(small_run, cases=(made_result(verdict=other),))).split("\n")[3]
+        comment_markdown(replace(small_run, cases=(made_result(verdict=other),))).split(
+            "\n"
+        )[3]
         for other in VERDICTS
         if other != verdict
     }
@@ -116,11 +140,17 @@ def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> Non
 @pytest.mark.parametrize(
     ("blessed", "words"),
     [
-        ("2026-01-02T01:00:00+00:00", "**reference** (blessed on the same day, 2026-01-02)"),
+        (
+            "2026-01-02T01:00:00+00:00",
+            "**reference** (blessed on the same day, 2026-01-02)",
+        ),
         ("2026-01-01T01:00:00+00:00", "(blessed 1 day before, 2026-01-01)"),
         # 22 hours before the run, on the day before.
         ("2026-01-01T05:04:05+00:00", "(blessed 1 day before, 2026-01-01)"),
-        ("2026-01-01T22:30:00-02:00", "**reference** (blessed on the same day, 2026-01-02)"),
+        (
+            "2026-01-01T22:30:00-02:00",
+            "**reference** (blessed on the same day, 2026-01-02)",
+        ),
         ("2026-01-01T22:30:00", "(blessed 1 day before, 2026-01-01)"),
         ("0001-01-01T00:00:00+14:00", "against **reference**: "),
         ("2024-01-02T01:00:00+00:00", "(blessed 731 days before, 2024-01-02)"),
@@ -137,7 +167,10 @@ def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> No
     [
         ("@someone and a@b.example", "&#64;&#8203;someone and a&#64;&#8203;b.example"),
         ("at @ alone", "at &#64; alone"),
-        ("#12 and GH-7 and org/repo#3", "\\#&#8203;12 and GH-&#8203;7 and org/repo#&#8203;3"),
+        (
+            "#12 and GH-7 and org/repo#3",
+            "\\#&#8203;12 and GH-&#8203;7 and org/repo#&#8203;3",
+        ),
         ("https://e.example", r"https:&#8203;\/\/e.example"),
         ("C# is fine", "C# is fine"),
     ],
@@ -158,10 +191,17 @@ def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
 
 def test_what_does_not_fit_is_counted(small_run: Run) -> None:
     lost = tuple(
-        replace(change(at), fact_id=f"f{at}", question=f"{at} " + "@" * 150, old_answer="@" * 150)
+        replace(
+            change(at),
+            fact_id=f"f{at}",
+            question=f"{at} " + "@" * 150,
+            old_answer="@" * 150,
+        )
         for at in range(90)
     )
-    run = replace(small_run, cases=(replace(small_run.cases[0], lost=lost), *small_run.cases[1:]))
+    run = replace(
+        small_run, cases=(replace(small_run.cases[0], lost=lost), *small_run.cases[1:])
+    )
     text = comment_markdown(run)
     cut = re.search(r"^and (\d+) more, in `report.html`$", text, flags=re.MULTILINE)
     assert cut is not None
@@ -169,8 +209,13 @@ def test_what_does_not_fit_is_counted(small_run: Run) -> None:
     assert shown > 10
     assert shown + int(cut[1]) == 90
     assert LARGEST - 6_000 < characters(text) <= LARGEST
-    few = replace(small_run.cases[0], lost=tuple(replace(change(at), fact_id=f"f{at}") for at in range(101)))
-    assert "\nand 1 more, in `report.html`" in comment_markdown(replace(small_run, cases=(few,)))
+    few = replace(
+        small_run.cases[0],
+        lost=tuple(replace(change(at), fact_id=f"f{at}") for at in range(101)),
+    )
+    assert "\nand 1 more, in `report.html`" in comment_markdown(
+        replace(small_run, cases=(few,))
+    )
 
 
 TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("@x <b>|" * 60)
@@ -189,21 +234,35 @@ def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
             f"{at}.kb.yaml::head_to_tail[{name}]",
             verdict,
             errors=(why,),
-            lost=tuple(replace(change(i), fact_id=f"{at}{i}{name}", question=why) for i in range(30)),
+            lost=tuple(
+                replace(change(i), fact_id=f"{at}{i}{name}", question=why)
+                for i in range(30)
+            ),
             gates=template.cases[0].gates,
         )
         for at, (verdict, name, why) in enumerate(cases)
     )
-    run = replace(template, cases=results, problems=tuple(problems), baseline="", model=None, differences=())
+    run = replace(
+        template,
+        cases=results,
+        problems=tuple(problems),
+        baseline="",
+        model=None,
+        differences=(),
+    )
     text = comment_markdown(run, limit=LARGEST)
     assert characters(text) <= LARGEST
     assert "<" not in OWN.sub("", text)
     head = comment_markdown(run, limit=0)
     assert "<details>" not in head
-    assert characters(comment_markdown(run, limit=limit)) <= max(limit, characters(head))
+    assert characters(comment_markdown(run, limit=limit)) <= max(
+        limit, characters(head)
+    )
 
 
-def test_figures_that_no_run_writes_are_an_error(small_run: Run, tmp_path, capsys) -> None:
+def test_figures_that_no_run_writes_are_an_error(
+    small_run: Run, tmp_path, capsys
+) -> None:
     moved = Divergence(facts=0, positions=0, kl=0.0, top1_agreement=1.0)
     churn = Churn(facts=0, texts=0, labels=0, divergence=moved)
     folder = run_of(tmp_path, replace(small_run, cases=small_run.cases[1:]))
@@ -215,7 +274,9 @@ def test_figures_that_no_run_writes_are_an_error(small_run: Run, tmp_path, capsy
     report["baseline"] = [None]
     (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
     assert main(["comment", folder]) == 2
-    assert "cannot be read as a report: ValueError: str needed" in capsys.readouterr().err
+    assert (
+        "cannot be read as a report: ValueError: str needed" in capsys.readouterr().err
+    )
 
 
 def run_of(tmp_path, run: Run) -> str:
@@ -242,13 +303,21 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
     [
         (["x", "--name=a b"], "--name: found 'a b'; allowed: up to 60 letters"),
         (["x", "--name=-->"], "--name: found '-->'"),
-        (["x", "--link=javascript:x"], "--link: found 'javascript:x'; allowed: an address"),
+        (
+            ["x", "--link=javascript:x"],
+            "--link: found 'javascript:x'; allowed: an address",
+        ),
         (["x", "--link=https://a.example/) @you"], "--link: found"),
-        (["x", "--commit=main"], "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits"),
+        (
+            ["x", "--commit=main"],
+            "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits",
+        ),
         (["nowhere"], "nowhere: there is no such report"),
     ],
 )
-def test_bad_input_is_refused_with_what_is_allowed(arguments, message, capsys, tmp_path, monkeypatch) -> None:
+def test_bad_input_is_refused_with_what_is_allowed(
+    arguments, message, capsys, tmp_path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["comment", *arguments]) == 2
     assert message in capsys.readouterr().err

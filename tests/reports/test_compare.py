@@ -24,23 +24,30 @@ def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
 
     def run(*sources: str) -> dict[str, Any]:
         assert main(["compare", *sources, "-v", "--json", "out.json"]) == 0
-        written: dict[str, Any] = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        written: dict[str, Any] = json.loads(
+            (tmp_path / "out.json").read_text(encoding="utf-8")
+        )
         return written
 
     return run
 
 
-def coefficient(data: dict[str, Any], within: str, x: str, y: str, method: str = "pearson") -> dict[str, Any]:
+def coefficient(
+    data: dict[str, Any], within: str, x: str, y: str, method: str = "pearson"
+) -> dict[str, Any]:
     (one,) = [
         entry
         for entry in data["correlations"]
-        if (entry["within"], entry["x"], entry["y"], entry["method"]) == (within, x, y, method)
+        if (entry["within"], entry["x"], entry["y"], entry["method"])
+        == (within, x, y, method)
     ]
     return dict(one)
 
 
 class TestPapers:
-    def test_monitor_and_accuracy_over_the_twelve_models(self, compare: Compare) -> None:
+    def test_monitor_and_accuracy_over_the_twelve_models(
+        self, compare: Compare
+    ) -> None:
         """Table 4, Table 6 and three of Table 12, from the published baselines."""
         data = compare("published/monitor")
         assert len(data["models"]) == 12
@@ -59,36 +66,58 @@ class TestPapers:
         deviation = coefficient(data, "monitor[P1412]", "monitor", "accuracy_std")
         assert deviation["r"] == pytest.approx(0.754, abs=0.0005)
 
-    @pytest.mark.parametrize("sources", ["published/reliable-kb", "published/reliable-kb/*/four-shot"])
+    @pytest.mark.parametrize(
+        "sources", ["published/reliable-kb", "published/reliable-kb/*/four-shot"]
+    )
     def test_table_2_over_the_26_models(self, compare: Compare, sources: str) -> None:
         data = compare(sources)
         settings = (
-            ["four-shot"] if sources.endswith("four-shot") else ["zero-shot", "four-shot", "four-shot-2"]
+            ["four-shot"]
+            if sources.endswith("four-shot")
+            else ["zero-shot", "four-shot", "four-shot-2"]
         )
         assert len(data["models"]) == 26 * len(settings)
-        rows = [row for row in rows_of("reliable_kb_correlations.csv") if row["setting"] in settings]
+        rows = [
+            row
+            for row in rows_of("reliable_kb_correlations.csv")
+            if row["setting"] in settings
+        ]
         assert len(rows) == 3 * len(settings)
         negative = set()
         for row in rows:
-            one = coefficient(data, f"reliability[{row['setting']}]", row["x"], row["y"])
+            one = coefficient(
+                data, f"reliability[{row['setting']}]", row["x"], row["y"]
+            )
             # The sign of two is not printed, and one is cut off instead of rounded.
             assert abs(one["r"]) == pytest.approx(float(row["r"]), abs=0.0101)
             if one["r"] < 0:
                 negative.add((row["setting"], row["x"]))
-        assert negative == {(setting, "nccr") for setting in settings if setting != "four-shot-2"}
+        assert negative == {
+            (setting, "nccr") for setting in settings if setting != "four-shot-2"
+        }
         # A model in three settings is not three models.
         assert {(one["n"], one["note"]) for one in data["correlations"]} == {(26, "")}
         # What is printed over both kinds of slice is in these already.
-        assert {one["within"] for one in data["correlations"]} == {f"reliability[{one}]" for one in settings}
+        assert {one["within"] for one in data["correlations"]} == {
+            f"reliability[{one}]" for one in settings
+        }
 
     def test_rules_and_judge_over_the_fourteen_models(self, compare: Compare) -> None:
         data = compare("published/head-to-tail")
         for score in ("em", "f1", "rouge_l"):
-            one = coefficient(data, "head_to_tail[overall]", f"accuracy_{score}", "accuracy", "spearman")
+            one = coefficient(
+                data,
+                "head_to_tail[overall]",
+                f"accuracy_{score}",
+                "accuracy",
+                "spearman",
+            )
             assert (one["n"], one["r"] > 0.9) == (14, True)
 
 
-def report(folder: Path, figures: dict[str, dict[str, float | None]], **more: Any) -> Path:
+def report(
+    folder: Path, figures: dict[str, dict[str, float | None]], **more: Any
+) -> Path:
     """Write the least that a report must have, as another version of the plugin may write it."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
@@ -99,7 +128,12 @@ def report(folder: Path, figures: dict[str, dict[str, float | None]], **more: An
         "environment": {},
         "settings": {},
         "cases": [
-            {"id": case, "metrics": {name: {"value": of, "unheard": {}} for name, of in metrics.items()}}
+            {
+                "id": case,
+                "metrics": {
+                    name: {"value": of, "unheard": {}} for name, of in metrics.items()
+                },
+            }
             for case, metrics in figures.items()
         ],
         "aggregates": {},
@@ -117,12 +151,19 @@ def report(folder: Path, figures: dict[str, dict[str, float | None]], **more: An
 
 def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[str]:
     return [
-        str(report(tmp_path / f"r{k}", {"suites/w.kb.yaml::monitor[P37]": {"monitor": a, "accuracy": b}}))
+        str(
+            report(
+                tmp_path / f"r{k}",
+                {"suites/w.kb.yaml::monitor[P37]": {"monitor": a, "accuracy": b}},
+            )
+        )
         for k, (a, b) in enumerate(values)
     ]
 
 
-def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_side_by_side(
+    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
     assert data["cases"] == [
         {
@@ -131,9 +172,14 @@ def test_reports_side_by_side(compare: Compare, tmp_path: Path, capsys: pytest.C
             "differing": "",
         }
     ]
-    assert coefficient(data, "monitor[P37]", "monitor", "accuracy", "spearman")["r"] == pytest.approx(-1)
+    assert coefficient(data, "monitor[P37]", "monitor", "accuracy", "spearman")[
+        "r"
+    ] == pytest.approx(-1)
     printed = capsys.readouterr().out
-    assert "monitor[P37]  monitor, accuracy: pearson -0.929 (p = 0.242), spearman -1.000" in printed
+    assert (
+        "monitor[P37]  monitor, accuracy: pearson -0.929 (p = 0.242), spearman -1.000"
+        in printed
+    )
     assert "n = 3" in printed
     assert "theirs, 2030-01-01T00:00:00+00:00, pytest-kbrel 99.1" in printed
 
@@ -142,21 +188,30 @@ def test_two_models_show_their_difference_and_no_correlation(
     compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7)]))
-    assert {one["note"] for one in data["correlations"]} == {"not enough models: 2, and 3 are needed"}
+    assert {one["note"] for one in data["correlations"]} == {
+        "not enough models: 2, and 3 are needed"
+    }
     assert {one["r"] for one in data["correlations"]} == {None}
     lines = capsys.readouterr().out.splitlines()
     assert "  accuracy  0.900   0.700  -0.200" in lines
     assert "  1 pair of figures: not enough models: 2, and 3 are needed" in lines
 
 
-def test_a_model_that_lacks_a_figure_is_left_out_and_counted(compare: Compare, tmp_path: Path) -> None:
+def test_a_model_that_lacks_a_figure_is_left_out_and_counted(
+    compare: Compare, tmp_path: Path
+) -> None:
     data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.3, None), (0.4, 0.1)]))
     one = coefficient(data, "monitor[P37]", "monitor", "accuracy")
-    assert (one["n"], one["note"]) == (3, "1 of 4 models left out: they lack one of the figures")
+    assert (one["n"], one["note"]) == (
+        3,
+        "1 of 4 models left out: they lack one of the figures",
+    )
     assert data["cases"][0]["figures"]["accuracy"] == [0.9, 0.7, None, 0.1]
 
 
-def test_a_figure_of_one_model_only_is_not_shown(compare: Compare, tmp_path: Path) -> None:
+def test_a_figure_of_one_model_only_is_not_shown(
+    compare: Compare, tmp_path: Path
+) -> None:
     a = report(
         tmp_path / "a",
         {
@@ -173,18 +228,29 @@ def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_
     compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = {"monitor": 0.1, "pfd": 0.2, "anchor_prob": 0.25, "accuracy": 0.5}
-    a = report(tmp_path / "a", {f"w.kb.yaml::monitor[{name}]": own for name in ("P19", "P37")})
+    a = report(
+        tmp_path / "a", {f"w.kb.yaml::monitor[{name}]": own for name in ("P19", "P37")}
+    )
     data = compare(str(a), "published/monitor/vicuna-7b")
     # The paper has the second relation's, and of the first MONITOR alone.
-    assert [list(case["figures"]) for case in data["cases"]] == [["monitor", "anchor_prob", "accuracy"]] * 2
+    assert [list(case["figures"]) for case in data["cases"]] == [
+        ["monitor", "anchor_prob", "accuracy"]
+    ] * 2
     first, second = (case["figures"] for case in data["cases"])
     assert (first["accuracy"], first["anchor_prob"]) == ([0.5, None], [0.25, None])
     assert None not in (*second["accuracy"], *second["anchor_prob"])
-    assert "  accuracy     0.500       –" in [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert "  accuracy     0.500       –" in [
+        line.rstrip() for line in capsys.readouterr().out.splitlines()
+    ]
 
 
-def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path: Path) -> None:
-    both = {"x/w.kb.yaml::monitor[P37]": {"monitor": 0.1}, "v.kb.yaml::monitor[P37]": {"monitor": 0.2}}
+def test_the_same_case_in_two_suites_keeps_its_suite(
+    compare: Compare, tmp_path: Path
+) -> None:
+    both = {
+        "x/w.kb.yaml::monitor[P37]": {"monitor": 0.1},
+        "v.kb.yaml::monitor[P37]": {"monitor": 0.2},
+    }
     paths = [str(report(tmp_path / name, both)) for name in "ab"]
     data = compare(*paths)
     assert [case["id"] for case in data["cases"]] == [
@@ -193,9 +259,13 @@ def test_the_same_case_in_two_suites_keeps_its_suite(compare: Compare, tmp_path:
     ]
 
 
-def test_a_real_report_a_blessed_run_and_a_paper(compare: Compare, tmp_path: Path, small_run: Any) -> None:
+def test_a_real_report_a_blessed_run_and_a_paper(
+    compare: Compare, tmp_path: Path, small_run: Any
+) -> None:
     write_json(small_run, tmp_path / "mine" / "report.json")
-    data = compare("mine", "mine/report.json", "reference", "published/monitor/bloomz-3b")
+    data = compare(
+        "mine", "mine/report.json", "reference", "published/monitor/bloomz-3b"
+    )
     assert [model["name"] for model in data["models"]] == [
         "mine",
         "mine/report.json",
@@ -218,12 +288,19 @@ def refused(*sources: str) -> int:
     [
         ({"schema_version": 9}, "reads up to 1: upgrade"),
         ({"cases": [{"metrics": {}}]}, "is no whole report: KeyError: 'id'"),
-        ({"cases": [{"id": "a", "metrics": {"m": {"value": "x"}}}]}, "'x' is no figure"),
+        (
+            {"cases": [{"id": "a", "metrics": {"m": {"value": "x"}}}]},
+            "'x' is no figure",
+        ),
         ({"cases": 7}, "is no whole report: TypeError"),
     ],
 )
 def test_a_report_that_cannot_be_read_is_named(
-    change: dict[str, Any], message: str, compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, Any],
+    message: str,
+    compare: Compare,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = report(tmp_path / "a", {}, **change)
     assert refused(str(path), "reference") == 2
@@ -236,13 +313,19 @@ def test_a_report_that_cannot_be_read_is_named(
     ("sources", "message"),
     [
         (("reference",), "found 1 model to compare; allowed: two or more"),
-        (("reference", "reference"), "reference: found more than once; allowed: two or more different"),
+        (
+            ("reference", "reference"),
+            "reference: found more than once; allowed: two or more different",
+        ),
         (("reference", "nope"), "no baseline is called 'nope'"),
         (
             ("reference", "./nope"),
             "nope: nothing is there; allowed: a report folder, or a folder that --kb-baseline-update wrote",
         ),
-        (("reference", "published/monitor/vicua-7b"), "did you mean 'published/monitor/vicuna-7b'?"),
+        (
+            ("reference", "published/monitor/vicua-7b"),
+            "did you mean 'published/monitor/vicuna-7b'?",
+        ),
         (
             ("published/monitor/vicuna-7b", "published/head-to-tail/chatgpt"),
             "no figure is in two of published/",
@@ -250,7 +333,10 @@ def test_a_report_that_cannot_be_read_is_named(
     ],
 )
 def test_what_cannot_be_compared_is_answered_in_one_line(
-    sources: tuple[str, ...], message: str, compare: Compare, capsys: pytest.CaptureFixture[str]
+    sources: tuple[str, ...],
+    message: str,
+    compare: Compare,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert refused(*sources) == 2
     stderr = capsys.readouterr().err
@@ -262,7 +348,11 @@ def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str
     """Write a report of one case that was asked in its own way, by an older version without outcomes."""
     nodeid = f"{suite}::reliability[seen-zero-shot]"
     case = {"id": nodeid, "metrics": {"ncr": {"value": 0.5}}, "settings": settings}
-    return str(report(folder, {}, cases=[case], settings={"judge": "rules", "limit": "", **run}))
+    return str(
+        report(
+            folder, {}, cases=[case], settings={"judge": "rules", "limit": "", **run}
+        )
+    )
 
 
 def test_what_was_not_asked_alike_is_marked(
@@ -270,13 +360,24 @@ def test_what_was_not_asked_alike_is_marked(
 ) -> None:
     data = compare(
         asked(tmp_path / "a", "x/w.kb.yaml", {"choices": "20", "prompt": "zero-shot"}),
-        asked(tmp_path / "b", "y/w.kb.yaml", {"choices": "3", "prompt": "zero-shot"}, limit="50"),
+        asked(
+            tmp_path / "b",
+            "y/w.kb.yaml",
+            {"choices": "3", "prompt": "zero-shot"},
+            limit="50",
+        ),
         asked(tmp_path / "c", "v.kb.yaml", {"prompt": "zero-shot"}, judge="openai/j"),
     )
     (case,) = data["cases"]
-    assert case["differing"] == "suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j"
+    assert (
+        case["differing"]
+        == "suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j"
+    )
     lines = capsys.readouterr().out.splitlines()
-    assert "  not alike: suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j" in lines
+    assert (
+        "  not alike: suites w.kb.yaml, v.kb.yaml; choices 20, 3; judges rules, openai/j"
+        in lines
+    )
     assert "     judge rules, limit 50" in lines
     assert "     judge openai/j, limit none" in lines
 
@@ -288,7 +389,9 @@ def test_runs_without_outcomes_are_said_to_be_unpaired(
     assert compare(*paths)["paired"] == []
     assert main(["compare", *paths, "--exit-code"]) == 2
     stderr = capsys.readouterr().err
-    assert "--exit-code: no gate can be judged, since no two runs can be paired" in stderr
+    assert (
+        "--exit-code: no gate can be judged, since no two runs can be paired" in stderr
+    )
     assert "there is no outcomes.jsonl.xz beside its report" in stderr
 
 
@@ -296,7 +399,9 @@ def test_runs_without_outcomes_are_said_to_be_unpaired(
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     """As in ``kbrel compare ... | head -1``: the pipe is closed before all is written."""
     command = [sys.executable, "-m", "pytest_kbrel.cli", "compare", "published/monitor"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.close()
     _, said = process.communicate(timeout=300)

@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.cli.compare.models import ComparedModel, correlated_points, figure_tables, size_in
+from pytest_kbrel.cli.compare.models import (
+    ComparedModel,
+    correlated_points,
+    figure_tables,
+    size_in,
+)
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.records import Run
 from pytest_kbrel.reports.comparison import Comparison
@@ -46,7 +51,11 @@ class Tags(HTMLParser):
 
 def good() -> Run:
     cases = tuple(
-        replace(case, verdict="pass", gates=tuple(replace(gate, verdict="pass") for gate in case.gates))
+        replace(
+            case,
+            verdict="pass",
+            gates=tuple(replace(gate, verdict="pass") for gate in case.gates),
+        )
         for case in runs.small().cases
     )
     return replace(runs.small(), cases=cases[::-1], model=runs.fingerprint("good"))
@@ -57,10 +66,17 @@ def rows(page: str) -> list[str]:
 
 
 def test_a_case_has_a_row_and_a_model_a_column() -> None:
-    page = comparison_html(comparison_of({"runs/monday": runs.small(), "runs/good": good()}))
+    page = comparison_html(
+        comparison_of({"runs/monday": runs.small(), "runs/good": good()})
+    )
     assert sorted(rows(page)) == sorted(
         [
-            *("monitor-P30", "monitor-P17", "monitor-overall", "head_to_tail-open-tail"),
+            *(
+                "monitor-P30",
+                "monitor-P17",
+                "monitor-overall",
+                "head_to_tail-open-tail",
+            ),
             *("reliability-seen-zero-shot", "reliability-unseen-zero-shot"),
         ]
     )
@@ -88,18 +104,37 @@ def test_only_verdicts_have_colours() -> None:
 
 
 def test_the_page_is_the_reports_in_policy_styles_and_script() -> None:
-    page, one = comparison_html(comparison_of({"a": runs.small()})), report_html(runs.small())
-    for start, end in (("<meta http-equiv", ">"), ("<style>", "</style>"), ("<script>", "</script>")):
-        assert page.partition(start)[2].partition(end)[0] == one.partition(start)[2].partition(end)[0]
+    page, one = (
+        comparison_html(comparison_of({"a": runs.small()})),
+        report_html(runs.small()),
+    )
+    for start, end in (
+        ("<meta http-equiv", ">"),
+        ("<style>", "</style>"),
+        ("<script>", "</script>"),
+    ):
+        assert (
+            page.partition(start)[2].partition(end)[0]
+            == one.partition(start)[2].partition(end)[0]
+        )
     assert "default-src 'none'" in page
     tags = Tags(page)
     assert len(tags.named("script")) == 1
-    assert not [name for _, attributes in tags.tags for name in attributes if name in ("src", "onclick")]
+    assert not [
+        name
+        for _, attributes in tags.tags
+        for name in attributes
+        if name in ("src", "onclick")
+    ]
     assert tags.named("link") == []
 
 
 def test_everything_is_labelled() -> None:
-    tags = Tags(comparison_html(comparison_of({"a": runs.small(), "b": good(), "c": runs.rich()})))
+    tags = Tags(
+        comparison_html(
+            comparison_of({"a": runs.small(), "b": good(), "c": runs.rich()})
+        )
+    )
     assert tags.named("html")[0]["lang"] == "en"
     for attributes in tags.named("svg"):
         assert attributes["role"] == "img"
@@ -125,7 +160,12 @@ def test_names_of_models_and_all_else_are_text() -> None:
     assert tags.named("img") == []
     assert "<script>alert(1)</script>" in tags.text
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
-    assert [name for _, attributes in tags.tags for name in attributes if name.startswith("on")] == []
+    assert [
+        name
+        for _, attributes in tags.tags
+        for name in attributes
+        if name.startswith("on")
+    ] == []
 
 
 @pytest.mark.parametrize(("cases", "models"), [(500, 5), (40, 150)])
@@ -139,7 +179,8 @@ def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
                 replace(
                     case,
                     metrics=tuple(
-                        replace(value, value=(value.value or 0) + at / 999) for value in case.metrics
+                        replace(value, value=(value.value or 0) + at / 999)
+                        for value in case.metrics
                     ),
                 )
                 for case in run.cases
@@ -151,14 +192,22 @@ def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
     assert len(page.encode()) < LARGEST
     assert len(rows(page)) == cases
     assert page.count("did not fit") < cases
-    head = page.partition('<thead><tr><th scope="col" aria-sort')[2].partition("</thead>")[0]
+    head = page.partition('<thead><tr><th scope="col" aria-sort')[2].partition(
+        "</thead>"
+    )[0]
     assert head.count('class="sort"') == 2 + min(models, MOST_MODELS)
     assert (f"{models - MOST_MODELS} more columns" in page) == (models > MOST_MODELS)
 
 
 def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
     run = runs.small()
-    broken = replace(run.cases[0], verdict="invalid", metrics=(), gates=(), errors=("no <b> answers",))
+    broken = replace(
+        run.cases[0],
+        verdict="invalid",
+        metrics=(),
+        gates=(),
+        errors=("no <b> answers",),
+    )
     invalid = replace(run, cases=(broken, *run.cases[1:4]))
     page = comparison_html(comparison_of({"a": run, "b": run, "c": invalid}))
     assert "the same figures as 2 in all cases" in page
@@ -166,7 +215,10 @@ def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
     assert re.findall(r'data-of="(\d)', row) == ["1", "2", "4"]
     assert '<span class="word invalid">invalid</span>' in row
     assert "4: error: no &lt;b&gt; answers" in row
-    assert "not asked" in page.partition('id="reliability-unseen-zero-shot"')[2].partition("</tr>")[0]
+    assert (
+        "not asked"
+        in page.partition('id="reliability-unseen-zero-shot"')[2].partition("</tr>")[0]
+    )
     assert "2 cases not asked" in page
 
 
@@ -175,20 +227,33 @@ def of_sizes(*names: str, case: str = "monitor[overall]") -> Comparison:
         ComparedModel(
             name=f"published/x/{name}",
             about="",
-            cases={("", case): {"monitor": 0.5 - 0.01 * at, "accuracy": 0.3 + 0.01 * at * at}},
+            cases={
+                ("", case): {
+                    "monitor": 0.5 - 0.01 * at,
+                    "accuracy": 0.3 + 0.01 * at * at,
+                }
+            },
             spec=name,
             parameters=size_in(name),
             family=name.partition("-")[0],
         )
         for at, name in enumerate(names)
     ]
-    return side_by_side(models, figure_tables(models), correlated_points(models), {}, {})
+    return side_by_side(
+        models, figure_tables(models), correlated_points(models), {}, {}
+    )
 
 
 def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
     page = comparison_html(of_sizes("a-1b", "a-7b", "b-7b", "c"))
-    assert re.findall(r'<figure id="plot-([^"]*)"', page) == ["scatter-1", "scale-1", "scale-2"]
-    scatter, scale = (page.partition(f'id="plot-{name}"')[2] for name in ("scatter-1", "scale-1"))
+    assert re.findall(r'<figure id="plot-([^"]*)"', page) == [
+        "scatter-1",
+        "scale-1",
+        "scale-2",
+    ]
+    scatter, scale = (
+        page.partition(f'id="plot-{name}"')[2] for name in ("scatter-1", "scale-1")
+    )
     assert scatter.partition("</svg>")[0].count("<circle") == 4
     assert "Pearson -0.958 (p = 0.042), Spearman -1.000 (p = 0.083), n = 4" in scatter
     assert "<title>c: 0.470, 0.390</title>" in scatter
@@ -202,10 +267,23 @@ def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
 def beside_a_paper(*suites: str) -> Comparison:
     """Return a run whose first case is in each of these suites, beside figures of a paper."""
     case, *_ = runs.small().cases
-    run = replace(runs.small(), cases=tuple(replace(case, suite=suite) for suite in suites))
-    paper = ComparedModel(name="published/x/y", about="", cases={("", case.id): {"accuracy": 0.7}}, spec="x")
-    models = [model_of("run", run), model_of("other", replace(run, cases=run.cases[:1])), paper]
-    return side_by_side(models, figure_tables(models), correlated_points(models), {}, {})
+    run = replace(
+        runs.small(), cases=tuple(replace(case, suite=suite) for suite in suites)
+    )
+    paper = ComparedModel(
+        name="published/x/y",
+        about="",
+        cases={("", case.id): {"accuracy": 0.7}},
+        spec="x",
+    )
+    models = [
+        model_of("run", run),
+        model_of("other", replace(run, cases=run.cases[:1])),
+        paper,
+    ]
+    return side_by_side(
+        models, figure_tables(models), correlated_points(models), {}, {}
+    )
 
 
 def test_a_papers_case_is_not_called_by_a_suite_that_it_does_not_have() -> None:
@@ -215,7 +293,11 @@ def test_a_papers_case_is_not_called_by_a_suite_that_it_does_not_have() -> None:
 
 
 def test_the_large_figure_of_a_cell_is_the_tables_first_metric() -> None:
-    row = comparison_html(beside_a_paper("w.kb.yaml")).partition('id="monitor-P30"')[2].partition("</tr>")[0]
+    row = (
+        comparison_html(beside_a_paper("w.kb.yaml"))
+        .partition('id="monitor-P30"')[2]
+        .partition("</tr>")[0]
+    )
     cells = re.findall(r'<td class="num" data-of="\d[^"]*">\s*(\S+)', row)
     assert [cell.partition("<")[0] for cell in cells] == ["0.412", "–"]
     assert "accuracy 0.700" in row
@@ -231,18 +313,24 @@ def test_models_at_one_point_share_a_label() -> None:
 
 
 def test_runs_of_one_folder_name_are_called_by_their_models() -> None:
-    page = comparison_html(comparison_of({"x/kbrel-report": runs.small(), "y/kbrel-report": good()}))
+    page = comparison_html(
+        comparison_of({"x/kbrel-report": runs.small(), "y/kbrel-report": good()})
+    )
     heads = re.findall(r'<th scope="col"[^>]*>.*?(\d [\w:-]+).*?</th>', page)
     assert {"2 reference:overconfident", "3 good"} <= set(heads)
 
 
 def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
     unseen = "\u202e\x9b\n\u2066"
-    page = comparison_html(of_sizes("a-1b", "a-7b", "b-3b", case=f"monitor[x{unseen}{'long' * 200_000}]"))
+    page = comparison_html(
+        of_sizes("a-1b", "a-7b", "b-3b", case=f"monitor[x{unseen}{'long' * 200_000}]")
+    )
     assert page.count("<figure") == 3
     assert len(page) < 200_000
     titles = re.findall("<h3>(.*?)</h3>|<summary[^>]*>(.*?)</summary>", page, re.DOTALL)
-    assert [title for pair in titles for title in pair if set(title) & set(unseen)] == []
+    assert [
+        title for pair in titles for title in pair if set(title) & set(unseen)
+    ] == []
     assert re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
 
 
@@ -253,8 +341,16 @@ def test_families_have_lines_that_differ_and_names_that_do_not_touch() -> None:
     # A line and, before the family's name, a piece of it.
     for at in range(4):
         assert drawing.count(f'class="trace t{at}"') == 2
-    written = re.findall(r'<text x="[\d.]+" y="([\d.]+)">(family\d|single)</text>', drawing)
-    assert sorted(name for _, name in written) == ["family0", "family1", "family2", "family3", "single"]
+    written = re.findall(
+        r'<text x="[\d.]+" y="([\d.]+)">(family\d|single)</text>', drawing
+    )
+    assert sorted(name for _, name in written) == [
+        "family0",
+        "family1",
+        "family2",
+        "family3",
+        "single",
+    ]
     heights = [float(y) for y, _ in written]
     assert all(below - above >= 12 for above, below in pairwise(heights))
 
@@ -270,9 +366,16 @@ def test_of_many_models_the_numbers_stand_at_the_points() -> None:
 
 def test_what_no_model_has_takes_no_room_and_a_common_reason_is_told_once() -> None:
     paper = of_sizes("a-1b", "a-7b")
-    paper = replace(paper, sides=tuple(replace(side, unpaired="no facts behind it") for side in paper.sides))
+    paper = replace(
+        paper,
+        sides=tuple(
+            replace(side, unpaired="no facts behind it") for side in paper.sides
+        ),
+    )
     page = comparison_html(paper)
-    heads = re.findall("<th[^>]*>([^<]*)</th>", page.partition("<thead>")[2].partition("</thead>")[0])
+    heads = re.findall(
+        "<th[^>]*>([^<]*)</th>", page.partition("<thead>")[2].partition("</thead>")[0]
+    )
     assert heads == ["source", "model", "parameters", "notes"]
     assert page.count("no facts behind it") == 1
     paired = comparison_html(comparison_of({"a": runs.small()}))
@@ -282,7 +385,9 @@ def test_what_no_model_has_takes_no_room_and_a_common_reason_is_told_once() -> N
 
 def test_links_lead_to_the_sections_and_a_heading_says_what_is_better() -> None:
     page = comparison_html(of_sizes("a-1b", "a-7b", "b-7b"))
-    links = re.findall('href="#([^"]*)"', page.partition("<nav")[2].partition("</nav>")[0])
+    links = re.findall(
+        'href="#([^"]*)"', page.partition("<nav")[2].partition("</nav>")[0]
+    )
     assert links == ["models", "cases", "plots", "correlations"]
     assert all(f'id="{link}"' in page for link in links)
     assert 'monitor <abbr title="lower is better">↓</abbr> first' in page
@@ -290,9 +395,14 @@ def test_links_lead_to_the_sections_and_a_heading_says_what_is_better() -> None:
 
 def test_the_page_says_how_many_pairs_are_not_drawn() -> None:
     comparison = of_sizes("a-1b", "a-7b", "b-7b")
-    assert "pairs, those over all slices before others" not in comparison_html(comparison)
+    assert "pairs, those over all slices before others" not in comparison_html(
+        comparison
+    )
     more = replace(comparison, scatters=comparison.scatters * 20)
-    assert "The first 12 of 20 pairs, those over all slices before others." in comparison_html(more)
+    assert (
+        "The first 12 of 20 pairs, those over all slices before others."
+        in comparison_html(more)
+    )
 
 
 @pytest.mark.parametrize("names", [("a-7b", "b-7b"), ("a", "b-7b"), ("a", "b")])
@@ -301,7 +411,8 @@ def test_without_two_sizes_there_is_no_scale(names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "text"), [(7e9, "7B"), (1_663_616, "1.66M"), (560e6, "560M"), (80_000, "80k"), (12, "12")]
+    ("parameters", "text"),
+    [(7e9, "7B"), (1_663_616, "1.66M"), (560e6, "560M"), (80_000, "80k"), (12, "12")],
 )
 def test_sizes_are_written_as_in_names(parameters: float, text: str) -> None:
     assert size_text(parameters) == text
@@ -331,7 +442,8 @@ def test_a_number_of_parameters_that_no_model_has_is_not_known(
 
 
 @pytest.mark.parametrize(
-    ("flags", "file"), [(("--html",), "kbrel-compare.html"), (("--html", "x.html"), "x.html")]
+    ("flags", "file"),
+    [(("--html",), "kbrel-compare.html"), (("--html", "x.html"), "x.html")],
 )
 def test_the_page_is_written_beside_what_is_printed(
     flags: tuple[str, ...], file: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -349,14 +461,29 @@ def test_the_page_is_written_beside_what_is_printed(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("r0", "r1", "--html", "r2"), "--html r2: is a folder; allowed: the name of a file"),
-        (("r0", "r1", "--html", "r2/report.json"), "--html r2/report.json: is a run; allowed"),
-        (("r0", "r1", "--json", "x", "--html", "x"), "--html x: is the file of --json as well"),
-        (("a.csv", "a.csv", "--html"), "--html: found a.csv of another tool, which has no page"),
+        (
+            ("r0", "r1", "--html", "r2"),
+            "--html r2: is a folder; allowed: the name of a file",
+        ),
+        (
+            ("r0", "r1", "--html", "r2/report.json"),
+            "--html r2/report.json: is a run; allowed",
+        ),
+        (
+            ("r0", "r1", "--json", "x", "--html", "x"),
+            "--html x: is the file of --json as well",
+        ),
+        (
+            ("a.csv", "a.csv", "--html"),
+            "--html: found a.csv of another tool, which has no page",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_one_line(
-    arguments: tuple[str, ...], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (folder / "a.csv").write_text("id,score\n1,1\n")
     assert main(["compare", *arguments]) == 2
@@ -371,4 +498,6 @@ def test_a_label_of_a_report_stands_behind_its_slice(folder: Path) -> None:
         case = {"id": nodeid, "label": label, "metrics": {"monitor": {"value": 0.1}}}
         report(folder / name, {}, cases=[case])
     assert main(["compare", "a", "b", "--html", "x.html"]) == 0
-    assert "P176 manufacturer &lt;b&gt;" in (folder / "x.html").read_text(encoding="utf-8")
+    assert "P176 manufacturer &lt;b&gt;" in (folder / "x.html").read_text(
+        encoding="utf-8"
+    )

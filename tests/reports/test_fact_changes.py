@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports.changes import changed_facts, changes_headline, examples, origin, probability
+from pytest_kbrel.reports.changes import (
+    changed_facts,
+    changes_headline,
+    examples,
+    origin,
+    probability,
+)
 from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.page import page_data
 from pytest_kbrel.reports.json_report import report_dict
@@ -19,9 +25,13 @@ from pytest_kbrel.reports.recorded import run_of as recorded_run
 Make = Callable[..., CaseResult]
 
 
-def fact(at: int, relation: str = "P108", bucket: str = "head", **more: object) -> Change:
+def fact(
+    at: int, relation: str = "P108", bucket: str = "head", **more: object
+) -> Change:
     return replace(
-        Change(fact_id=f"f{at}", question="?", expected="a", old_answer="a", new_answer="b"),
+        Change(
+            fact_id=f"f{at}", question="?", expected="a", old_answer="a", new_answer="b"
+        ),
         relation=relation,
         bucket=bucket,
         **more,
@@ -30,8 +40,12 @@ def fact(at: int, relation: str = "P108", bucket: str = "head", **more: object) 
 
 @pytest.fixture
 def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
-    def make(lost: Sequence[Change], gained: Sequence[Change] = (), **more: object) -> Run:
-        case = make_case("monitor", "P1", "fail", (), lost=tuple(lost), gained=tuple(gained))
+    def make(
+        lost: Sequence[Change], gained: Sequence[Change] = (), **more: object
+    ) -> Run:
+        case = make_case(
+            "monitor", "P1", "fail", (), lost=tuple(lost), gained=tuple(gained)
+        )
         return replace(small_run, cases=(case,), **more)
 
     return make
@@ -45,7 +59,10 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
     ]
     gained = [fact(at, "P30", "torso") for at in range(20, 25)]
     run = run_of(lost, gained)
-    assert changes_headline(run) == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    assert (
+        changes_headline(run)
+        == "12 facts lost, 5 gained; 9 of the 12 are head; worst P108"
+    )
     of_all = "12 of 1,240 facts lost, 5 gained; 9 of the 12 are head; worst P108"
     assert changes_headline(replace(run, compared=(1240, 1300))) == of_all
     parts = changed_facts(run)
@@ -61,8 +78,16 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
     ("lost", "gained", "text"),
     [
         ([fact(1)], [], "1 fact lost, 0 gained; it is head; worst P108"),
-        ([fact(1), fact(2)], [], "2 facts lost, 0 gained; all of them are head; worst P108"),
-        ([fact(1, bucket=""), fact(2, bucket="")], [], "2 facts lost, 0 gained; worst P108"),
+        (
+            [fact(1), fact(2)],
+            [],
+            "2 facts lost, 0 gained; all of them are head; worst P108",
+        ),
+        (
+            [fact(1, bucket=""), fact(2, bucket="")],
+            [],
+            "2 facts lost, 0 gained; worst P108",
+        ),
         ([fact(1, "", "")], [], "1 fact lost, 0 gained; worst monitor[P1]"),
         ([], [fact(1)], "0 facts lost, 1 gained"),
         (
@@ -76,7 +101,10 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
             "3 facts lost, 0 gained; all of them are tail; worst P0 and 2 others",
         ),
         (
-            [fact(1, bucket="tail"), *(replace(fact(at, bucket=""), expected="") for at in range(2, 21))],
+            [
+                fact(1, bucket="tail"),
+                *(replace(fact(at, bucket=""), expected="") for at in range(2, 21)),
+            ],
             [],
             "20 facts lost, 0 gained; 19 of the 20 are unanswerable; worst P108",
         ),
@@ -100,11 +128,17 @@ def test_what_is_not_known_is_not_said(
 
 def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
     same = [replace(case, lost=(), gained=()) for case in small_run.cases]
-    assert changes_headline(replace(small_run, cases=tuple(same))) == "no fact lost or gained"
+    assert (
+        changes_headline(replace(small_run, cases=tuple(same)))
+        == "no fact lost or gained"
+    )
     some = replace(small_run, cases=tuple(same), compared=(200, 1800))
     said = "no fact lost or gained of the 200 of 1,800 facts that were compared"
     assert changes_headline(some) == said
-    assert changes_headline(replace(some, compared=(1800, 1800))) == "no fact lost or gained"
+    assert (
+        changes_headline(replace(some, compared=(1800, 1800)))
+        == "no fact lost or gained"
+    )
     report = report_dict(some)
     assert report["compared"] == {"facts": 200, "of": 1800}
     assert changes_headline(recorded_run(report, {}, Path("r"))) == said
@@ -112,7 +146,8 @@ def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> Non
     assert said in comment_markdown(some)
     assert said in page_data(some)["sentence"]
     alone = [
-        replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics)) for case in same
+        replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics))
+        for case in same
     ]
     assert changes_headline(replace(small_run, cases=tuple(alone))) == ""
 
@@ -122,15 +157,27 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
 ) -> None:
     whole = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
     first = make_case("head_to_tail", "a-tail", "fail", (), lost=(fact(1, "", "tail"),))
-    second = make_case("monitor", "P36", "fail", (), lost=(whole, fact(2, old_probability=0.9)))
-    other = make_case("monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml")
-    overall = make_case("monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True)
+    second = make_case(
+        "monitor", "P36", "fail", (), lost=(whole, fact(2, old_probability=0.9))
+    )
+    other = make_case(
+        "monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml"
+    )
+    overall = make_case(
+        "monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True
+    )
     changes = changed_facts(replace(small_run, cases=(first, second, other, overall)))
     assert len(changes.lost) == 3
     assert replace(whole, bucket="tail") in changes.lost
     # Whichever comes first.
-    first, second = replace(first, id="monitor[P99]"), replace(second, id="head_to_tail[a-tail]")
-    assert replace(whole, bucket="tail") in changed_facts(replace(small_run, cases=(first, second))).lost
+    first, second = (
+        replace(first, id="monitor[P99]"),
+        replace(second, id="head_to_tail[a-tail]"),
+    )
+    assert (
+        replace(whole, bucket="tail")
+        in changed_facts(replace(small_run, cases=(first, second))).lost
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,10 +197,20 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     ],
 )
 def test_the_change_that_tells_the_anchor_is_kept(
-    first: dict[str, float], second: dict[str, float], winner: int, small_run: Run, make_case: Make
+    first: dict[str, float],
+    second: dict[str, float],
+    winner: int,
+    small_run: Run,
+    make_case: Make,
 ) -> None:
-    both = [fact(1, "P1", "head", new_answer="b", **first), fact(1, "", "", new_answer="c", **second)]
-    cases = tuple(make_case("monitor", f"P{at}", "fail", (), lost=(one,)) for at, one in enumerate(both))
+    both = [
+        fact(1, "P1", "head", new_answer="b", **first),
+        fact(1, "", "", new_answer="c", **second),
+    ]
+    cases = tuple(
+        make_case("monitor", f"P{at}", "fail", (), lost=(one,))
+        for at, one in enumerate(both)
+    )
     (change,) = changed_facts(replace(small_run, cases=cases)).lost
     assert change == replace(both[winner], relation="P1", bucket="head")
 
@@ -177,7 +234,9 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
 ) -> None:
     def lost(names: list[str]) -> list[Change]:
         return [
-            replace(fact(at, bucket=""), expected="") if name == "unanswerable" else fact(at, bucket=name)
+            replace(fact(at, bucket=""), expected="")
+            if name == "unanswerable"
+            else fact(at, bucket=name)
             for at, name in enumerate(names)
         ]
 
@@ -186,7 +245,9 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
         assert parts[1:-1] == ([text] if text else [])
 
 
-def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[..., Run]) -> None:
+def test_parts_go_by_what_was_lost_then_gained_then_their_name(
+    run_of: Callable[..., Run],
+) -> None:
     lost = [fact(at, relation, bucket) for at, (relation, bucket) in enumerate(
         [("c", "new"), ("c", "tail"), ("b", "head"), ("a", ""), ("d", "torso")]
     )]  # fmt: skip
@@ -205,10 +266,19 @@ def test_parts_go_by_what_was_lost_then_gained_then_their_name(run_of: Callable[
 
 @pytest.mark.parametrize(
     ("n", "expected"),
-    [(1, "worst P0"), (2, "worst P0 and P1"), (3, "worst P0 and 2 others"), (4, "worst P0 and 3 others")],
+    [
+        (1, "worst P0"),
+        (2, "worst P0 and P1"),
+        (3, "worst P0 and 2 others"),
+        (4, "worst P0 and 3 others"),
+    ],
 )
-def test_the_worst_relations_are_named_up_to_two(n: int, expected: str, run_of: Callable[..., Run]) -> None:
-    assert changes_headline(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(f"; {expected}")
+def test_the_worst_relations_are_named_up_to_two(
+    n: int, expected: str, run_of: Callable[..., Run]
+) -> None:
+    assert changes_headline(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(
+        f"; {expected}"
+    )
 
 
 def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
@@ -217,7 +287,11 @@ def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
         fact(2, old_probability=0.0, new_probability=0.5),
         fact(3, old_probability=0.5, new_probability=0.5),
     ]
-    assert [change.fact_id for change in changed_facts(run_of([], gained)).gained] == ["f2", "f1", "f3"]
+    assert [change.fact_id for change in changed_facts(run_of([], gained)).gained] == [
+        "f2",
+        "f1",
+        "f3",
+    ]
 
 
 def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
@@ -226,31 +300,51 @@ def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) ->
         fact(2, old_probability=0.5, new_probability=0.4),
         fact(3, old_probability=0.9, new_probability=0.1),
     ]
-    assert [change.fact_id for change in changed_facts(run_of(lost)).lost] == ["f3", "f2", "f1"]
+    assert [change.fact_id for change in changed_facts(run_of(lost)).lost] == [
+        "f3",
+        "f2",
+        "f1",
+    ]
 
 
 def test_a_fact_is_placed_and_its_anchor_told_as_far_as_they_are_known() -> None:
     assert origin(fact(1)) == "P108, head"
     assert origin(fact(1, bucket="")) == "P108"
     assert origin(fact(1, "", "")) == ""
-    assert probability(fact(1, old_probability=0.912, new_probability=0.401)) == "0.912 → 0.401 (-0.511)"
+    assert (
+        probability(fact(1, old_probability=0.912, new_probability=0.401))
+        == "0.912 → 0.401 (-0.511)"
+    )
     assert probability(fact(1, old_probability=0.912)) == "0.912 → –"
     assert probability(fact(1, new_probability=0.0)) == "– → 0.000"
-    assert probability(fact(1, old_probability=0.0, new_probability=0.5)) == "0.000 → 0.500 (+0.500)"
-    assert probability(fact(1, old_probability=0.5, new_probability=0.0)) == "0.500 → 0.000 (-0.500)"
-    assert probability(fact(1, old_probability=0.5, new_probability=0.5)) == "0.500 → 0.500 (=)"
+    assert (
+        probability(fact(1, old_probability=0.0, new_probability=0.5))
+        == "0.000 → 0.500 (+0.500)"
+    )
+    assert (
+        probability(fact(1, old_probability=0.5, new_probability=0.0))
+        == "0.500 → 0.000 (-0.500)"
+    )
+    assert (
+        probability(fact(1, old_probability=0.5, new_probability=0.5))
+        == "0.500 → 0.500 (=)"
+    )
     assert probability(fact(1)) == ""
     assert origin(fact(1, label="employer")) == "P108 employer, head"
 
 
-def test_facts_that_carried_the_verdict_come_first(small_run: Run, make_case: Make) -> None:
+def test_facts_that_carried_the_verdict_come_first(
+    small_run: Run, make_case: Make
+) -> None:
     far = {"old_probability": 0.9, "new_probability": 0.1}
     unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
     capitals = [fact(at, "P36", "tail", **far) for at in range(200, 220)]
     rivers = [fact(at, "P30", "tail") for at in range(300, 305)]
     cases = (
         make_case("monitor", "P36", "pass", (), lost=tuple(capitals)),
-        make_case("reliability", "unseen-zero-shot", "fail", (), lost=(*rivers, *unseen)),
+        make_case(
+            "reliability", "unseen-zero-shot", "fail", (), lost=(*rivers, *unseen)
+        ),
     )
     lost = changed_facts(replace(small_run, cases=cases)).lost
     assert [change.relation for change in lost] == [
@@ -264,7 +358,10 @@ def test_facts_that_carried_the_verdict_come_first(small_run: Run, make_case: Ma
 
 def test_of_a_few_examples_each_stands_for_a_group_the_largest_first() -> None:
     unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
-    others = [fact(at, "P36", "tail", old_probability=0.9, new_probability=0.1) for at in range(200, 210)]
+    others = [
+        fact(at, "P36", "tail", old_probability=0.9, new_probability=0.1)
+        for at in range(200, 210)
+    ]
     few = fact(300, "P30", "head")
     changes = [few, *others, *unseen]
     assert [change.relation for change in examples(changes, 4)] == [

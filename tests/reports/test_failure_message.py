@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Share, Unmatched, Waiver
+from pytest_kbrel.records import (
+    CaseResult,
+    GateResult,
+    MetricValue,
+    Run,
+    Share,
+    Unmatched,
+    Waiver,
+)
 from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
 from pytest_kbrel.reports.phrases import allowed
 from pytest_kbrel.reports.terminal import failure_text
@@ -17,7 +25,13 @@ Make = Callable[..., CaseResult]
 
 
 def gate(**more: Any) -> GateResult:
-    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "fail", "reason": "why"}
+    given = {
+        "metric": "accuracy",
+        "rule": "min",
+        "bound": 0.5,
+        "verdict": "fail",
+        "reason": "why",
+    }
     return GateResult(**{**given, **more})
 
 
@@ -26,13 +40,21 @@ def gate(**more: Any) -> GateResult:
     [
         ("min", "at least 0.5", "at least 0.5"),
         ("max", "at most 0.5", "at most 0.5"),
-        ("max_drop", "at most 0.5 worse than prod", "at most 0.5 worse than the baseline"),
+        (
+            "max_drop",
+            "at most 0.5 worse than prod",
+            "at most 0.5 worse than the baseline",
+        ),
         (
             "recovery",
             "at least 0.5 of prod's value recovered",
             "at least 0.5 of the baseline's value recovered",
         ),
-        ("above_control", "at least 0.5 better than the control", "at least 0.5 better than the control"),
+        (
+            "above_control",
+            "at least 0.5 better than the control",
+            "at least 0.5 better than the control",
+        ),
     ],
 )
 def test_what_each_rule_allows(rule: Any, named: str, unnamed: str) -> None:
@@ -56,7 +78,9 @@ def say(make_case: Make) -> Callable[..., list[str]]:
 
 
 def value(**more: Any) -> MetricValue:
-    return MetricValue(**{"name": "accuracy", "better": "higher", "value": 0.25, "n": 120, **more})
+    return MetricValue(
+        **{"name": "accuracy", "better": "higher", "value": 0.25, "n": 120, **more}
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +97,9 @@ def value(**more: Any) -> MetricValue:
         (value(n=121), "0.250 on 121 facts"),
     ],
 )
-def test_what_was_measured(metric: MetricValue, expected: str, say: Callable[..., list[str]]) -> None:
+def test_what_was_measured(
+    metric: MetricValue, expected: str, say: Callable[..., list[str]]
+) -> None:
     assert say(metric) == [f"measured    {expected}", "allowed     at least 0.5"]
 
 
@@ -85,8 +111,18 @@ def test_what_was_measured(metric: MetricValue, expected: str, say: Callable[...
             ["baseline    0.250 (prod)", "difference  = over 9 paired facts"],
         ),
         (
-            {"baseline": 0.0, "delta": 0.25, "delta_low": 0.0, "delta_high": 0.5, "paired": 1, "p": 1.0},
-            ["baseline    0.000 (prod)", "difference  +0.250 [0.000, +0.500] over 1 paired fact (p = 1.000)"],
+            {
+                "baseline": 0.0,
+                "delta": 0.25,
+                "delta_low": 0.0,
+                "delta_high": 0.5,
+                "paired": 1,
+                "p": 1.0,
+            },
+            [
+                "baseline    0.000 (prod)",
+                "difference  +0.250 [0.000, +0.500] over 1 paired fact (p = 1.000)",
+            ],
         ),
         (
             {"baseline": 0.5, "delta": -0.25, "unpaired": True, "p": 0.0},
@@ -126,7 +162,12 @@ def test_the_difference_from_the_baseline(
         ),
         ({"rule": "recovery"}, []),
         ({"rule": "max_drop", "observed": 0.5}, []),
-        ({"p_sidak": 0.0}, ["corrected   p < 0.001 for the gates of the case and the cases of the suite"]),
+        (
+            {"p_sidak": 0.0},
+            [
+                "corrected   p < 0.001 for the gates of the case and the cases of the suite"
+            ],
+        ),
         ({"p": 0.5}, []),
         ({"line": 3}, ["stated in   suites/world.kb.yaml:3"]),
         ({"line": 0}, []),
@@ -144,33 +185,58 @@ def test_what_else_is_said_of_a_gate(
     assert say(value(), **more)[2:] == expected
 
 
-def test_errors_and_lost_facts_are_shown_up_to_five(make_case: Make, small_run: Run) -> None:
+def test_errors_and_lost_facts_are_shown_up_to_five(
+    make_case: Make, small_run: Run
+) -> None:
     lost = small_run.cases[0].lost[:6]
     for n in (5, 6):
-        case = make_case("monitor", "P1", "invalid", (), errors=("e",) * n, lost=lost[:n])
+        case = make_case(
+            "monitor", "P1", "invalid", (), errors=("e",) * n, lost=lost[:n]
+        )
         lines = failure_text(case, baseline_name="prod").splitlines()
         assert lines[0] == "monitor[P1]: invalid"
         assert lines.count("  error: e") == 5
-        assert [line for line in lines if line.startswith("  and ")] == ["  and 1 more error"] * (n == 6)
+        assert [line for line in lines if line.startswith("  and ")] == [
+            "  and 1 more error"
+        ] * (n == 6)
         assert sum(line.startswith("       expected ") for line in lines) == 5
-        assert [line for line in lines if line.startswith("    and ")] == ["    and 1 more"] * (n == 6)
+        assert [line for line in lines if line.startswith("    and ")] == [
+            "    and 1 more"
+        ] * (n == 6)
         assert f"  {n} facts lost against prod" in lines
-    one = failure_text(make_case("monitor", "P1", "fail", (), lost=lost[:1]), baseline_name="")
+    one = failure_text(
+        make_case("monitor", "P1", "fail", (), lost=lost[:1]), baseline_name=""
+    )
     assert "\n  1 fact lost against the baseline\n" in one
 
 
 def test_gates_that_passed_are_counted_and_not_told(make_case: Make) -> None:
-    gates = (gate(metric="a", verdict="pass"), gate(metric="b"), gate(metric="c", verdict="inconclusive"))
-    lines = failure_text(make_case("monitor", "P1", "fail", (), gates=gates), baseline_name="").splitlines()
+    gates = (
+        gate(metric="a", verdict="pass"),
+        gate(metric="b"),
+        gate(metric="c", verdict="inconclusive"),
+    )
+    lines = failure_text(
+        make_case("monitor", "P1", "fail", (), gates=gates), baseline_name=""
+    ).splitlines()
     assert lines[0] == "monitor[P1]: fail, 2 of 3 gates not passed"
-    assert [line for line in lines if line.startswith("  ") and not line.startswith("   ")] == [
+    assert [
+        line for line in lines if line.startswith("  ") and not line.startswith("   ")
+    ] == [
         "  b min 0.5: fail",
         "  c min 0.5: inconclusive",
     ]
 
 
 def test_what_stands_beside_the_gates(make_case: Make) -> None:
-    late = Waiver(owner="Ann", reason="known", expires="2026-01-01", fact="Q1", line=4, expired=True)
+    late = Waiver(
+        owner="Ann",
+        reason="known",
+        expires="2026-01-01",
+        fact="Q1",
+        line=4,
+        expired=True,
+    )
     case = make_case(
         "monitor",
         "P1",
@@ -202,8 +268,17 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
         ({"lost": True}, {"kb_facts_lost": "1", "kb_facts_gained": "0"}),
         ({"gained": True}, {"kb_facts_lost": "0", "kb_facts_gained": "1"}),
         (
-            {"gates": (gate(rule="max_drop", p_sidak=0.0), gate(rule="recovery", p_sidak=1.0), gate(p=0.1))},
-            {"kb_accuracy_max_drop_p_sidak": "0.0000", "kb_accuracy_recovery_p_sidak": "1.0000"},
+            {
+                "gates": (
+                    gate(rule="max_drop", p_sidak=0.0),
+                    gate(rule="recovery", p_sidak=1.0),
+                    gate(p=0.1),
+                )
+            },
+            {
+                "kb_accuracy_max_drop_p_sidak": "0.0000",
+                "kb_accuracy_recovery_p_sidak": "1.0000",
+            },
         ),
         (
             {
@@ -218,16 +293,27 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
                 "kb_integrity_truncated": "3 of 9 cut short (at most 50 %)",
             },
         ),
-        ({"unmatched": Unmatched(waived=("a",))}, {"kb_facts_unmatched": "1 fact left out by a waiver"}),
+        (
+            {"unmatched": Unmatched(waived=("a",))},
+            {"kb_facts_unmatched": "1 fact left out by a waiver"},
+        ),
     ],
 )
 def test_a_property_a_thing(
     more: dict[str, Any], expected: dict[str, str], make_case: Make, small_run: Run
 ) -> None:
     lost = small_run.cases[0].lost[:1]
-    given = {name: lost if content is True else content for name, content in more.items()}
-    case = make_case("monitor", "P1", "fail", given.pop("metrics", ()), **{"n": 0, **given})
-    assert case_properties(case) == [("kb_verdict", "fail"), ("kb_n", "0"), *expected.items()]
+    given = {
+        name: lost if content is True else content for name, content in more.items()
+    }
+    case = make_case(
+        "monitor", "P1", "fail", given.pop("metrics", ()), **{"n": 0, **given}
+    )
+    assert case_properties(case) == [
+        ("kb_verdict", "fail"),
+        ("kb_n", "0"),
+        *expected.items(),
+    ]
 
 
 def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
@@ -250,7 +336,11 @@ def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
         recorded="runs/x",
     )
     added = [pair for pair in suite_properties(more) if pair not in properties]
-    assert added == [("kb_differences", "a; b"), ("kb_not_run", "1"), ("kb_recorded", "runs/x")]
+    assert added == [
+        ("kb_differences", "a; b"),
+        ("kb_not_run", "1"),
+        ("kb_recorded", "runs/x"),
+    ]
 
 
 def test_whatever_a_file_says_xml_allows_it(make_case: Make, small_run: Run) -> None:
@@ -292,7 +382,10 @@ def test_a_failure_keeps_to_its_lines(make_case: Make) -> None:
         (metric, value(name="none", value=None, note=bad)),
         id=bad,
         suite=bad,
-        gates=(gate(metric=bad, rule="max_drop", line=1), gate(metric="none", verdict="invalid", reason=bad)),
+        gates=(
+            gate(metric=bad, rule="max_drop", line=1),
+            gate(metric="none", verdict="invalid", reason=bad),
+        ),
         errors=(bad,),
     )
     assert failure_text(case, baseline_name=bad).splitlines() == [

@@ -24,14 +24,25 @@ from pytest_kbrel.reports.formatting import (
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
 def test_one_line_is_one_line_of_harmless_characters(text: str, limit: int) -> None:
     shown = one_line(text, limit)
-    assert not any(unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in shown)
-    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\ufeff")
+    assert not any(
+        unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in shown
+    )
+    assert not set(shown) & set(
+        "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\ufeff"
+    )
     assert not limit or len(shown) <= limit
     assert one_line(shown) == shown
 
 
 def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
-    for text in ("Łódź", "東京", "القاهرة", "می\u200cخواهم", "👩\u200d🔬", "O'Neil & Söhne"):
+    for text in (
+        "Łódź",
+        "東京",
+        "القاهرة",
+        "می\u200cخواهم",
+        "👩\u200d🔬",
+        "O'Neil & Söhne",
+    ):
         assert one_line(text) == text
 
 
@@ -95,7 +106,9 @@ def test_how_a_text_comes_onto_one_line(text: str, limit: int, shown: str) -> No
         ("0", 0, "0", "0"),
     ],
 )
-def test_a_blank_is_told_in_words(text: str, limit: int, answer: str, expected: str) -> None:
+def test_a_blank_is_told_in_words(
+    text: str, limit: int, answer: str, expected: str
+) -> None:
     assert (answer_text(text, limit), expected_text(text, limit)) == (answer, expected)
 
 
@@ -110,7 +123,9 @@ def test_a_blank_is_told_in_words(text: str, limit: int, answer: str, expected: 
         (None, None, "", ""),
     ],
 )
-def test_an_interval_needs_both_ends(low: float | None, high: float | None, plain: str, signs: str) -> None:
+def test_an_interval_needs_both_ends(
+    low: float | None, high: float | None, plain: str, signs: str
+) -> None:
     assert (interval(low, high), difference(low, high)) == (plain, signs)
 
 
@@ -120,7 +135,11 @@ def test_fewer_digits_where_they_are_asked_for() -> None:
     assert (signed(0.126, 2), signed(0.126, 2, zero=False), signed(-0.126, zero=False)) == (
         "+0.13", "+.13", "-.126",
     )  # fmt: skip
-    assert (signed(float("inf")), signed(0.0004), signed(0.9996, zero=False)) == ("", "0.000", "+1.000")
+    assert (signed(float("inf")), signed(0.0004), signed(0.9996, zero=False)) == (
+        "",
+        "0.000",
+        "+1.000",
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,19 +158,29 @@ def test_a_p_value_is_never_nought(p: float | None, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0.0, "0"), (0.02, "0.02"), (1.0, "1"), (-0.5, "-0.5"), (1 / 3, "0.333333")]
+    ("value", "shown"),
+    [(0.0, "0"), (0.02, "0.02"), (1.0, "1"), (-0.5, "-0.5"), (1 / 3, "0.333333")],
 )
 def test_a_bound_is_written_as_in_the_suite(value: float, shown: str) -> None:
     assert bound(value) == shown
 
 
-@pytest.mark.parametrize(("n", "shown"), [(0, "0 facts"), (1, "1 fact"), (2, "2 facts")])
+@pytest.mark.parametrize(
+    ("n", "shown"), [(0, "0 facts"), (1, "1 fact"), (2, "2 facts")]
+)
 def test_one_is_no_plural(n: int, shown: str) -> None:
     assert count(n, "fact") == shown
 
 
 @pytest.mark.parametrize(
-    ("digits", "shown"), [("999", "999"), ("13275", "13,275"), ("", ""), ("off\x1b", r"off\x1b"), ("٣", "٣")]
+    ("digits", "shown"),
+    [
+        ("999", "999"),
+        ("13275", "13,275"),
+        ("", ""),
+        ("off\x1b", r"off\x1b"),
+        ("٣", "٣"),
+    ],
 )
 def test_whole_numbers_have_separators_of_thousands(digits: str, shown: str) -> None:
     assert thousands(digits) == shown

@@ -64,7 +64,9 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize(
+    "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
+)
 def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -85,7 +87,8 @@ def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
     text = report_html(hostile_run)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search(
-        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
+        text,
     )
     assert "\\x1b[31mred" in text
     assert "\\u202eright-to-left" in text
@@ -104,7 +107,9 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) 
 
 
 @pytest.mark.slow
-def test_a_page_of_five_hundred_cases_has_them_all(many_cases: Callable[[int], Run]) -> None:
+def test_a_page_of_five_hundred_cases_has_them_all(
+    many_cases: Callable[[int], Run],
+) -> None:
     text = report_html(many_cases(500))
     assert len(text.encode("utf-8")) < LARGEST
     assert text.count('<tbody class="case"') == 500
@@ -115,7 +120,9 @@ def test_a_page_of_five_hundred_cases_has_them_all(many_cases: Callable[[int], R
 
 
 @pytest.mark.slow
-def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(many_cases: Callable[[int], Run]) -> None:
+def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(
+    many_cases: Callable[[int], Run],
+) -> None:
     text = report_html(many_cases(3000))
     assert len(text.encode("utf-8")) < LARGEST
     assert Page(text).open == []
@@ -142,7 +149,9 @@ def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
 
 
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
-    listed = re.findall("60 facts lost, ([0-9]+) of them here", report_html(hostile_run))
+    listed = re.findall(
+        "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
+    )
     assert 10 < max(map(int, listed)) <= 50
 
 
@@ -150,24 +159,34 @@ def test_a_column_is_for_facts_that_are_shown_not_for_those_left_out(
     small_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
     bare = replace(change(1), old_probability=None, new_probability=None)
-    lost = tuple(replace(bare, fact_id=f"{at}", relation=f"P{at // 2}") for at in range(20))
+    lost = tuple(
+        replace(bare, fact_id=f"{at}", relation=f"P{at // 2}") for at in range(20)
+    )
     # Of the smallest group, so that it is the eleventh.
     known = replace(change(9), relation="P99")
     for changes, is_shown in (((*lost, known), False), ((*lost[:4], known), True)):
-        run = replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=changes),))
+        run = replace(
+            small_run, cases=(make_case("monitor", "P1", "fail", (), lost=changes),)
+        )
         shown = unescape(render("changes", run))
         assert ("country 9" in shown) is ("primary anchor" in shown) is is_shown
 
 
-def test_lost_facts_are_listed_beside_worst_facts_of_many_questions(small_run: Run) -> None:
-    asked = tuple(Asked(f"options {at}", "which? " * 20, "this", 0.5, None) for at in range(40))
+def test_lost_facts_are_listed_beside_worst_facts_of_many_questions(
+    small_run: Run,
+) -> None:
+    asked = tuple(
+        Asked(f"options {at}", "which? " * 20, "this", 0.5, None) for at in range(40)
+    )
     fact = WorstFact("lost", "Which?", "this", "that", "", asked)
     case = replace(small_run.cases[0], lost=tuple(change(at) for at in range(20)))
-    data = page_data(replace(small_run, cases=(case,))) | {"worst_facts": {case.nodeid: (fact,) * 6}}
+    data = page_data(replace(small_run, cases=(case,))) | {
+        "worst_facts": {case.nodeid: (fact,) * 6}
+    }
     page = environment().get_template("report.html.j2").render(data)
-    (opened,) = re.findall(r'<tr class="more".*?</tbody></table></td></tr></tbody>', page, re.DOTALL) or [
-        page
-    ]
+    (opened,) = re.findall(
+        r'<tr class="more".*?</tbody></table></td></tr></tbody>', page, re.DOTALL
+    ) or [page]
     lists = opened[opened.index("<h4>20 facts lost") :]
     assert lists.partition("<h4>1 fact gained")[0].count('data-of="old answer"') == 20
     assert "the right answer where the model was asked for it" in page
@@ -184,7 +203,12 @@ def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
         "Why", "Facts lost and gained", "About this run", "Over all slices", "Plots", "Cases", "All figures",
     ]  # fmt: skip
     groups = re.findall("<h3 id=.group.*?>(.*?)</h3>", text)
-    assert groups == ["MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen"]
+    assert groups == [
+        "MONITOR",
+        "Head-to-Tail",
+        "Reliable KB, seen",
+        "Reliable KB, unseen",
+    ]
 
 
 def test_the_tables_say_where_the_figures_over_all_slices_are(small_run: Run) -> None:
@@ -195,9 +219,18 @@ def test_the_tables_say_where_the_figures_over_all_slices_are(small_run: Run) ->
 
 def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
-    cases = tuple(replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases)
-    groups = re.findall("<h3 id=.group.*?>(.*?)</h3>", report_html(replace(small_run, cases=cases)))
-    assert groups == ["Reliable KB, unseen", "Head-to-Tail", "MONITOR", "Reliable KB, seen"]
+    cases = tuple(
+        replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases
+    )
+    groups = re.findall(
+        "<h3 id=.group.*?>(.*?)</h3>", report_html(replace(small_run, cases=cases))
+    )
+    assert groups == [
+        "Reliable KB, unseen",
+        "Head-to-Tail",
+        "MONITOR",
+        "Reliable KB, seen",
+    ]
 
 
 def test_the_bars_of_figures_over_all_slices_have_a_legend(small_run: Run) -> None:
@@ -218,8 +251,14 @@ def test_the_page_names_the_judge(small_run: Run) -> None:
 def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
     words = " ".join(" ".join(Page(report_html(small_run)).text).split())
     assert "Knowledge gates fail" in words
-    assert "reference:overconfident against baseline reference : 1 fail, 1 inconclusive, 4 pass." in words
-    assert "accuracy max_drop 0.02 at most 0.02 worse than reference suites/world.kb.yaml:17" in words
+    assert (
+        "reference:overconfident against baseline reference : 1 fail, 1 inconclusive, 4 pass."
+        in words
+    )
+    assert (
+        "accuracy max_drop 0.02 at most 0.02 worse than reference suites/world.kb.yaml:17"
+        in words
+    )
     assert "significantly worse than reference" in words
     assert "On which continent is country 0? Asia Asia Africa" in words
     assert "no wrong answer" in words
@@ -227,7 +266,14 @@ def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
 
 def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
     words = "".join(Page(report_html(hostile_run)).text)
-    for verdict in ("fail", "invalid", "not comparable", "no baseline", "inconclusive", "pass"):
+    for verdict in (
+        "fail",
+        "invalid",
+        "not comparable",
+        "no baseline",
+        "inconclusive",
+        "pass",
+    ):
         assert verdict in words
 
 
@@ -240,9 +286,13 @@ def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
     assert "partial run" not in report_html(stopped)
 
 
-def test_cases_that_were_not_run_are_told_in_one_line(stopped_run: Run, small_run: Run) -> None:
+def test_cases_that_were_not_run_are_told_in_one_line(
+    stopped_run: Run, small_run: Run
+) -> None:
     page = report_html(stopped_run)
-    (why,) = re.findall(r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL)
+    (why,) = re.findall(
+        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
+    )
     assert "<p>2 cases not run: the session stopped before them</p>" in why
     assert re.findall('<a class="name" href="(.*?)">', why) == ["#monitor-P30"]
     assert "not run" not in report_html(small_run)
@@ -250,20 +300,34 @@ def test_cases_that_were_not_run_are_told_in_one_line(stopped_run: Run, small_ru
 
 def test_the_top_says_why_and_leads_to_the_cases(small_run: Run) -> None:
     page = report_html(small_run)
-    (why,) = re.findall(r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL)
-    reasons = [" ".join(re.sub("<.*?>", "", item).split()) for item in re.findall("<li>(.*?)</li>", why)]
+    (why,) = re.findall(
+        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
+    )
+    reasons = [
+        " ".join(re.sub("<.*?>", "", item).split())
+        for item in re.findall("<li>(.*?)</li>", why)
+    ]
     assert reasons == [
         "fail monitor[P30]: accuracy: significantly worse than reference and by more than the tolerance",
         "inconclusive head_to_tail[open-tail]: accuracy: the drop may be 0.06; 400 facts would decide",
     ]
-    assert page.index("</h1>") < page.index('id="why"') < page.index('id="facts"') < page.index('id="about"')
+    assert (
+        page.index("</h1>")
+        < page.index('id="why"')
+        < page.index('id="facts"')
+        < page.index('id="about"')
+    )
     for link in re.findall('href="#(.*?)"', why):
         assert f'<tbody class="case" id="{link}"' in page
 
 
-def test_of_many_reasons_the_first_ten_are_open(many_cases: Callable[[int], Run]) -> None:
+def test_of_many_reasons_the_first_ten_are_open(
+    many_cases: Callable[[int], Run],
+) -> None:
     page = report_html(many_cases(12))
-    (why,) = re.findall(r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL)
+    (why,) = re.findall(
+        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
+    )
     first, rest = why.split("<details>")
     assert (first.count("<li>"), rest.count("<li>")) == (10, 2)
     assert "<summary>2 more cases not passed</summary>" in rest
@@ -277,9 +341,13 @@ def test_a_figure_over_all_slices_that_has_no_value_says_why(
     stopped_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
     why = "pooled[overall] cannot be measured: monitor[P30] is invalid"
-    broken = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=(why,))
+    broken = make_case(
+        "pooled", "overall", "invalid", (), aggregate=True, errors=(why,)
+    )
     page = report_html(replace(stopped_run, cases=(*stopped_run.cases, broken)))
-    (over,) = re.findall(r"<h2 id=.overall.>Over all slices</h2>(.*?)<h2", page, re.DOTALL)
+    (over,) = re.findall(
+        r"<h2 id=.overall.>Over all slices</h2>(.*?)<h2", page, re.DOTALL
+    )
     assert re.findall(r"<h3 id=.*?>.*?</h3>\s*<p.*?>(.*?)</p>", over) == [
         why,
         "the session stopped before it",
@@ -290,11 +358,15 @@ def test_a_figure_over_all_slices_that_has_no_value_says_why(
 def test_a_test_that_came_to_no_case_is_no_probes(
     small_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
-    failed = make_case("test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0)
+    failed = make_case(
+        "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
+    )
     page = report_html(replace(small_run, cases=(*small_run.cases, failed)))
     (monitor,) = re.findall(r"<h3 id=.*?>MONITOR</h3>(.*?)</section>", page, re.DOTALL)
     assert "test_it" not in monitor
-    (own,) = re.findall(r"<h3 id=.*?>Tests in Python</h3>(.*?)</section>", page, re.DOTALL)
+    (own,) = re.findall(
+        r"<h3 id=.*?>Tests in Python</h3>(.*?)</section>", page, re.DOTALL
+    )
     assert '<button type="button" class="sort">test</button>' in own
     assert ">test_it (test_it.py)</button></th>" in own
     assert page.count("<summary>Tests in Python</summary>") == 0
@@ -316,16 +388,23 @@ def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> No
     cases: list[CaseResult] = list(small_run.cases)
     cases[1] = replace(cases[1], lost=cases[0].lost[:1])
     page = report_html(replace(small_run, cases=tuple(cases)))
-    row = page.split('<tbody class="case" id="monitor-P17"')[1].split("<tbody class=")[0]
+    row = page.split('<tbody class="case" id="monitor-P17"')[1].split("<tbody class=")[
+        0
+    ]
     assert "<h4>1 fact lost</h4>" in row
 
 
-def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(small_run: Run) -> None:
+def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(
+    small_run: Run,
+) -> None:
     hostile = "line one\n</pre><script>\x1b\n\u202eline three"
     failed, passed, *_ = small_run.cases
     cases = (replace(failed, prompt=hostile), replace(passed, prompt="x" * 4001))
     text = report_html(replace(small_run, cases=cases))
-    assert "<pre>line one\n&lt;/pre&gt;&lt;script&gt;\\x1b\n\\u202eline three</pre>" in text
+    assert (
+        "<pre>line one\n&lt;/pre&gt;&lt;script&gt;\\x1b\n\\u202eline three</pre>"
+        in text
+    )
     assert f"<pre>{'x' * 4000}\n…</pre>" in text
     assert text.index("The first prompt, as the model read it") < text.index("xxx")
     assert Page(text).open == []

@@ -22,7 +22,13 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.html.page import SizeLimit, anchors, render, report_html, scale_of
+from pytest_kbrel.reports.html.page import (
+    SizeLimit,
+    anchors,
+    render,
+    report_html,
+    scale_of,
+)
 from tests.reports.conftest import change, macro
 from tests.reports.test_attributions import attribution
 
@@ -30,11 +36,19 @@ Make = Callable[..., CaseResult]
 
 
 def value(**more: Any) -> MetricValue:
-    return MetricValue(**{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more})
+    return MetricValue(
+        **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
+    )
 
 
 def gate(**more: Any) -> GateResult:
-    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "fail", "reason": "why"}
+    given = {
+        "metric": "accuracy",
+        "rule": "min",
+        "bound": 0.5,
+        "verdict": "fail",
+        "reason": "why",
+    }
     return GateResult(**{**given, **more})
 
 
@@ -54,7 +68,9 @@ def gate(**more: Any) -> GateResult:
         ([value(baseline=2.0)], (0.0, 2.0)),
     ],
 )
-def test_a_scale_reaches_as_far_as_its_values(values: Any, scale: tuple[float, float]) -> None:
+def test_a_scale_reaches_as_far_as_its_values(
+    values: Any, scale: tuple[float, float]
+) -> None:
     assert scale_of(values) == scale
 
 
@@ -72,16 +88,23 @@ def test_a_scale_reaches_as_far_as_its_values(values: Any, scale: tuple[float, f
 )
 def test_a_bar_has_what_is_known(more: dict[str, Any], drawn: list[str]) -> None:
     assert (
-        re.findall('class="(track|range|base|tick)"', macro("parts", "figure")(value(**more), (0.0, 1.0)))
+        re.findall(
+            'class="(track|range|base|tick)"',
+            macro("parts", "figure")(value(**more), (0.0, 1.0)),
+        )
         == drawn
     )
 
 
 def test_an_interval_of_no_width_can_still_be_seen() -> None:
-    assert 'x="50.0" y="1" width="0.5"' in macro("parts", "figure")(value(low=0.5, high=0.5), (0.0, 1.0))
+    assert 'x="50.0" y="1" width="0.5"' in macro("parts", "figure")(
+        value(low=0.5, high=0.5), (0.0, 1.0)
+    )
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (-0.2, -0.1), (None, 0.1), (0.1, None)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.1, 0.2), (-0.2, -0.1), (None, 0.1), (0.1, None)]
+)
 def test_a_difference_has_no_colour_of_its_own(low: Any, high: Any) -> None:
     of = value(delta=0.15, delta_low=low, delta_high=high)
     assert macro("parts", "delta")(of) == '<span class="delta">+0.150</span>'
@@ -91,18 +114,29 @@ def test_a_difference_has_no_colour_of_its_own(low: Any, high: Any) -> None:
 
 def test_no_difference_is_told_where_one_was_looked_for() -> None:
     assert macro("parts", "delta")(value()) == ""
-    assert macro("parts", "delta")(value(delta=0.0)) == '<span class="delta">no change</span>'
+    assert (
+        macro("parts", "delta")(value(delta=0.0))
+        == '<span class="delta">no change</span>'
+    )
 
 
 def test_a_figure_without_interval_says_why(small_run: Run) -> None:
     of = value(delta=0.15, note="undefined < 1")
     words = "no interval (undefined &lt; 1)"
-    assert macro("parts", "delta")(of, with_interval=True) == f'<span class="delta">+0.150 {words}</span>'
+    assert (
+        macro("parts", "delta")(of, with_interval=True)
+        == f'<span class="delta">+0.150 {words}</span>'
+    )
     assert words not in macro("parts", "delta")(of)
-    assert words not in macro("parts", "delta")(value(delta=0.0, note="undefined < 1"), with_interval=True)
+    assert words not in macro("parts", "delta")(
+        value(delta=0.0, note="undefined < 1"), with_interval=True
+    )
     alone, sure = value(note="undefined < 1"), value(low=0.0, high=1.0, note="x")
     for figure, shown in ((of, 1), (alone, 1), (sure, 0)):
-        assert macro("cases", "metric_table", small_run)([figure]).count("no interval") == shown
+        assert (
+            macro("cases", "metric_table", small_run)([figure]).count("no interval")
+            == shown
+        )
 
 
 @pytest.mark.parametrize(
@@ -117,15 +151,20 @@ def test_a_figure_without_interval_says_why(small_run: Run) -> None:
         ),
     ],
 )
-def test_a_figure_that_is_undefined_says_why(more: dict[str, Any], expected: str) -> None:
+def test_a_figure_that_is_undefined_says_why(
+    more: dict[str, Any], expected: str
+) -> None:
     assert macro("parts", "figure")(value(**more), (0.0, 1.0)).startswith(expected)
 
 
 def test_arrows_and_words_have_a_text_of_their_own() -> None:
-    assert macro("parts", "arrow")("higher") == '<abbr title="higher is better">↑</abbr>'
+    assert (
+        macro("parts", "arrow")("higher") == '<abbr title="higher is better">↑</abbr>'
+    )
     assert macro("parts", "arrow")("lower") == '<abbr title="lower is better">↓</abbr>'
     assert (
-        macro("parts", "word")("not comparable") == '<span class="word not-comparable">not comparable</span>'
+        macro("parts", "word")("not comparable")
+        == '<span class="word not-comparable">not comparable</span>'
     )
     assert (
         macro("parts", "left_out")(0, "case"),
@@ -134,7 +173,8 @@ def test_arrows_and_words_have_a_text_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noises", "column"), [((None, None), False), ((None, 0.0), True), ((0.0, None), True), ((0.25,), True)]
+    ("noises", "column"),
+    [((None, None), False), ((None, 0.0), True), ((0.0, None), True), ((0.25,), True)],
 )
 def test_noise_has_a_column_where_any_is_known(
     noises: tuple[float | None, ...], column: bool, small_run: Run
@@ -176,7 +216,9 @@ def test_beside_a_metric_stands_its_own_gates_verdict(
     assert '<td class="num" data-of="n">7</td>' in table
 
 
-def test_of_two_metrics_each_case_has_those_it_has(small_run: Run, make_case: Make) -> None:
+def test_of_two_metrics_each_case_has_those_it_has(
+    small_run: Run, make_case: Make
+) -> None:
     cases = (
         make_case("monitor", "P1", "pass", (value(),)),
         make_case("monitor", "P2", "fail", (value(name="pfd", better="lower"),)),
@@ -195,7 +237,9 @@ def test_the_name_of_a_metric_says_what_it_is(small_run: Run, make_case: Make) -
         '<abbr title="Share of right answers; in monitor the mean over all frames and contexts that are '
         'asked">accuracy</abbr>'
     )
-    assert name("kl").startswith('<abbr title="KL divergence of the most probable tokens')
+    assert name("kl").startswith(
+        '<abbr title="KL divergence of the most probable tokens'
+    )
     assert name("cr_control_majority").startswith('<abbr title="cr if every answer')
     assert (name("<b>"), name("")) == ("&lt;b&gt;", "")
     # Of tables only columns that are metrics: a model or a slice may be called as one is.
@@ -206,56 +250,96 @@ def test_the_name_of_a_metric_says_what_it_is(small_run: Run, make_case: Make) -
         "pass",
         (value(name="pfd", better="lower", delta=0.0, delta_low=-0.1, delta_high=0.1),),
     )
-    run = replace(small_run, cases=(case, replace(case, id="monitor[overall]", aggregate=True)))
+    run = replace(
+        small_run, cases=(case, replace(case, id="monitor[overall]", aggregate=True))
+    )
     for section in ("tables", "overview", "figures", "plots"):
-        assert '<abbr title="Prompt-framing degree: how far' in render(section, run), section
+        assert '<abbr title="Prompt-framing degree: how far' in render(section, run), (
+            section
+        )
 
 
-def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(small_run: Run, make_case: Make) -> None:
+def test_a_gate_says_where_it_is_stated_and_how_sure_it_is(
+    small_run: Run, make_case: Make
+) -> None:
     gates = macro("cases", "gates_and_errors", small_run)
     bare = gates(make_case("monitor", "P1", "fail", (), gates=(gate(),)))
     assert "yaml:" not in bare
     assert bare.count('class="soft small"') == 0
-    full = gates(make_case("monitor", "P1", "fail", (), gates=(gate(line=3, observed=0.0, p=0.0),)))
+    full = gates(
+        make_case(
+            "monitor", "P1", "fail", (), gates=(gate(line=3, observed=0.0, p=0.0),)
+        )
+    )
     assert ">suites/world.kb.yaml:3<" in full
     assert ">measured 0.000; p &lt; 0.001<" in full
 
 
 # Many of these lists are cut: the last that fits is shown, and the next is counted.
 @pytest.mark.parametrize("more", [0, 1])
-def test_lists_are_cut_where_they_are_said_to_be(more: int, small_run: Run, make_case: Make) -> None:
+def test_lists_are_cut_where_they_are_said_to_be(
+    more: int, small_run: Run, make_case: Make
+) -> None:
     ids = tuple(f"f{at}" for at in range(20 + more))
-    case = make_case("monitor", "P1", "fail", (), unmatched=Unmatched(added=ids), errors=("e",) * (10 + more))
+    case = make_case(
+        "monitor",
+        "P1",
+        "fail",
+        (),
+        unmatched=Unmatched(added=ids),
+        errors=("e",) * (10 + more),
+    )
     notes = macro("cases", "remarks", small_run)(case)
-    assert re.findall("and .* more, in report.json", notes) == ["and 1 more, in report.json"] * more
+    assert (
+        re.findall("and .* more, in report.json", notes)
+        == ["and 1 more, in report.json"] * more
+    )
     assert "f19" in notes
     page = report_html(replace(small_run, cases=(case,), problems=("p",) * (50 + more)))
     assert (page.count("<li>error: e</li>"), re.findall("<li>and .*? more</li>", page)) == (
         10, ["<li>and 1 more</li>"] * more,
     )  # fmt: skip
-    assert (page.count("<li>p</li>"), "1 more problem in report.json" in page) == (50, bool(more))
+    assert (page.count("<li>p</li>"), "1 more problem in report.json" in page) == (
+        50,
+        bool(more),
+    )
 
-    lost = tuple(replace(change(at), fact_id=f"f{at}", relation=f"P{at}") for at in range(12 + more))
+    lost = tuple(
+        replace(change(at), fact_id=f"f{at}", relation=f"P{at}")
+        for at in range(12 + more)
+    )
     changed = render(
-        "changes", replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),))
+        "changes",
+        replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),)),
     )
     assert changed.count('data-of="lost"') == 2 + 12
     assert ("1 more relation in report.json" in changed) is bool(more)
     ten = lost[: 10 + more]
     changed = render(
-        "changes", replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),))
+        "changes",
+        replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),)),
     )
-    assert (changed.count('data-of="old answer"'), ", the first 10 of them; all are" in changed) == (
+    assert (
+        changed.count('data-of="old answer"'),
+        ", the first 10 of them; all are" in changed,
+    ) == (
         10,
         bool(more),
     )
-    table = macro("cases", "facts_of_case", small_run)((lost * 5)[: 50 + more], "lost", SizeLimit(10**6))
-    assert (table.count('data-of="old answer"'), ", 50 of them here;" in table) == (50, bool(more))
+    table = macro("cases", "facts_of_case", small_run)(
+        (lost * 5)[: 50 + more], "lost", SizeLimit(10**6)
+    )
+    assert (table.count('data-of="old answer"'), ", 50 of them here;" in table) == (
+        50,
+        bool(more),
+    )
 
 
 def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
     facts_of_case = macro("cases", "facts_of_case", small_run)
-    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+    bare = replace(
+        change(1), old_probability=None, new_probability=None, relation="", bucket=""
+    )
     for changes, anchor, origin in (
         ([bare], False, False),
         ([bare, change(1)], True, True),
@@ -267,8 +351,16 @@ def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
         heads = re.findall('<th scope="col">(.*?)</th>', table)
         assert heads[:4] == ["question", "expected", "old answer", "new answer"]
         assert len(heads) == 4 + anchor + origin
-        assert ('data-of="anchor"' in table) is ("MONITOR's primary anchor" in unescape(table)) is anchor
-        assert ('data-of="from"' in table) is ('<th scope="col">from</th>' in table) is origin
+        assert (
+            ('data-of="anchor"' in table)
+            is ("MONITOR's primary anchor" in unescape(table))
+            is anchor
+        )
+        assert (
+            ('data-of="from"' in table)
+            is ('<th scope="col">from</th>' in table)
+            is origin
+        )
         rows = re.findall("<tbody>(.*)</tbody>", table)
         assert 10**6 - room.remaining == len(rows[0].encode())
     assert facts_of_case([], "lost", SizeLimit(10)) == ""
@@ -293,7 +385,9 @@ def test_a_case_has_its_gates_notes_figures_and_facts(small_run: Run) -> None:
     assert places == sorted(places)
 
 
-def test_nothing_is_said_of_changes_where_there_are_none(small_run: Run, make_case: Make) -> None:
+def test_nothing_is_said_of_changes_where_there_are_none(
+    small_run: Run, make_case: Make
+) -> None:
     none = replace(small_run, cases=(make_case("monitor", "P1", "pass", ()),))
     assert "Facts" not in render("changes", none)
     for what in ("lost", "gained"):
@@ -305,7 +399,9 @@ def test_nothing_is_said_of_changes_where_there_are_none(small_run: Run, make_ca
 def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
     remarks = macro("cases", "remarks", small_run)
     assert remarks(make_case("monitor", "P1", "pass", ())) == ""
-    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+    given = Waiver(
+        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
+    )
     full = make_case(
         "monitor",
         "P1",
@@ -328,20 +424,28 @@ def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
     )
 
 
-def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case: Make) -> None:
+def test_soundness_is_a_table_of_all_that_was_counted(
+    small_run: Run, make_case: Make
+) -> None:
     assert "Soundness" not in render("figures", small_run)
     assert "Waivers" not in render("overview", small_run)
     anchors = Share(name="anchor_prob", value=7.2, total=9, limit=0.01)
     cases = (
         make_case(
-            "monitor", "P1", "pass", (), integrity=(Share(name="empty", value=0, total=9, limit=0.25),)
+            "monitor",
+            "P1",
+            "pass",
+            (),
+            integrity=(Share(name="empty", value=0, total=9, limit=0.25),),
         ),
         make_case(
             "monitor",
             "P2",
             "invalid",
             (),
-            integrity=(Share(name="answered", value=1, total=9, limit=0.5, broken=True),),
+            integrity=(
+                Share(name="answered", value=1, total=9, limit=0.5, broken=True),
+            ),
         ),
         make_case("monitor", "P3", "pass", ()),
         make_case("monitor", "P4", "pass", (), integrity=(anchors,)),
@@ -349,8 +453,17 @@ def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case:
     _, page = render("figures", replace(small_run, cases=cases)).split(
         "<summary>Soundness of responses</summary>"
     )
-    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == ["case", "empty", "answered", "anchor_prob"]
-    assert re.findall('<th scope="row">(.*?)</th>', page) == ["monitor[P1]", "monitor[P2]", "monitor[P4]"]
+    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == [
+        "case",
+        "empty",
+        "answered",
+        "anchor_prob",
+    ]
+    assert re.findall('<th scope="row">(.*?)</th>', page) == [
+        "monitor[P1]",
+        "monitor[P2]",
+        "monitor[P4]",
+    ]
     assert re.findall("<td.*?</td>", page) == [
         '<td class="num">0 of 9<br><span class="ci">at most 25 %</span></td>',
         *("<td></td>",) * 3,
@@ -360,14 +473,21 @@ def test_soundness_is_a_table_of_all_that_was_counted(small_run: Run, make_case:
     ]
 
 
-def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run: Run) -> None:
+def test_who_the_model_is_and_what_is_not_known_of_it(
+    small_run: Run, empty_run: Run
+) -> None:
     assert small_run.model is not None
     page = report_html(
         replace(
             small_run,
             model=replace(
                 small_run.model,
-                **{"dtype": "", "chat_template": True, "derived": "seed=1", "quantisation": "int8"},
+                **{
+                    "dtype": "",
+                    "chat_template": True,
+                    "derived": "seed=1",
+                    "quantisation": "int8",
+                },
                 prompting='{"system_instruction": "Be brief."}',
             ),
         )
@@ -390,9 +510,16 @@ def test_who_the_model_is_and_what_is_not_known_of_it(small_run: Run, empty_run:
         "exit status": "1",
     }
     empty = report_html(replace(empty_run, exit_status=0))
-    assert re.findall("<dt>(.*?)</dt>", empty) == ["made", "pytest-kbrel", "exit status"]
+    assert re.findall("<dt>(.*?)</dt>", empty) == [
+        "made",
+        "pytest-kbrel",
+        "exit status",
+    ]
     assert "<dd>0</dd>" in empty
-    assert '<p class="lead">no model, without a baseline: no case was decided.</p>' in empty
+    assert (
+        '<p class="lead">no model, without a baseline: no case was decided.</p>'
+        in empty
+    )
     assert "<title>Knowledge gates: invalid</title>" in empty
     assert re.findall("<h2.*?>(.*?)</h2>", empty) == ["About this run"]
 
@@ -412,42 +539,78 @@ def test_the_parts_of_a_page_have_one_order(rich_run: Run) -> None:
     )
     page = report_html(run)
     assert re.findall("<h2.*?>(.*?)</h2>", page) == [
-        *("Why", "Facts lost and gained", "About this run", "Over all slices", "Waivers", "Plots"),
+        *(
+            "Why",
+            "Facts lost and gained",
+            "About this run",
+            "Over all slices",
+            "Waivers",
+            "Plots",
+        ),
         *("Cases", "What moved the answers about the worst facts", "All figures"),
     ]
-    partial = "partial run: not every case of its suites was selected and soundly decided"
+    partial = (
+        "partial run: not every case of its suites was selected and soundly decided"
+    )
     assert f'<ul class="problems"><li>{partial}</li><li>a</li><li>b</li></ul>' in page
-    assert page.index("<summary>Soundness of responses</summary>") > page.index(">All figures</h2>")
+    assert page.index("<summary>Soundness of responses</summary>") > page.index(
+        ">All figures</h2>"
+    )
     _, correlations = page.split("<summary>Correlations over slices</summary>")
     assert re.findall('<th scope="col".*?>(.*?)</th>', correlations) == [
         "figures", "n", "Pearson r", "p", "Spearman r", "p",
     ]  # fmt: skip
 
 
-def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empty_run: Run) -> None:
+def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(
+    empty_run: Run,
+) -> None:
     page = report_html(empty_run)
     (code,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+    )
     policy += "form-action 'none'; base-uri 'none'"
     assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in page
     assert "<!--" not in code
     assert '<meta charset="utf-8">' in page
 
 
-def test_each_figure_over_all_slices_has_a_bar_of_its_own(small_run: Run, make_case: Make) -> None:
-    metrics = (value(value=-0.5, delta=0.1, delta_low=0.0, delta_high=0.2), value(name="pfd", value=0.5))
+def test_each_figure_over_all_slices_has_a_bar_of_its_own(
+    small_run: Run, make_case: Make
+) -> None:
+    metrics = (
+        value(value=-0.5, delta=0.1, delta_low=0.0, delta_high=0.2),
+        value(name="pfd", value=0.5),
+    )
     overall = make_case("monitor", "overall", "pass", metrics, aggregate=True)
     page = report_html(replace(small_run, cases=(overall,)))
     assert re.findall('class="tick" x="(.*?)"', page) == ["24.0", "49.0"]
     assert ">+0.100 [0.000, +0.200]<" in page
 
 
-def test_failed_cases_come_first_and_numbers_are_sorted_by_value(small_run: Run, make_case: Make) -> None:
-    verdicts = {"P10": "pass", "P9": "pass", "P101": "fail", "P20": "inconclusive", "P2": "fail"}
-    cases = tuple(make_case("monitor", part, verdict, ()) for part, verdict in verdicts.items())
+def test_failed_cases_come_first_and_numbers_are_sorted_by_value(
+    small_run: Run, make_case: Make
+) -> None:
+    verdicts = {
+        "P10": "pass",
+        "P9": "pass",
+        "P101": "fail",
+        "P20": "inconclusive",
+        "P2": "fail",
+    }
+    cases = tuple(
+        make_case("monitor", part, verdict, ()) for part, verdict in verdicts.items()
+    )
     page = report_html(replace(small_run, cases=cases))
-    assert re.findall('<tbody class="case" id="monitor-(.*?)"', page) == ["P2", "P101", "P20", "P9", "P10"]
+    assert re.findall('<tbody class="case" id="monitor-(.*?)"', page) == [
+        "P2",
+        "P101",
+        "P20",
+        "P9",
+        "P10",
+    ]
     assert page.count('aria-expanded="false"') == page.count(" hidden><td") == 5
 
 
@@ -455,8 +618,17 @@ def test_each_case_has_a_link_of_its_own(small_run: Run, make_case: Make) -> Non
     names = ("P1", "P/1", "P 1", "é", "<b>")
     cases = tuple(make_case("monitor", name, "pass", ()) for name in names)
     ids = anchors(replace(small_run, cases=cases))
-    assert sorted(ids.values()) == ["monitor", "monitor-P-1", "monitor-P-1-2", "monitor-P1", "monitor-b"]
-    two = tuple(make_case("monitor", "P1", "pass", (), suite=f"suites/{name}.kb.yaml") for name in "ab")
+    assert sorted(ids.values()) == [
+        "monitor",
+        "monitor-P-1",
+        "monitor-P-1-2",
+        "monitor-P1",
+        "monitor-b",
+    ]
+    two = tuple(
+        make_case("monitor", "P1", "pass", (), suite=f"suites/{name}.kb.yaml")
+        for name in "ab"
+    )
     assert sorted(anchors(replace(small_run, cases=two)).values()) == [
         "suites-a.kb.yaml-monitor-P1", "suites-b.kb.yaml-monitor-P1",
     ]  # fmt: skip

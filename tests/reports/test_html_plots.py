@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Outcome, Run, Table
+from pytest_kbrel.records import (
+    CaseResult,
+    GateResult,
+    MetricValue,
+    Outcome,
+    Run,
+    Table,
+)
 from pytest_kbrel.reports.html.distributions import box_of, fact_plots
 from pytest_kbrel.reports.html.page import render, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
@@ -26,7 +33,14 @@ from pytest_kbrel.reports.html.svg import (
 )
 
 Make = Callable[..., CaseResult]
-MONITOR = ("kept", "anchor", "cell:positive:0", "cell:none:0", "cell:none:1", "cell:negative1:0")
+MONITOR = (
+    "kept",
+    "anchor",
+    "cell:positive:0",
+    "cell:none:0",
+    "cell:none:1",
+    "cell:negative1:0",
+)
 ANSWERS = ("correct", "answered", "answer_prob")
 
 
@@ -43,8 +57,13 @@ def value(name: str, at: float) -> MetricValue:
 
 def monitored(shift: float = 0.0) -> Table:
     """Ten facts with anchors from 0.05 to 0.95, and one that was left out."""
-    rows = [outcome(f"P30:{at}", 1.0, at / 10 + 0.05 + shift, 1.0, at % 2, 0.0, 1.0) for at in range(10)]
-    return Table(columns=MONITOR, rows=(*rows, outcome("out", 0.0, 0.99, 0.0, 0.0, 0.0, 0.0)))
+    rows = [
+        outcome(f"P30:{at}", 1.0, at / 10 + 0.05 + shift, 1.0, at % 2, 0.0, 1.0)
+        for at in range(10)
+    ]
+    return Table(
+        columns=MONITOR, rows=(*rows, outcome("out", 0.0, 0.99, 0.0, 0.0, 0.0, 0.0))
+    )
 
 
 def answered() -> Table:
@@ -58,13 +77,22 @@ def with_facts(run: Run) -> Run:
     """The run with outcomes of a MONITOR case and of a Head-to-Tail case."""
     first, second, third, *rest = run.cases
     return replace(
-        run, cases=(replace(first, table=monitored()), second, replace(third, table=answered()), *rest)
+        run,
+        cases=(
+            replace(first, table=monitored()),
+            second,
+            replace(third, table=answered()),
+            *rest,
+        ),
     )
 
 
 def plots_of(run: Run, **sources: Any) -> dict[str, Plot]:
     of = Sources(**sources)
-    return {plot.name: plot for plot in (*figure_plots(run, of.published), *fact_plots(run, of.baseline))}
+    return {
+        plot.name: plot
+        for plot in (*figure_plots(run, of.published), *fact_plots(run, of.baseline))
+    }
 
 
 def test_a_run_without_figures_has_no_plots(empty_run: Run, make_case: Make) -> None:
@@ -78,7 +106,15 @@ def test_the_plots_of_a_run_and_their_names(rich_run: Run) -> None:
     run = with_facts(rich_run)
     nodeid = run.cases[0].nodeid
     plots = plots_of(run, baseline={nodeid: monitored(0.01)})
-    assert list(plots) == ["buckets", "framing", "monitor", "anchors", "pairs", "boxes", "calibration"]
+    assert list(plots) == [
+        "buckets",
+        "framing",
+        "monitor",
+        "anchors",
+        "pairs",
+        "boxes",
+        "calibration",
+    ]
     page = report_html(run, Sources(baseline={nodeid: monitored(0.01)}))
     assert re.findall('<figure id="plot-(.*?)"', page) == list(plots)
     assert page.count('role="img" aria-label="') == len(plots)
@@ -95,10 +131,24 @@ def test_the_plots_of_a_run_and_their_names(rich_run: Run) -> None:
     ],
 )
 def test_differences_are_turned_towards_what_is_better(
-    better: str, rule: str, bound: float, at: float, ends: Any, allowed: Any, small_run: Run, make_case: Make
+    better: str,
+    rule: str,
+    bound: float,
+    at: float,
+    ends: Any,
+    allowed: Any,
+    small_run: Run,
+    make_case: Make,
 ) -> None:
     moved = MetricValue(
-        name="x", better=better, value=0.4, n=9, baseline=0.5, delta=-0.1, delta_low=-0.2, delta_high=-0.05
+        name="x",
+        better=better,
+        value=0.4,
+        n=9,
+        baseline=0.5,
+        delta=-0.1,
+        delta_low=-0.2,
+        delta_high=-0.05,
     )  # type: ignore[arg-type]
     gate = GateResult(metric="x", rule=rule, bound=bound, verdict="fail", reason="why")  # type: ignore[arg-type]
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
@@ -114,7 +164,9 @@ def test_failed_differences_come_first_and_lead_to_their_cases(small_run: Run) -
     assert [row.tone for row in rows][:2] == ["fail", "inconclusive"]
     assert {row.tone for row in rows[2:]} == {"none"}
     table = render("plots", small_run)
-    assert table.index('href="#monitor-P30"') < table.index('href="#head_to_tail-open-tail"')
+    assert table.index('href="#monitor-P30"') < table.index(
+        'href="#head_to_tail-open-tail"'
+    )
     # Only a gate's verdict has a colour, not the sign of a difference.
     assert (
         re.findall('<rect class="(fail|pass|inconclusive|none)"', table)[:4]
@@ -126,11 +178,15 @@ def test_a_waived_failure_stays_a_failure(rich_run: Run) -> None:
     (row,) = (row for row in forest(rich_run).rows if row.tone == "fail")
     assert row.case.waived
     table = render("plots", rich_run)
-    assert '<span class="word fail">fail</span> <span class="soft">waived</span>' in table
+    assert (
+        '<span class="word fail">fail</span> <span class="soft">waived</span>' in table
+    )
     assert table.count(">waived<") == 1
 
 
-def test_many_differences_are_folded_and_then_cut(many_cases: Callable[[int], Run]) -> None:
+def test_many_differences_are_folded_and_then_cut(
+    many_cases: Callable[[int], Run],
+) -> None:
     page = render("plots", many_cases(100))
     first, rest = page.split("<details>", 1)
     assert first.count('<td class="forest">') == 25
@@ -138,11 +194,15 @@ def test_many_differences_are_folded_and_then_cut(many_cases: Callable[[int], Ru
     assert re.search(r"\d+ more differences in report.json", page)
 
 
-def test_shares_of_buckets_are_weighted_by_their_facts(small_run: Run, make_case: Make) -> None:
+def test_shares_of_buckets_are_weighted_by_their_facts(
+    small_run: Run, make_case: Make
+) -> None:
     def bucket(part: str, n: int, *shares: float) -> CaseResult:
         values = tuple(
             value(name, share)
-            for name, share in zip(("accuracy", "hallucination", "missing"), shares, strict=True)
+            for name, share in zip(
+                ("accuracy", "hallucination", "missing"), shares, strict=True
+            )
         )
         return make_case("head_to_tail", part, "pass", values, n=n)
 
@@ -171,13 +231,22 @@ def test_relations_are_drawn_with_marks_of_the_baseline(small_run: Run) -> None:
     plots = plots_of(small_run)
     for name in ("framing", "monitor"):
         drawing = plots[name].drawing
-        assert (drawing.count('class="before"'), drawing.count('class="point ')) == (2, 2)
+        assert (drawing.count('class="before"'), drawing.count('class="point ')) == (
+            2,
+            2,
+        )
         assert 'class="point fail"' in drawing
     assert [row[:3] for row in plots["monitor"].rows] == [
         ("P30", "0.412", "0.381"),
         ("P17", "0.390", "0.390"),
     ]
-    assert plots["framing"].heads == ("relation", "PFD", "baseline's", "IRD", "baseline's")
+    assert plots["framing"].heads == (
+        "relation",
+        "PFD",
+        "baseline's",
+        "IRD",
+        "baseline's",
+    )
     assert plots["framing"].rows == (
         ("P30", "0.300", "0.300", "0.250", "0.260"),
         ("P17", "0.280", "0.280", "0.200", "0.200"),
@@ -186,33 +255,45 @@ def test_relations_are_drawn_with_marks_of_the_baseline(small_run: Run) -> None:
 
 def test_relations_have_their_labels(small_run: Run) -> None:
     run = with_facts(small_run)
-    run = replace(run, cases=tuple(replace(one, label="continent") for one in run.cases))
+    run = replace(
+        run, cases=tuple(replace(one, label="continent") for one in run.cases)
+    )
     plots = plots_of(run)
     for name in ("framing", "monitor", "boxes"):
         assert "P30 continent" in plots[name].drawing
         assert "P30 continent" in [row[0] for row in plots[name].rows]
 
 
-def test_every_plot_has_its_numbers_as_a_table_and_says_of_how_many(small_run: Run, rich_run: Run) -> None:
+def test_every_plot_has_its_numbers_as_a_table_and_says_of_how_many(
+    small_run: Run, rich_run: Run
+) -> None:
     run = with_facts(rich_run)
     nodeid = run.cases[0].nodeid
     plots = plots_of(run, baseline={nodeid: monitored(0.01)})
     assert [name for name, plot in plots.items() if not plot.rows] == []
-    assert {name: plot.note for name, plot in plots.items() if not re.search(r"\d", plot.note)}.keys() == {
-        "buckets"
-    }
+    assert {
+        name: plot.note
+        for name, plot in plots.items()
+        if not re.search(r"\d", plot.note)
+    }.keys() == {"buckets"}
     assert plots["anchors"].note.startswith("20 % of 10 facts (baseline 20 % of 10) ")
     assert "10 facts" in plots["pairs"].note
     assert "4 combinations" in plots["boxes"].note
     assert "2 relations" in plots["framing"].note
 
 
-def test_published_models_stand_behind_the_run_in_the_same_setting(small_run: Run, make_case: Make) -> None:
+def test_published_models_stand_behind_the_run_in_the_same_setting(
+    small_run: Run, make_case: Make
+) -> None:
     members = ("reliability[seen-four-shot]",)
     values = (value("ncr", 0.1), value("ur", 0.2))
-    overall = make_case("reliability", "overall", "fail", values, aggregate=True, members=members)
+    overall = make_case(
+        "reliability", "overall", "fail", values, aggregate=True, members=members
+    )
     models = tuple(
-        PublishedModel(name=f"{setting} <model>", setting=setting, figures={"ncr": 0.3, "ur": 0.4})
+        PublishedModel(
+            name=f"{setting} <model>", setting=setting, figures={"ncr": 0.3, "ur": 0.4}
+        )
         for setting in ("zero-shot", "four-shot")
     )
     plots = plots_of(replace(small_run, cases=(overall,)), published=models)
@@ -226,7 +307,9 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(small_run: Ru
 def test_the_distribution_of_anchors_counts_kept_facts(small_run: Run) -> None:
     run = with_facts(small_run)
     plot = plots_of(run, baseline={run.cases[0].nodeid: monitored(-0.05)})["anchors"]
-    assert plot.note.startswith("20 % of 10 facts (baseline 20 % of 10) have a probability of 0.8 or more")
+    assert plot.note.startswith(
+        "20 % of 10 facts (baseline 20 % of 10) have a probability of 0.8 or more"
+    )
     assert [row[1] for row in plot.rows] == ["0.100"] * 10
     assert plot.drawing.count('class="bar"') == 20
     assert 'class="outline"' in plot.drawing
@@ -244,7 +327,9 @@ def test_a_point_a_fact_and_the_lost_ones_are_named(small_run: Run) -> None:
     assert "pairs" not in plots_of(run)
     assert [row for row in plot.rows if row[1] != "0"] == [("within 0.05", "10", "7")]
     fallen = plots_of(run, baseline={run.cases[0].nodeid: monitored(0.2)})["pairs"]
-    assert [row for row in fallen.rows if row[1] != "0"] == [("fell by 0.05 to 0.2", "10", "7")]
+    assert [row for row in fallen.rows if row[1] != "0"] == [
+        ("fell by 0.05 to 0.2", "10", "7")
+    ]
     assert sum(int(row[1]) for row in fallen.rows) == 10
 
 
@@ -258,7 +343,9 @@ def test_boxes_are_over_frames_and_contexts(small_run: Run) -> None:
     )
 
 
-def test_the_reliability_diagram_is_of_answers_to_questions_that_have_one(small_run: Run) -> None:
+def test_the_reliability_diagram_is_of_answers_to_questions_that_have_one(
+    small_run: Run,
+) -> None:
     run = with_facts(small_run)
     plot = plots_of(run)["calibration"]
     assert [row for row in plot.rows if row[1] != "0"] == [
@@ -283,10 +370,17 @@ def test_marks_of_an_axis_have_as_many_decimals_as_each_other() -> None:
     assert mark_texts([]) == []
 
 
-def test_differences_have_an_axis_of_which_each_row_shows_the_lines(small_run: Run) -> None:
+def test_differences_have_an_axis_of_which_each_row_shows_the_lines(
+    small_run: Run,
+) -> None:
     drawn = forest(small_run)
     table = render("plots", small_run)
-    marks = [(at, words) for at, words in re.findall(r'middle" x="([\d.]+)%" y="10">([\d.]+)</text>', table)]
+    marks = [
+        (at, words)
+        for at, words in re.findall(
+            r'middle" x="([\d.]+)%" y="10">([\d.]+)</text>', table
+        )
+    ]
     # To both sides of no difference the values are told without a sign: to the left is worse.
     assert "0.00" in [words for _, words in marks]
     assert len(marks) == len(drawn.scale.marks()) > 2
@@ -304,8 +398,13 @@ def test_scales_keep_to_their_ends() -> None:
     scale = Scale(0, 2, 10, 20)
     assert [scale(value) for value in (-1, 0, 1, 2, 9)] == [10, 10, 15, 20, 20]
     assert Scale(0, 1, 0, 1).marks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Scale(0.31, 0.33, 0, 1).marks() == pytest.approx([0.31, 0.315, 0.32, 0.325, 0.33])
-    assert (scale_over([0.5], 0, 1).low, scale_over([0.2, 0.7], 0, 1, whole=True).high) == (0.45, 1.0)
+    assert Scale(0.31, 0.33, 0, 1).marks() == pytest.approx(
+        [0.31, 0.315, 0.32, 0.325, 0.33]
+    )
+    assert (
+        scale_over([0.5], 0, 1).low,
+        scale_over([0.2, 0.7], 0, 1, whole=True).high,
+    ) == (0.45, 1.0)
 
 
 def test_marks_at_the_edge_of_a_drawing_are_not_cut_off() -> None:
@@ -324,9 +423,18 @@ def test_places_are_spread_where_they_are_too_close() -> None:
 
 
 def test_labels_cover_neither_each_other_nor_a_point() -> None:
-    points = [(10.0, 10.0, "P1"), (14.0, 10.0, "P2"), (200.0, 200.0, "P3"), (335.0, 100.0, "P4")]
+    points = [
+        (10.0, 10.0, "P1"),
+        (14.0, 10.0, "P2"),
+        (200.0, 200.0, "P3"),
+        (335.0, 100.0, "P4"),
+    ]
     spots = label_spots(points, [(208.0, 200.0)], 4)
-    assert [(label, ends) for *_, label, ends in spots] == [("P2", False), ("P3", True), ("P4", True)]
+    assert [(label, ends) for *_, label, ends in spots] == [
+        ("P2", False),
+        ("P3", True),
+        ("P4", True),
+    ]
 
 
 def test_drawings_escape_what_they_are_told() -> None:

@@ -28,9 +28,17 @@ def check(report: object) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["small_run", "rich_run", "hostile_run", "empty_run", pytest.param("big_run", marks=pytest.mark.slow)],
+    [
+        "small_run",
+        "rich_run",
+        "hostile_run",
+        "empty_run",
+        pytest.param("big_run", marks=pytest.mark.slow),
+    ],
 )
-def test_every_report_obeys_the_schema(name: str, request: pytest.FixtureRequest) -> None:
+def test_every_report_obeys_the_schema(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     check(report_dict(request.getfixturevalue(name)))
 
 
@@ -52,7 +60,11 @@ def test_unknown_keys_are_no_error(small_run: Run, tmp_path: Path) -> None:
 
 def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
     report = report_dict(small_run)
-    case = next(case for case in report["cases"] if case["id"] == "suites/world.kb.yaml::monitor[P30]")
+    case = next(
+        case
+        for case in report["cases"]
+        if case["id"] == "suites/world.kb.yaml::monitor[P30]"
+    )
     assert case["metrics"]["accuracy"] == {
         "better": "higher",
         "value": 0.512,
@@ -93,7 +105,10 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "waived": 0,
         "facts_lost": 7,
         "facts_gained": 1,
-        "by_bucket": {"head": {"lost": 5, "gained": 0}, "tail": {"lost": 2, "gained": 1}},
+        "by_bucket": {
+            "head": {"lost": 5, "gained": 0},
+            "tail": {"lost": 2, "gained": 1},
+        },
         "by_relation": {"P30": {"lost": 7, "gained": 1}},
         "worst_relations": ["P30"],
         "headline": "7 facts lost, 1 gained; 5 of the 7 are head; worst P30",
@@ -102,15 +117,24 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
 
 def test_the_models_that_helped_are_in_the_report(small_run: Run) -> None:
     assert small_run.model is not None
-    judge = replace(small_run.model, spec="openai/judge", backend="openai", device="http://localhost:1/v1")
+    judge = replace(
+        small_run.model,
+        spec="openai/judge",
+        backend="openai",
+        device="http://localhost:1/v1",
+    )
     one = report_dict(replace(small_run, helpers=(judge,)))
     check(one)
     assert one["helpers"][0]["spec"] == "openai/judge"
-    moved = replace(judge, device="http://localhost:2/v1", backend_version="openai 9, served fp_1")
+    moved = replace(
+        judge, device="http://localhost:2/v1", backend_version="openai 9, served fp_1"
+    )
     other = report_dict(replace(small_run, helpers=(moved,)))
     assert one != other
     assert comparable(one) == comparable(other)
-    assert comparable(one) != comparable(report_dict(replace(small_run, helpers=(replace(judge, spec="x"),))))
+    assert comparable(one) != comparable(
+        report_dict(replace(small_run, helpers=(replace(judge, spec="x"),)))
+    )
 
 
 def test_a_fact_that_two_probes_lost_is_counted_once(small_run: Run) -> None:
@@ -119,28 +143,47 @@ def test_a_fact_that_two_probes_lost_is_counted_once(small_run: Run) -> None:
     assert report_dict(run)["summary"]["facts_lost"] == 7
 
 
-def test_an_empty_or_broken_run_is_no_pass_and_a_partial_one_may_be(small_run: Run, empty_run: Run) -> None:
+def test_an_empty_or_broken_run_is_no_pass_and_a_partial_one_may_be(
+    small_run: Run, empty_run: Run
+) -> None:
     assert report_dict(empty_run)["summary"]["verdict"] == "invalid"
     passed = tuple(case for case in small_run.cases if case.verdict == "pass")
     assert report_dict(replace(small_run, cases=passed))["summary"]["verdict"] == "pass"
-    assert report_dict(replace(small_run, cases=passed, complete=False))["summary"]["verdict"] == "pass"
+    assert (
+        report_dict(replace(small_run, cases=passed, complete=False))["summary"][
+            "verdict"
+        ]
+        == "pass"
+    )
     broken = replace(small_run, cases=passed, problems=("gw1 crashed",))
     assert report_dict(broken)["summary"]["verdict"] == "invalid"
 
 
 def test_aggregates_of_two_suites_stay_apart(
-    small_run: Run, make_case: Callable[..., CaseResult], make_metric: Callable[..., MetricValue]
+    small_run: Run,
+    make_case: Callable[..., CaseResult],
+    make_metric: Callable[..., MetricValue],
 ) -> None:
-    one = make_case("monitor", "overall", "pass", (make_metric("monitor", 0.4),), aggregate=True)
-    other = replace(one, suite="b.kb.yaml", metrics=(make_metric("monitor", 0.5), make_metric("gap", 0.1)))
-    assert report_dict(replace(small_run, cases=(one, other)))["aggregates"]["monitor"] == {
+    one = make_case(
+        "monitor", "overall", "pass", (make_metric("monitor", 0.4),), aggregate=True
+    )
+    other = replace(
+        one,
+        suite="b.kb.yaml",
+        metrics=(make_metric("monitor", 0.5), make_metric("gap", 0.1)),
+    )
+    assert report_dict(replace(small_run, cases=(one, other)))["aggregates"][
+        "monitor"
+    ] == {
         "monitor (b.kb.yaml::monitor[overall])": 0.5,
         "gap": 0.1,
         "monitor (suites/world.kb.yaml::monitor[overall])": 0.4,
     }
 
 
-def test_the_order_of_arrival_and_the_place_of_work_leave_no_trace(small_run: Run, tmp_path: Path) -> None:
+def test_the_order_of_arrival_and_the_place_of_work_leave_no_trace(
+    small_run: Run, tmp_path: Path
+) -> None:
     assert small_run.model is not None
     elsewhere = replace(
         small_run,
@@ -154,7 +197,9 @@ def test_the_order_of_arrival_and_the_place_of_work_leave_no_trace(small_run: Ru
     assert one != other
     assert comparable(one) == comparable(other)
     assert "created" in one, "comparable() must leave its argument alone"
-    assert json.dumps(comparable(one)) == json.dumps(comparable(other)), "in the same order of keys, too"
+    assert json.dumps(comparable(one)) == json.dumps(comparable(other)), (
+        "in the same order of keys, too"
+    )
 
 
 def test_another_answer_is_never_comparable(small_run: Run) -> None:
@@ -164,7 +209,9 @@ def test_another_answer_is_never_comparable(small_run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run"])
-def test_what_is_written_is_what_is_read(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_what_is_written_is_what_is_read(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     run: Run = request.getfixturevalue(name)
     path = tmp_path / "report.json"
     write_json(run, path)
@@ -198,7 +245,9 @@ def test_a_number_that_is_none_is_not_written(small_run: Run, tmp_path: Path) ->
         ('{"schema_version": 1, "cases": []}', "model, environment"),
     ],
 )
-def test_a_foreign_report_is_one_clear_error(text: str, message: str, tmp_path: Path) -> None:
+def test_a_foreign_report_is_one_clear_error(
+    text: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "report.json"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(KbrelError, match=message) as caught:
@@ -218,11 +267,15 @@ def test_the_order_of_cases_changes_no_report(small_run: Run) -> None:
 
 
 def test_every_key_of_the_schema_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "report-keys.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "report-keys.md").read_text(
+        encoding="utf-8"
+    )
     parts = [schema(), *schema()["$defs"].values()]
     keys = {key for part in parts for key in part.get("properties", {})}
     assert {
-        key for key in keys if f"`{key}`" not in page and f"{key}," not in page and f"{key}}}" not in page
+        key
+        for key in keys
+        if f"`{key}`" not in page and f"{key}," not in page and f"{key}}}" not in page
     } == set()
 
 

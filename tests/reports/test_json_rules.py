@@ -14,7 +14,13 @@ import pytest
 from pytest_kbrel import reports
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import GateResult, Run
-from pytest_kbrel.reports.json_report import check_file, comparable, read_report, report_dict, write_json
+from pytest_kbrel.reports.json_report import (
+    check_file,
+    comparable,
+    read_report,
+    report_dict,
+    write_json,
+)
 from tests.reports.conftest import fingerprint
 
 # Two equal runs may differ in these, and in nothing else.
@@ -37,18 +43,31 @@ def part_of(report: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("part", MAY_DIFFER)
-def test_of_every_key_it_is_known_whether_it_may_differ(part: str, rich_run: Run) -> None:
+def test_of_every_key_it_is_known_whether_it_may_differ(
+    part: str, rich_run: Run
+) -> None:
     plain = whole(rich_run)
     for key, content in part_of(plain, part).items():
         other = copy.deepcopy(plain)
-        part_of(other, part)[key] = [] if content and isinstance(content, list) else {"another": key}
-        assert (comparable(other) == comparable(plain)) is (key in MAY_DIFFER[part]), key
+        part_of(other, part)[key] = (
+            [] if content and isinstance(content, list) else {"another": key}
+        )
+        assert (comparable(other) == comparable(plain)) is (key in MAY_DIFFER[part]), (
+            key
+        )
 
 
 def test_a_report_without_these_is_comparable_too() -> None:
     assert comparable({}) == {}
-    assert comparable({"model": None, "base": None, "x": 1}) == {"model": None, "base": None, "x": 1}
-    assert comparable({"cases": [{}], "helpers": [{}]}) == {"cases": [{}], "helpers": [{}]}
+    assert comparable({"model": None, "base": None, "x": 1}) == {
+        "model": None,
+        "base": None,
+        "x": 1,
+    }
+    assert comparable({"cases": [{}], "helpers": [{}]}) == {
+        "cases": [{}],
+        "helpers": [{}],
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,8 +75,16 @@ def test_a_report_without_these_is_comparable_too() -> None:
     [
         (2, (0.0, 0.5), ""),
         (0, (), ""),
-        (3, (0.0, 0.5), "Šidák's p-values count 3 comparisons, Holm's and Benjamini-Hochberg's 2"),
-        (1, (), "Šidák's p-values count 1 comparisons, Holm's and Benjamini-Hochberg's 0"),
+        (
+            3,
+            (0.0, 0.5),
+            "Šidák's p-values count 3 comparisons, Holm's and Benjamini-Hochberg's 2",
+        ),
+        (
+            1,
+            (),
+            "Šidák's p-values count 1 comparisons, Holm's and Benjamini-Hochberg's 0",
+        ),
     ],
 )
 def test_comparisons_are_counted_as_they_were_planned_and_made(
@@ -65,11 +92,21 @@ def test_comparisons_are_counted_as_they_were_planned_and_made(
 ) -> None:
     plain = GateResult(metric="m", rule="max_drop", bound=0, verdict="pass", reason="")
     gates = (plain, *(replace(plain, p=p) for p in ps))
-    run = replace(small_run, comparisons=counted, cases=(replace(small_run.cases[0], gates=gates),))
-    assert report_dict(run)["comparisons"] == {"counted": counted, "made": len(ps), "note": note}
+    run = replace(
+        small_run,
+        comparisons=counted,
+        cases=(replace(small_run.cases[0], gates=gates),),
+    )
+    assert report_dict(run)["comparisons"] == {
+        "counted": counted,
+        "made": len(ps),
+        "note": note,
+    }
 
 
-def test_names_and_problems_are_sorted_and_what_is_empty_is_none(small_run: Run) -> None:
+def test_names_and_problems_are_sorted_and_what_is_empty_is_none(
+    small_run: Run,
+) -> None:
     run = replace(
         small_run,
         environment=(("b", "1"), ("a", "2")),
@@ -87,15 +124,21 @@ def test_names_and_problems_are_sorted_and_what_is_empty_is_none(small_run: Run)
     assert (report["baseline"], report["recorded"], report["base"], report["complete"]) == (
         None, None, None, False,
     )  # fmt: skip
-    assert [case["id"] for case in report["cases"]] == sorted(case["id"] for case in report["cases"])
+    assert [case["id"] for case in report["cases"]] == sorted(
+        case["id"] for case in report["cases"]
+    )
 
 
 # Terminals obey some of these characters, and others mislead readers.
-ESCAPED = "\x7f\x80\x85\x9b\x9f\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\udfff\ud800"
+ESCAPED = (
+    "\x7f\x80\x85\x9b\x9f\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\udfff\ud800"
+)
 PLAIN = "~ ÿ\xa0\u200d\u2010\u2027\u202f\u2065\u206a東\ud7ff\ue000"
 
 
-def test_characters_that_terminals_obey_are_escaped_and_others_left(empty_run: Run, tmp_path: Path) -> None:
+def test_characters_that_terminals_obey_are_escaped_and_others_left(
+    empty_run: Run, tmp_path: Path
+) -> None:
     path = tmp_path / "report.json"
     write_json(replace(empty_run, recorded=ESCAPED + PLAIN), path)
     text = path.read_text(encoding="utf-8")
@@ -107,21 +150,38 @@ def test_characters_that_terminals_obey_are_escaped_and_others_left(empty_run: R
 
 
 @pytest.mark.parametrize("version", [0, -1, False, None, "1", 1.0])
-def test_a_version_is_a_number_from_one(version: object, small_run: Run, tmp_path: Path) -> None:
+def test_a_version_is_a_number_from_one(
+    version: object, small_run: Run, tmp_path: Path
+) -> None:
     path = tmp_path / "report.json"
-    path.write_text(json.dumps({**report_dict(small_run), "schema_version": version}), encoding="utf-8")
-    with pytest.raises(KbrelError, match=f"schema_version is {version!r}, needed is a number from 1$"):
+    path.write_text(
+        json.dumps({**report_dict(small_run), "schema_version": version}),
+        encoding="utf-8",
+    )
+    with pytest.raises(
+        KbrelError, match=f"schema_version is {version!r}, needed is a number from 1$"
+    ):
         read_report(path)
 
 
 NEEDED = (
-    *("schema_version", "kbrel_version", "created", "model", "environment", "settings", "cases"),
+    *(
+        "schema_version",
+        "kbrel_version",
+        "created",
+        "model",
+        "environment",
+        "settings",
+        "cases",
+    ),
     *("aggregates", "correlations", "summary", "exit_status", "complete", "problems"),
 )
 
 
 @pytest.mark.parametrize("key", NEEDED[1:])
-def test_a_report_that_lacks_a_part_is_no_whole_one(key: str, small_run: Run, tmp_path: Path) -> None:
+def test_a_report_that_lacks_a_part_is_no_whole_one(
+    key: str, small_run: Run, tmp_path: Path
+) -> None:
     report = report_dict(small_run)
     del report[key]
     path = tmp_path / "report.json"
@@ -130,8 +190,12 @@ def test_a_report_that_lacks_a_part_is_no_whole_one(key: str, small_run: Run, tm
         read_report(path)
 
 
-def test_older_reports_lack_what_was_added_later(small_run: Run, tmp_path: Path) -> None:
-    report = {key: content for key, content in report_dict(small_run).items() if key in NEEDED}
+def test_older_reports_lack_what_was_added_later(
+    small_run: Run, tmp_path: Path
+) -> None:
+    report = {
+        key: content for key, content in report_dict(small_run).items() if key in NEEDED
+    }
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report), encoding="utf-8")
     assert read_report(path) == report

@@ -29,7 +29,13 @@ GITLAB_BYTES = 30 * 1024**2
 
 
 def written(run: Run, path: Path, *, as_properties: bool = False) -> Path:
-    write_junit(run, path, failing=FAILING, baseline_name=run.baseline, as_properties=as_properties)
+    write_junit(
+        run,
+        path,
+        failing=FAILING,
+        baseline_name=run.baseline,
+        as_properties=as_properties,
+    )
     return path
 
 
@@ -37,18 +43,28 @@ def figures(case: junitparser.TestCase) -> dict[str, str]:
     return dict(line.split("=", 1) for line in case.system_out.splitlines())
 
 
-@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "stopped_run"])
+@pytest.mark.parametrize(
+    "name", ["small_run", "rich_run", "hostile_run", "empty_run", "stopped_run"]
+)
 def test_every_file_obeys_the_schema_of_jenkins(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    assert junit_errors(written(request.getfixturevalue(name), tmp_path / "j.xml")) == []
+    assert (
+        junit_errors(written(request.getfixturevalue(name), tmp_path / "j.xml")) == []
+    )
 
 
-def test_figures_as_properties_are_what_the_schema_refuses(rich_run: Run, tmp_path: Path) -> None:
-    assert len(junit_errors(written(rich_run, tmp_path / "j.xml", as_properties=True))) == len(rich_run.cases)
+def test_figures_as_properties_are_what_the_schema_refuses(
+    rich_run: Run, tmp_path: Path
+) -> None:
+    assert len(
+        junit_errors(written(rich_run, tmp_path / "j.xml", as_properties=True))
+    ) == len(rich_run.cases)
 
 
-def test_a_reader_finds_the_figures_of_each_case_in_its_output(rich_run: Run, tmp_path: Path) -> None:
+def test_a_reader_finds_the_figures_of_each_case_in_its_output(
+    rich_run: Run, tmp_path: Path
+) -> None:
     (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
     cases = {case.name: case for case in suite}
     assert len(cases) == suite.tests == len(rich_run.cases)
@@ -57,20 +73,29 @@ def test_a_reader_finds_the_figures_of_each_case_in_its_output(rich_run: Run, tm
         assert cases[of.id].classname == "suites.world.kb.yaml"
         assert cases[of.id].is_failure == (of.verdict in FAILING and not of.waived)
     assert suite.failures == sum(case.is_failure for case in cases.values()) == 1
-    assert {one.name: one.value for one in suite.properties()} == dict(suite_properties(rich_run))
+    assert {one.name: one.value for one in suite.properties()} == dict(
+        suite_properties(rich_run)
+    )
 
 
 def test_a_waived_failure_is_skipped(rich_run: Run, tmp_path: Path) -> None:
     (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
     (skipped,) = (case for case in suite if case.is_skipped)
     assert skipped.name == "monitor[P30]"
-    assert skipped.result[0].message == "waived until 2026-03-01 by Ann: known since the merge"
+    assert (
+        skipped.result[0].message
+        == "waived until 2026-03-01 by Ann: known since the merge"
+    )
     assert suite.skipped == 1
 
 
-def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(small_run: Run, tmp_path: Path) -> None:
+def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(
+    small_run: Run, tmp_path: Path
+) -> None:
     names = ["x" * 300 + end for end in "ab"]
-    run = replace(small_run, cases=tuple(replace(small_run.cases[0], id=name) for name in names))
+    run = replace(
+        small_run, cases=tuple(replace(small_run.cases[0], id=name) for name in names)
+    )
     (suite,) = junitparser.JUnitXml.fromfile(str(written(run, tmp_path / "j.xml")))
     assert [case.name for case in suite] == names
 
@@ -83,7 +108,9 @@ def test_a_file_of_500_cases_is_small_enough_for_gitlab(
 
 
 def test_lines_stand_above_the_output_of_the_test_itself() -> None:
-    case = ElementTree.fromstring("<testcase><failure/><system-out>theirs</system-out></testcase>")
+    case = ElementTree.fromstring(
+        "<testcase><failure/><system-out>theirs</system-out></testcase>"
+    )
     place_properties(case, [("kb_n", "1"), ("kb_x", "a=b")], as_properties=False)
     assert case.findtext("system-out") == "kb_n=1\nkb_x=a=b\ntheirs"
     assert [part.tag for part in case] == ["failure", "system-out"]
@@ -101,9 +128,13 @@ def test_properties_that_a_test_records_itself_stay() -> None:
     assert case.findtext("system-out") == "kb_n=2\n"
 
 
-def test_the_suite_has_the_figures_over_all_slices_and_their_correlations(small_run: Run) -> None:
+def test_the_suite_has_the_figures_over_all_slices_and_their_correlations(
+    small_run: Run,
+) -> None:
     pair = tuple(
-        Correlation(x="monitor", y="accuracy", method=method, over="slices", r=r, p=0.03, n=9)  # type: ignore[arg-type]
+        Correlation(
+            x="monitor", y="accuracy", method=method, over="slices", r=r, p=0.03, n=9
+        )  # type: ignore[arg-type]
         for method, r in (("pearson", -0.51239), ("spearman", 0.4))
     )
     properties = dict(suite_properties(replace(small_run, correlations=pair)))
@@ -116,7 +147,9 @@ def test_the_suite_has_the_figures_over_all_slices_and_their_correlations(small_
 def test_figures_of_two_suites_are_told_apart(small_run: Run) -> None:
     overall = small_run.cases[-1]
     other = replace(overall, suite="other.kb.yaml")
-    names = [name for name, _ in suite_properties(replace(small_run, cases=(overall, other)))]
+    names = [
+        name for name, _ in suite_properties(replace(small_run, cases=(overall, other)))
+    ]
     assert names[-2:] == [
         "kb_monitor_overall_monitor (other.kb.yaml::monitor[overall])",
         "kb_monitor_overall_monitor (suites/world.kb.yaml::monitor[overall])",
@@ -146,12 +179,17 @@ def test_an_undefined_metric_has_no_property(small_run: Run) -> None:
     ]
 
 
-def test_the_suite_says_which_model_against_which_baseline(small_run: Run, empty_run: Run) -> None:
+def test_the_suite_says_which_model_against_which_baseline(
+    small_run: Run, empty_run: Run
+) -> None:
     properties = dict(suite_properties(small_run))
     assert properties["kb_model"] == "reference:overconfident"
     assert properties["kb_baseline"] == "reference"
     assert properties["kb_verdict"] == "fail"
-    assert dict(suite_properties(empty_run)) == {"kb_version": "0.1.0", "kb_verdict": "invalid"}
+    assert dict(suite_properties(empty_run)) == {
+        "kb_version": "0.1.0",
+        "kb_verdict": "invalid",
+    }
 
 
 def test_hostile_text_makes_xml_that_parses(hostile_run: Run) -> None:
@@ -164,12 +202,17 @@ def test_hostile_text_makes_xml_that_parses(hostile_run: Run) -> None:
         assert type(value) is str
         assert len(value) <= 200
         ElementTree.SubElement(root, "property", name=name, value=value)
-    assert len(ElementTree.fromstring(ElementTree.tostring(root, encoding="utf-8"))) == len(pairs)
+    assert len(
+        ElementTree.fromstring(ElementTree.tostring(root, encoding="utf-8"))
+    ) == len(pairs)
 
 
 def test_no_character_is_left_that_xml_forbids() -> None:
-    everything = "".join(map(chr, (*range(0x300), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010))))
+    everything = "".join(
+        map(chr, (*range(0x300), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010)))
+    )
     for at in range(0, len(everything), 50):
         assert not re.search(
-            "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", xml_text(everything[at : at + 50])
+            "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+            xml_text(everything[at : at + 50]),
         )

@@ -42,7 +42,11 @@ def test_hostile_text_breaks_no_table(hostile_run: Run) -> None:
     assert "<img" not in text
     lines = text.split("\n")
     bars = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines]
-    rows = [at for at, line in enumerate(lines) if line.startswith("|") and lines[at - 1].startswith("|")]
+    rows = [
+        at
+        for at, line in enumerate(lines)
+        if line.startswith("|") and lines[at - 1].startswith("|")
+    ]
     assert len(rows) > 100
     for at in rows:
         assert bars[at] == bars[at - 1] > 4, lines[at]
@@ -67,14 +71,31 @@ def test_the_cause_precedes_the_figures_over_several_cases(dropped_run: Run) -> 
     told = re.findall(r"^- \*\*fail\*\* (\S+):", text, flags=re.MULTILINE)
     blocks = re.findall(r"^### (\S+): fail", text, flags=re.MULTILINE)
     cause = r"reliability\[unseen-zero-shot\]"
-    assert rows == told == blocks == [cause, r"reliability\[overall\]", r"pooled\[overall\]"]
+    assert (
+        rows
+        == told
+        == blocks
+        == [cause, r"reliability\[overall\]", r"pooled\[overall\]"]
+    )
     assert f"- **fail** {cause}: UR 0.945 to 0.205, allowed 0.05\n" in text
 
 
-def test_what_is_lost_precedes_the_tables_and_how_the_model_was_loaded_ends_it(small_run: Run) -> None:
-    run = replace(small_run, environment=(("model_load_seconds", "26.80"),), problems=("a problem",))
+def test_what_is_lost_precedes_the_tables_and_how_the_model_was_loaded_ends_it(
+    small_run: Run,
+) -> None:
+    run = replace(
+        small_run,
+        environment=(("model_load_seconds", "26.80"),),
+        problems=("a problem",),
+    )
     text = summary_markdown(run)
-    order = ("a problem", "### Why", "7 facts lost</summary>", "| verdict |", "model loaded in 26.80 s")
+    order = (
+        "a problem",
+        "### Why",
+        "7 facts lost</summary>",
+        "| verdict |",
+        "model loaded in 26.80 s",
+    )
     places = [text.index(part) for part in order]
     assert places == sorted(places)
 
@@ -91,7 +112,9 @@ def test_at_most_ten_facts_a_case_are_listed(many_cases: Callable[[int], Run]) -
     assert text.count("<details>") == text.count("\n\n</details>\n") == 20
 
 
-def test_the_worst_cases_keep_their_facts_where_not_all_fit(many_cases: Callable[[int], Run]) -> None:
+def test_the_worst_cases_keep_their_facts_where_not_all_fit(
+    many_cases: Callable[[int], Run],
+) -> None:
     text = summary_markdown(many_cases(60))
     assert text.count("\n### monitor") == 60
     listed = text.count("60 facts lost (the first 10)</summary>")
@@ -124,7 +147,9 @@ def test_the_summary_of_500_cases_is_not_too_long_for_a_comment() -> None:
     check_summary(500, "<&@", 300, 250, 100)
 
 
-def check_summary(count: int, letters: str, length: int, failed: int, problems: int) -> None:
+def check_summary(
+    count: int, letters: str, length: int, failed: int, problems: int
+) -> None:
     said = letters * (length // len(letters))
     worst, passed = replace(many(1).cases[0], waiver=None), small().cases[1]
     cases = tuple(
@@ -136,7 +161,9 @@ def check_summary(count: int, letters: str, length: int, failed: int, problems: 
         )
         for at in range(count)
     )
-    run = replace(many(1), cases=cases, problems=tuple(f"{at} {said}" for at in range(problems)))
+    run = replace(
+        many(1), cases=cases, problems=tuple(f"{at} {said}" for at in range(problems))
+    )
     text = summary_markdown(run)
     assert len(text) < COMMENT
     assert text.startswith("## Knowledge gates: ")
@@ -156,7 +183,9 @@ def test_problems_are_named(hostile_run: Run, small_run: Run, empty_run: Run) ->
     assert "no case was decided" in summary_markdown(empty_run)
 
 
-def test_what_was_not_run_stands_behind_what_was_and_is_told_once(stopped_run: Run) -> None:
+def test_what_was_not_run_stands_behind_what_was_and_is_told_once(
+    stopped_run: Run,
+) -> None:
     text = summary_markdown(stopped_run)
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
     assert rows[-4:] == ["| verdict", "| **fail**", "| **not run**", "| **not run**"]

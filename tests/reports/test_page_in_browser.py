@@ -30,12 +30,25 @@ def green() -> Run:
 
 
 def inconclusive() -> Run:
-    return replace(green(), cases=(*green().cases, runs.small().cases[2]), exit_status=0)
+    return replace(
+        green(), cases=(*green().cases, runs.small().cases[2]), exit_status=0
+    )
 
 
 def invalid() -> Run:
-    broken = case("monitor", "P1", "invalid", (), errors=("12 of 120 answers are empty, allowed 0.05",))
-    return replace(green(), cases=(broken, *green().cases), complete=False, problems=("a worker died",))
+    broken = case(
+        "monitor",
+        "P1",
+        "invalid",
+        (),
+        errors=("12 of 120 answers are empty, allowed 0.05",),
+    )
+    return replace(
+        green(),
+        cases=(broken, *green().cases),
+        complete=False,
+        problems=("a worker died",),
+    )
 
 
 def red() -> Run:
@@ -49,15 +62,22 @@ def five_hundred() -> Run:
     run = replace(run, cases=tuple(replace(one, waiver=None) for one in run.cases))
     sound = runs.small().cases[1]
     cases = [
-        one if at % 5 == 0 else replace(sound, id=one.id, slice=one.slice) for at, one in enumerate(run.cases)
+        one if at % 5 == 0 else replace(sound, id=one.id, slice=one.slice)
+        for at, one in enumerate(run.cases)
     ]
     return replace(run, cases=tuple(cases))
 
 
 def sortable() -> Run:
     values = {"P10": 0.5, "P2": 0.9, "P101": 0.25, "P1": None}
-    cases = tuple(case("monitor", name, "pass", (metric("accuracy", at),)) for name, at in values.items())
-    failed = replace(case("monitor", "P3", "fail", (metric("accuracy", 0.75),)), lost=(runs.change(1),))
+    cases = tuple(
+        case("monitor", name, "pass", (metric("accuracy", at),))
+        for name, at in values.items()
+    )
+    failed = replace(
+        case("monitor", "P3", "fail", (metric("accuracy", 0.75),)),
+        lost=(runs.change(1),),
+    )
     return replace(runs.small(), cases=(*cases, failed))
 
 
@@ -81,7 +101,10 @@ def three_models(folder: Path) -> str:
         folders[-1].mkdir()
         text = json.dumps(report_dict(replace(run, model=runs.fingerprint(name))))
         (folders[-1] / "report.json").write_text(text, encoding="utf-8")
-    assert main(["compare", *map(str, folders), "--html", str(folder / "compared.html")]) == 0
+    assert (
+        main(["compare", *map(str, folders), "--html", str(folder / "compared.html")])
+        == 0
+    )
     return (folder / "compared.html").read_text(encoding="utf-8")
 
 
@@ -93,7 +116,11 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     @functools.cache
     def made(name: str) -> Path:
         path = folder / f"{name}.html"
-        page = three_models(folder) if name == "three models" else report_html(RUNS[name]())
+        page = (
+            three_models(folder)
+            if name == "three models"
+            else report_html(RUNS[name]())
+        )
         path.write_text(page, encoding="utf-8")
         return path
 
@@ -102,7 +129,9 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def show(browser: Browser, page_of: Callable[[str], Path]) -> Callable[..., Browser]:
-    def opened(name: str, link: str = "", *, width: int = 1200, dark: bool = False) -> Browser:
+    def opened(
+        name: str, link: str = "", *, width: int = 1200, dark: bool = False
+    ) -> Browser:
         browser.open(page_of(name), link, width=width, dark=dark)
         return browser
 
@@ -113,7 +142,9 @@ Show = Callable[..., Browser]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_it_opens_from_disk_without_an_error_or_a_request(name: str, show: Show) -> None:
+def test_it_opens_from_disk_without_an_error_or_a_request(
+    name: str, show: Show
+) -> None:
     page = show(name)
     requests = page.requests()
     assert (len(requests), requests[0].partition(":")[0]) == (1, "file")
@@ -125,7 +156,9 @@ def test_it_opens_from_disk_without_an_error_or_a_request(name: str, show: Show)
 
 def test_an_error_and_a_request_would_be_noticed(show: Show) -> None:
     page = show("green")
-    page.run("setTimeout(() => { throw new Error('x') }); document.body.append(new Image())")
+    page.run(
+        "setTimeout(() => { throw new Error('x') }); document.body.append(new Image())"
+    )
     page.run("document.querySelector('img').src = 'other.png'")
     page.settle()
     assert any("Error: x" in error for error in page.errors())
@@ -181,7 +214,9 @@ def test_a_search_shows_the_cases_that_have_the_words(name: str, show: Show) -> 
     assert wanted in names(page)
     enter(page, "#filter input", "no case has these words")
     assert (names(page), page.run(COUNTED)) == ([], f"0 of {len(everyone)} cases")
-    assert page.run("return [...document.querySelectorAll('section.group')].every(one => one.hidden)")
+    assert page.run(
+        "return [...document.querySelectorAll('section.group')].every(one => one.hidden)"
+    )
     enter(page, "#filter input", "")
     assert names(page) == everyone
 
@@ -215,11 +250,15 @@ def test_every_column_of_numbers_sorts_by_value(name: str, show: Show) -> None:
     first = names(page)
     columns = page.run(COLUMNS)
     for at, table in enumerate(columns):
-        for column in [number for number, cells in enumerate(table) if cells is not None]:
+        for column in [
+            number for number, cells in enumerate(table) if cells is not None
+        ]:
             for sign in (1, -1):
                 page.run(CLICK, at, column)
                 values = [
-                    sign * float(match[0]) if (match := re.match(r"-?[\d.]+", cell)) else float("inf")
+                    sign * float(match[0])
+                    if (match := re.match(r"-?[\d.]+", cell))
+                    else float("inf")
                     for cell in page.run(COLUMNS)[at][column]
                 ]
                 assert all(one <= other for one, other in pairwise(values))
@@ -235,7 +274,9 @@ def press(page: Browser, column: str) -> None:
     )
 
 
-def test_names_sort_by_their_numbers_and_what_has_no_value_stays_below(show: Show) -> None:
+def test_names_sort_by_their_numbers_and_what_has_no_value_stays_below(
+    show: Show,
+) -> None:
     page = show("sortable")
     first = ["P3", "P1", "P2", "P10", "P101"]
     assert names(page) == first
@@ -247,7 +288,12 @@ def test_names_sort_by_their_numbers_and_what_has_no_value_stays_below(show: Sho
     assert names(page) == first
     press(page, "slice")
     assert names(page) == ["P1", "P2", "P3", "P10", "P101"]
-    assert page.run("return document.querySelector('th[aria-sort=ascending]').innerText.trim()") == "slice"
+    assert (
+        page.run(
+            "return document.querySelector('th[aria-sort=ascending]').innerText.trim()"
+        )
+        == "slice"
+    )
     everyone = show("500 cases")
     press(everyone, "slice")
     assert names(everyone) == [f"P{at}" for at in range(500)]
@@ -260,7 +306,9 @@ TOP = "return document.getElementById(arguments[0]).getBoundingClientRect().top"
 @pytest.mark.parametrize("name", PAGES)
 def test_a_link_opens_its_case_and_scrolls_to_it(name: str, show: Show) -> None:
     page = show(name)
-    ids = page.run("return [...document.querySelectorAll('tbody.case')].map(one => one.id)")
+    ids = page.run(
+        "return [...document.querySelectorAll('tbody.case')].map(one => one.id)"
+    )
     for wanted in (ids[0], ids[-1]):
         page = show(name, f"#{wanted}")
         page.settle()
@@ -268,9 +316,14 @@ def test_a_link_opens_its_case_and_scrolls_to_it(name: str, show: Show) -> None:
         assert page.run("return document.activeElement.closest('tbody').id") == wanted
         assert 0 <= page.run(TOP, wanted) < 900
     # Those of the list of reasons lead to their cases too, where they are none of an aggregate.
-    links = page.run("return [...document.querySelectorAll('.reasons a')].map(one => one.hash.slice(1))")
+    links = page.run(
+        "return [...document.querySelectorAll('.reasons a')].map(one => one.hash.slice(1))"
+    )
     for link in [one for one in links if one in ids][1:2]:
-        show(name).run("document.querySelector('.reasons a[href=\"#' + arguments[0] + '\"]').click()", link)
+        show(name).run(
+            "document.querySelector('.reasons a[href=\"#' + arguments[0] + '\"]').click()",
+            link,
+        )
         page.settle()
         assert page.run(OPEN) == [f"{link}.more"]
         assert 0 <= page.run(TOP, link) < 900
@@ -317,7 +370,10 @@ def test_the_keyboard_is_enough(name: str, show: Show) -> None:
     opened = page.run("return document.activeElement.getAttribute('aria-controls')")
     page.press(keys.ENTER)
     assert page.run(OPEN) == [opened]
-    assert page.run("return document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert (
+        page.run("return document.activeElement.getAttribute('aria-expanded')")
+        == "true"
+    )
     page.press(keys.SPACE)
     assert page.run(OPEN) == []
 

@@ -30,7 +30,9 @@ def share(name: str, value: int, limit: float = 0.5, broken: bool = False) -> Sh
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_against_what_and_over_what(write: Callable[[Run], str], rich_run: Run) -> None:
+def test_every_output_says_against_what_and_over_what(
+    write: Callable[[Run], str], rich_run: Run
+) -> None:
     text = " ".join(write(rich_run).replace("\\", "").split())
     for phrase in (
         "decided again over runs/nightly, the model was not asked",
@@ -49,33 +51,55 @@ def test_every_output_says_against_what_and_over_what(write: Callable[[Run], str
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_that_a_language_has_no_rules(write: Callable[[Run], str], rich_run: Run) -> None:
+def test_every_output_says_that_a_language_has_no_rules(
+    write: Callable[[Run], str], rich_run: Run
+) -> None:
     settings = (("language", "de, sw (no rules)"),)
-    cases = tuple(case if case.aggregate else replace(case, settings=settings) for case in rich_run.cases)
+    cases = tuple(
+        case if case.aggregate else replace(case, settings=settings)
+        for case in rich_run.cases
+    )
     text = " ".join(write(replace(rich_run, cases=cases)).replace("\\", "").split())
     assert "the judge has no rules for the language 'sw' (" in text
-    assert "its answers were judged by the rules for English; known are en, ar, de" in text
+    assert (
+        "its answers were judged by the rules for English; known are en, ar, de" in text
+    )
     assert "no rules for the language" not in write(rich_run)
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_how_facts_are_asked_otherwise(write: Callable[[Run], str], rich_run: Run) -> None:
+def test_every_output_says_how_facts_are_asked_otherwise(
+    write: Callable[[Run], str], rich_run: Run
+) -> None:
     first, *others = rich_run.cases
-    noted = replace(first, notes=tuple(f"{n} of 9 facts: otherwise" for n in range(1, 8)))
-    text = " ".join(write(replace(rich_run, cases=(noted, *others))).replace("\\", "").split())
+    noted = replace(
+        first, notes=tuple(f"{n} of 9 facts: otherwise" for n in range(1, 8))
+    )
+    text = " ".join(
+        write(replace(rich_run, cases=(noted, *others))).replace("\\", "").split()
+    )
     assert "]: 1 of 9 facts: otherwise" in text
     assert "5 of 9 facts: otherwise" in text
     # Many of them would push the figures out of sight.
     assert "6 of 9 facts" not in text
     assert "2 more notes on how facts are asked, in report.json" in text
-    assert report_dict(replace(rich_run, cases=(noted, *others)))["cases"] != report_dict(rich_run)["cases"]
+    assert (
+        report_dict(replace(rich_run, cases=(noted, *others)))["cases"]
+        != report_dict(rich_run)["cases"]
+    )
 
 
 def test_the_page_has_every_figure_of_a_gate(rich_run: Run) -> None:
     text = page(rich_run)
-    assert "drop 0.071 [0.031, 0.111]; p < 0.001; over the whole run: Šidák p = 0.012 (decides), " in text
+    assert (
+        "drop 0.071 [0.031, 0.111]; p < 0.001; over the whole run: Šidák p = 0.012 (decides), "
+        in text
+    )
     assert "Holm p = 0.009, Benjamini-Hochberg p = 0.002" in text
-    assert "recovered 0.993 [0.981, 1.004]; p = 0.200; over the whole run: Šidák p = 0.900 (decides)" in text
+    assert (
+        "recovered 0.993 [0.981, 1.004]; p = 0.200; over the whole run: Šidák p = 0.900 (decides)"
+        in text
+    )
     assert "noise floor" in text
     assert "1 compared with nothing, not in the baseline: P30:7" in text
     assert "asked with negatives 5, variant definition" in text
@@ -83,8 +107,13 @@ def test_the_page_has_every_figure_of_a_gate(rich_run: Run) -> None:
     assert text.index("pooled[overall]") < text.index("monitor[overall]")
 
 
-def test_the_summary_has_the_corrected_p_values_of_what_did_not_pass(rich_run: Run) -> None:
-    assert "over the whole run: Šidák p = 0.012 (decides), Holm p = 0.009" in summary_markdown(rich_run)
+def test_the_summary_has_the_corrected_p_values_of_what_did_not_pass(
+    rich_run: Run,
+) -> None:
+    assert (
+        "over the whole run: Šidák p = 0.012 (decides), Holm p = 0.009"
+        in summary_markdown(rich_run)
+    )
 
 
 def test_a_failure_has_noise_recovery_and_what_decided(rich_run: Run) -> None:
@@ -92,9 +121,15 @@ def test_a_failure_has_noise_recovery_and_what_decided(rich_run: Run) -> None:
     gates = (case.gates[1], replace(case.gates[2], verdict="fail"))
     text = failure_text(replace(case, gates=gates), baseline_name="reference")
     assert "    noise       0.004 when the baseline's model was asked twice\n" in text
-    assert "    corrected   p = 0.012 for the gates of the case and the cases of the suite\n" in text
+    assert (
+        "    corrected   p = 0.012 for the gates of the case and the cases of the suite\n"
+        in text
+    )
     assert "    recovered   0.993 [0.981, 1.004]\n" in text
-    assert "  compared without 1 fact not in the baseline, 2 facts left out by a waiver\n" in text
+    assert (
+        "  compared without 1 fact not in the baseline, 2 facts left out by a waiver\n"
+        in text
+    )
 
 
 def test_programs_get_all_of_it(rich_run: Run) -> None:
@@ -133,7 +168,10 @@ def test_junit_has_what_decides_and_what_is_waived(rich_run: Run) -> None:
     properties = dict(case_properties(rich_run.cases[0]))
     assert properties["kb_accuracy_max_drop_p_sidak"] == "0.0120"
     assert properties["kb_waiver"] == "until 2026-03-01 by Ann: known since the merge"
-    assert properties["kb_facts_unmatched"] == "1 fact not in the baseline, 2 facts left out by a waiver"
+    assert (
+        properties["kb_facts_unmatched"]
+        == "1 fact not in the baseline, 2 facts left out by a waiver"
+    )
     tail = dict(case_properties(rich_run.cases[2]))
     assert tail["kb_integrity_truncated"] == "40 of 120 cut short (at most 50 %)"
     assert "kb_integrity_empty" not in tail
@@ -144,7 +182,9 @@ def test_junit_has_what_decides_and_what_is_waived(rich_run: Run) -> None:
 
 
 def test_a_waived_failure_is_a_word_of_its_own_in_eighty_columns(rich_run: Run) -> None:
-    (line,) = [line for line in terminal(rich_run, 80).split("\n") if line.startswith("  P30 ")]
+    (line,) = [
+        line for line in terminal(rich_run, 80).split("\n") if line.startswith("  P30 ")
+    ]
     assert line.endswith("  waived")
     assert "1 failed (1 waived), 1 inconclusive, 5 passed" in terminal(rich_run)
     marks = dict(terminal_lines(rich_run, width=80, verbosity=1))
@@ -174,14 +214,22 @@ def test_a_waiver_that_was_for_failures_only_is_not_used(rich_run: Run) -> None:
         (Share(name="unparsable", value=0, total=0, limit=0.1), False),
     ],
 )
-def test_what_is_noteworthy_of_the_responses(part: Share, noteworthy: bool, rich_run: Run) -> None:
+def test_what_is_noteworthy_of_the_responses(
+    part: Share, noteworthy: bool, rich_run: Run
+) -> None:
     case = replace(rich_run.cases[2], integrity=(part,))
     assert bool(phrases.noteworthy(case)) == noteworthy
 
 
 def test_shares_in_words() -> None:
-    assert phrases.share_text(share("answered", 40)) == "40 of 100 answered (at least 50 %)"
+    assert (
+        phrases.share_text(share("answered", 40))
+        == "40 of 100 answered (at least 50 %)"
+    )
     assert phrases.share_text(share("below_random", 3, 0.1667)) == (
         "3 of 100 informative answers right (random answers: 16.7 %)"
     )
-    assert phrases.share_text(share("new_thing", 3, 0.05)) == "3 of 100 new thing (at most 5 %)"
+    assert (
+        phrases.share_text(share("new_thing", 3, 0.05))
+        == "3 of 100 new thing (at most 5 %)"
+    )

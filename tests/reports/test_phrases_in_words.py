@@ -15,7 +15,13 @@ STOPPED = "the session stopped before all its cases were decided"
 
 
 def gate(**more: Any) -> GateResult:
-    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "inconclusive", "reason": "why"}
+    given = {
+        "metric": "accuracy",
+        "rule": "min",
+        "bound": 0.5,
+        "verdict": "inconclusive",
+        "reason": "why",
+    }
     return GateResult(**{**given, **more})
 
 
@@ -30,8 +36,12 @@ def gate(**more: Any) -> GateResult:
     ],
 )
 def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
-    assert phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == expected
-    assert phrases.observed(gate(rule=rule, observed=0.25)) == expected.partition(" [")[0]
+    assert (
+        phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == expected
+    )
+    assert (
+        phrases.observed(gate(rule=rule, observed=0.25)) == expected.partition(" [")[0]
+    )
     # Nothing is something else than none.
     assert phrases.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
     assert phrases.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
@@ -47,7 +57,11 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
             "p = 0.004; over the whole run: Šidák p < 0.001 (decides)",
             "Šidák p < 0.001 (decides)",
         ),
-        ({"p": 0.711, "rule": "max_drop", "beyond": 0.04}, "p of no drop beyond 0.04 = 0.711", ""),
+        (
+            {"p": 0.711, "rule": "max_drop", "beyond": 0.04},
+            "p of no drop beyond 0.04 = 0.711",
+            "",
+        ),
         (
             {"p": 0.0, "rule": "recovery", "beyond": 0.95, "p_holm": 0.0},
             "p of no recovery below 0.95 < 0.001; over the whole run: Holm p < 0.001",
@@ -61,12 +75,16 @@ def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
         ),
     ],
 )
-def test_p_values_that_are_known_are_told(values: dict[str, Any], expected: str, family: str) -> None:
+def test_p_values_that_are_known_are_told(
+    values: dict[str, Any], expected: str, family: str
+) -> None:
     assert phrases.corrected(gate(**values)) == expected
     assert phrases.family(gate(**values)) == family
 
 
-WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9)
+WAIVER = Waiver(
+    owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9
+)
 
 
 @pytest.fixture
@@ -74,7 +92,9 @@ def case(small_run: Run) -> CaseResult:
     return replace(small_run.cases[0], gates=(), metrics=(), errors=(), waiver=None)
 
 
-def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: Run) -> None:
+def test_a_figure_that_no_gate_judges_is_measured(
+    case: CaseResult, small_run: Run
+) -> None:
     overall = replace(case, aggregate=True, verdict="pass")
     assert phrases.verdict_words(overall, small_run) == "measured"
     for other in (
@@ -91,8 +111,16 @@ def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: R
     ("verdict", "expired", "expected"),
     [
         ("fail", (), "waived until 2026-12-31 by Ann: known"),
-        ("pass", (), "waiver no longer needed, the case passes: until 2026-12-31 by Ann: known"),
-        ("invalid", (), "waiver not used, it is for failures only: until 2026-12-31 by Ann: known"),
+        (
+            "pass",
+            (),
+            "waiver no longer needed, the case passes: until 2026-12-31 by Ann: known",
+        ),
+        (
+            "invalid",
+            (),
+            "waiver not used, it is for failures only: until 2026-12-31 by Ann: known",
+        ),
         (
             "fail",
             (WAIVER, replace(WAIVER, case="", fact="Q1", owner="Bob", line=0)),
@@ -104,10 +132,17 @@ def test_a_figure_that_no_gate_judges_is_measured(case: CaseResult, small_run: R
     ],
 )
 def test_what_became_of_a_waiver(
-    verdict: Any, expired: tuple[Waiver, ...], expected: str, case: CaseResult, small_run: Run
+    verdict: Any,
+    expired: tuple[Waiver, ...],
+    expected: str,
+    case: CaseResult,
+    small_run: Run,
 ) -> None:
     assert (
-        phrases.waiver(replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run) == expected
+        phrases.waiver(
+            replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run
+        )
+        == expected
     )
     assert phrases.waiver(case, small_run) == ""
 
@@ -127,7 +162,9 @@ def test_what_became_of_a_waiver(
     ],
 )
 def test_shares_of_responses_in_words(name: str, expected: str) -> None:
-    assert phrases.share_text(Share(name=name, value=3, total=8, limit=0.125)) == expected
+    assert (
+        phrases.share_text(Share(name=name, value=3, total=8, limit=0.125)) == expected
+    )
     assert "0 %)" in phrases.share_text(Share(name=name, value=3, total=8, limit=0.0))
 
 
@@ -139,10 +176,18 @@ def test_shares_of_responses_in_words(name: str, expected: str) -> None:
         (0, 0.0, "mean anchor probability 0 over 8 facts (at least 0)"),
     ],
 )
-def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, expected: str) -> None:
-    assert phrases.share_text(Share(name="anchor_prob", value=value, total=8, limit=limit)) == expected
+def test_a_mean_probability_in_words_is_no_share(
+    value: float, limit: float, expected: str
+) -> None:
+    assert (
+        phrases.share_text(Share(name="anchor_prob", value=value, total=8, limit=limit))
+        == expected
+    )
     none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
-    assert phrases.share_text(none) == "mean anchor probability 0 over 0 facts (at least 0.01)"
+    assert (
+        phrases.share_text(none)
+        == "mean anchor probability 0 over 0 facts (at least 0.01)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,10 +209,17 @@ def test_a_mean_probability_in_words_is_no_share(value: float, limit: float, exp
     ],
 )
 def test_half_of_what_is_allowed_is_worth_a_note(
-    name: str, value: float, total: int, limit: float, noteworthy: bool, case: CaseResult
+    name: str,
+    value: float,
+    total: int,
+    limit: float,
+    noteworthy: bool,
+    case: CaseResult,
 ) -> None:
     share = Share(name=name, value=value, total=total, limit=limit)
-    assert phrases.noteworthy(replace(case, integrity=(share,))) == ((share,) if noteworthy else ())
+    assert phrases.noteworthy(replace(case, integrity=(share,))) == (
+        (share,) if noteworthy else ()
+    )
     broken = replace(share, broken=True)
     assert phrases.noteworthy(replace(case, integrity=(broken,))) == (broken,)
 
@@ -181,7 +233,9 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_each_kind_of_fact_without_a_partner(name: str, case: CaseResult, small_run: Run) -> None:
+def test_each_kind_of_fact_without_a_partner(
+    name: str, case: CaseResult, small_run: Run
+) -> None:
     one, two = Unmatched(**{name: ("a",)}), Unmatched(**{name: ("b", "a")})
     assert phrases.unmatched(one) == f"1 fact {WORDS[name]}"
     assert phrases.unmatched(two) == f"2 facts {WORDS[name]}"
@@ -192,15 +246,21 @@ def test_each_kind_of_fact_without_a_partner(name: str, case: CaseResult, small_
         replace(case, id="z", unmatched=two),
         replace(case, id="zz", aggregate=True, unmatched=Unmatched(**{name: ("c",)})),
     )
-    assert phrases.all_unmatched(replace(small_run, cases=cases)) == Unmatched(**{name: ("a", "b")})
+    assert phrases.all_unmatched(replace(small_run, cases=cases)) == Unmatched(
+        **{name: ("a", "b")}
+    )
 
 
 def test_all_kinds_together_have_their_order() -> None:
     assert phrases.unmatched(Unmatched()) == ""
     assert list(phrases.unmatched_lists(Unmatched())) == []
     every = Unmatched(waived=("d",), unanswered=("c",), unasked=("b",), added=("a",))
-    assert phrases.unmatched(every) == ", ".join(f"1 fact {words}" for words in WORDS.values())
-    assert [words for words, _ in phrases.unmatched_lists(every)] == list(WORDS.values())
+    assert phrases.unmatched(every) == ", ".join(
+        f"1 fact {words}" for words in WORDS.values()
+    )
+    assert [words for words, _ in phrases.unmatched_lists(every)] == list(
+        WORDS.values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,16 +269,31 @@ def test_all_kinds_together_have_their_order() -> None:
         (True, (), ""),
         (True, (STOPPED,), ""),
         (False, (STOPPED,), ""),
-        (False, ("the session was interrupted (Ctrl-C) before all its cases were decided",), ""),
+        (
+            False,
+            ("the session was interrupted (Ctrl-C) before all its cases were decided",),
+            "",
+        ),
         (False, ("a.kb.yaml could not be collected: a.kb.yaml:2: unknown key",), ""),
-        (False, ("another",), "partial run: not every case of its suites was selected and soundly decided"),
-        (False, (), "partial run: not every case of its suites was selected and soundly decided"),
+        (
+            False,
+            ("another",),
+            "partial run: not every case of its suites was selected and soundly decided",
+        ),
+        (
+            False,
+            (),
+            "partial run: not every case of its suites was selected and soundly decided",
+        ),
     ],
 )
 def test_a_partial_run_says_so_once(
     complete: bool, problems: tuple[str, ...], expected: str, small_run: Run
 ) -> None:
-    assert phrases.partial_note(replace(small_run, complete=complete, problems=problems)) == expected
+    assert (
+        phrases.partial_note(replace(small_run, complete=complete, problems=problems))
+        == expected
+    )
     assert phrases.STOPPED == STOPPED
 
 
@@ -230,9 +305,12 @@ def test_a_partial_run_says_so_once(
         (2, "2 cases not run: the session stopped before them"),
     ],
 )
-def test_cases_that_were_not_run_are_counted(unrun: int, expected: str, small_run: Run) -> None:
+def test_cases_that_were_not_run_are_counted(
+    unrun: int, expected: str, small_run: Run
+) -> None:
     cases = tuple(
-        replace(case, verdict="not run") if at < unrun else case for at, case in enumerate(small_run.cases)
+        replace(case, verdict="not run") if at < unrun else case
+        for at, case in enumerate(small_run.cases)
     )
     assert phrases.not_run_note(replace(small_run, cases=cases)) == expected
 
@@ -246,10 +324,18 @@ def test_cases_that_were_not_run_are_counted(unrun: int, expected: str, small_ru
     ],
 )
 def test_why_a_case_has_no_figures(
-    more: dict[str, Any], expected: str, case: CaseResult, make_metric: Callable[..., Any]
+    more: dict[str, Any],
+    expected: str,
+    case: CaseResult,
+    make_metric: Callable[..., Any],
 ) -> None:
     assert phrases.unmeasured_note(replace(case, **more)) == expected
-    assert phrases.unmeasured_note(replace(case, **more, metrics=(make_metric("pfd", 0.0),))) == ""
+    assert (
+        phrases.unmeasured_note(
+            replace(case, **more, metrics=(make_metric("pfd", 0.0),))
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,37 +346,72 @@ def test_why_a_case_has_no_figures(
         ({"model_load_seconds": "0"}, ["model loaded in 0 s"]),
         ({"model_load_seconds": "3.2", "workers": "0"}, ["model loaded in 3.2 s"]),
         ({"model_load_seconds": "3.2", "workers": "1"}, ["model loaded in 3.2 s"]),
-        ({"model_load_seconds": "3.2", "workers": "2"}, ["model loaded in 3.2 s by the slowest worker"]),
-        ({"model_load_seconds": "3.2", "engine": "v1, eager"}, ["model loaded in 3.2 s; v1, eager"]),
+        (
+            {"model_load_seconds": "3.2", "workers": "2"},
+            ["model loaded in 3.2 s by the slowest worker"],
+        ),
+        (
+            {"model_load_seconds": "3.2", "engine": "v1, eager"},
+            ["model loaded in 3.2 s; v1, eager"],
+        ),
         ({"answers_asked": "9", "answers_reused": "0", "answers_store": "/s"}, []),
         (
             {"answers_asked": "9", "answers_reused": "4", "answers_store": "/s"},
             ["4 of 9 answers reused from /s"],
         ),
         (
-            {"answers_asked": "55729", "answers_reused": "13275", "answers_store": "/s"},
+            {
+                "answers_asked": "55729",
+                "answers_reused": "13275",
+                "answers_store": "/s",
+            },
             ["13,275 of 55,729 answers reused from /s"],
         ),
         ({"answers_resumed": "one run\nanother"}, ["one run", "another"]),
         ({"answers_resumed": ""}, []),
-        ({"tokens_spent": "a: 1\nb: 2", "answers_resumed": "one run"}, ["a: 1", "b: 2", "one run"]),
-        ({"answers_not_kept": "the store is full"}, ["answers are not kept: the store is full"]),
+        (
+            {"tokens_spent": "a: 1\nb: 2", "answers_resumed": "one run"},
+            ["a: 1", "b: 2", "one run"],
+        ),
+        (
+            {"answers_not_kept": "the store is full"},
+            ["answers are not kept: the store is full"],
+        ),
         ({"answers_not_kept": ""}, ["answers are not kept: "]),
         ({"model_notes": "warning: one\na\x1bb"}, ["warning: one", "a\\x1bb"]),
     ],
 )
-def test_how_answers_were_come_by(environment: dict[str, str], expected: list[str], empty_run: Run) -> None:
-    assert list(phrases.run_notes(replace(empty_run, environment=tuple(environment.items())))) == expected
+def test_how_answers_were_come_by(
+    environment: dict[str, str], expected: list[str], empty_run: Run
+) -> None:
+    assert (
+        list(
+            phrases.run_notes(
+                replace(empty_run, environment=tuple(environment.items()))
+            )
+        )
+        == expected
+    )
 
 
 def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     bad = "a\x1bb"
-    names = ("model_load_seconds", "engine", "answers_store", "answers_resumed", "answers_not_kept")
+    names = (
+        "model_load_seconds",
+        "engine",
+        "answers_store",
+        "answers_resumed",
+        "answers_not_kept",
+    )
     run = replace(
         small_run,
         cases=(case,),
-        environment=(*((name, bad) for name in names), ("answers_asked", "2"), ("answers_reused", "1")),
+        environment=(
+            *((name, bad) for name in names),
+            ("answers_asked", "2"),
+            ("answers_reused", "1"),
+        ),
         base=replace(small_run.model, spec=bad),
         recorded=bad,
         differences=(bad,),
@@ -307,7 +428,10 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
     given = Waiver(owner=bad, reason=bad, expires=bad, case=bad, fact=bad, line=1)
     assert phrases.waiver_reason(given) == r"waived until a\x1bb by a\x1bb: a\x1bb"
     late = replace(case, suite=bad, expired=(given, replace(given, fact="")))
-    assert all(line.count(r"a\x1bb") == 5 and "\x1b" not in line for line in phrases.expired_waivers(late))
+    assert all(
+        line.count(r"a\x1bb") == 5 and "\x1b" not in line
+        for line in phrases.expired_waivers(late)
+    )
     unsure = replace(
         case,
         id=bad,
@@ -319,22 +443,34 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
         (r"a\x1bb: m min 0.5: a\x1bb", 1),
     )
     assert phrases.unmeasured_note(replace(case, errors=(bad,))) == r"a\x1bb"
-    assert phrases.share_text(Share(name=bad, value=0, total=1, limit=0.0)) == r"0 of 1 a\x1bb (at most 0 %)"
+    assert (
+        phrases.share_text(Share(name=bad, value=0, total=1, limit=0.0))
+        == r"0 of 1 a\x1bb (at most 0 %)"
+    )
 
 
-def test_how_many_gates_would_have_failed_a_loss(small_run: Run, case: CaseResult) -> None:
+def test_how_many_gates_would_have_failed_a_loss(
+    small_run: Run, case: CaseResult
+) -> None:
     def told(*controls: bool | None) -> str:
         gates = [
             gate(metric=f"m{at}", positive_control=fails, positive_control_drop=drop)
-            for at, (fails, drop) in enumerate(zip(controls, (0.16, 0.1, 0.12, 0.1, 0.1, 0.1), strict=False))
+            for at, (fails, drop) in enumerate(
+                zip(controls, (0.16, 0.1, 0.12, 0.1, 0.1, 0.1), strict=False)
+            )
         ]
-        return phrases.positive_controls(replace(small_run, cases=(replace(case, gates=tuple(gates)),)))
+        return phrases.positive_controls(
+            replace(small_run, cases=(replace(case, gates=tuple(gates)),))
+        )
 
     start = "would have failed a loss of twice what they allow"
     of = f"of {phrases.names(replace(small_run, cases=(case,)))[case.nodeid]}"
     assert told() == told(None) == ""
     assert told(True) == f"positive control: 1 of 1 gate {start} (0.16)"
-    assert told(True, False, None) == f"positive control: 1 of 2 gates {start} (0.10 to 0.16); not: m1 {of}"
+    assert (
+        told(True, False, None)
+        == f"positive control: 1 of 2 gates {start} (0.10 to 0.16); not: m1 {of}"
+    )
     assert told(True, *[False] * 5) == (
         f"positive control: 1 of 6 gates {start} (0.10 to 0.16); not: m1 {of}, m2 {of}, m3 {of} and 2 more"
     )
@@ -348,7 +484,10 @@ def test_that_a_model_was_picked_is_told_with_the_reason(small_run: Run) -> None
         "to 18 %"
     )
     assert phrases.picked_note(run) in phrases.run_notes(run)
-    assert not any(phrases.picked_note(replace(run, settings=s)) for s in ((), (("picked_of", "1"),)))
+    assert not any(
+        phrases.picked_note(replace(run, settings=s))
+        for s in ((), (("picked_of", "1"),))
+    )
     # Without a baseline nothing is compared.
     assert phrases.picked_note(replace(run, baseline="")) == ""
 
@@ -360,7 +499,12 @@ def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     blessed = replace(plain, base=replace(small_run.model, spec="prod"))
     # Its name says it already, or there is none.
     assert list(phrases.run_notes(blessed)) == []
-    assert list(phrases.run_notes(replace(blessed, base=replace(small_run.model, spec="")))) == []
+    assert (
+        list(
+            phrases.run_notes(replace(blessed, base=replace(small_run.model, spec="")))
+        )
+        == []
+    )
     full = replace(
         plain,
         base=replace(small_run.model, spec="hf/x"),
@@ -376,15 +520,31 @@ def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     ]
 
 
-def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseResult) -> None:
+def test_reasons_that_gates_share_are_told_together(
+    small_run: Run, case: CaseResult
+) -> None:
     whole = "fell by 0.1; allowed: 0.02; about 363 facts would decide, were the difference the same"
-    seen = gate(rule="max_drop", bound=0.02, reason=whole, observed=0.1, low=-0.1, high=0.3)
+    seen = gate(
+        rule="max_drop", bound=0.02, reason=whole, observed=0.1, low=-0.1, high=0.3
+    )
     cases = (
-        replace(case, id="monitor[a]", verdict="inconclusive", gates=(seen, gate(verdict="pass"))),
-        replace(case, id="monitor[b]", verdict="inconclusive", gates=(seen, gate(), gate(metric="pfd"))),
+        replace(
+            case,
+            id="monitor[a]",
+            verdict="inconclusive",
+            gates=(seen, gate(verdict="pass")),
+        ),
+        replace(
+            case,
+            id="monitor[b]",
+            verdict="inconclusive",
+            gates=(seen, gate(), gate(metric="pfd")),
+        ),
         replace(case, id="monitor[c]", verdict="inconclusive", gates=(seen,)),
         # Of a case that failed, its failure tells.
-        replace(case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))),
+        replace(
+            case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))
+        ),
     )
     assert phrases.inconclusive_reasons(replace(small_run, cases=cases)) == (
         (
@@ -395,6 +555,14 @@ def test_reasons_that_gates_share_are_told_together(small_run: Run, case: CaseRe
         ("monitor[b]: accuracy min 0.5: why", 1),
         ("monitor[b]: pfd min 0.5: why", 1),
     )
-    never = replace(seen, reason="fell; no number of facts below a million would decide", observed=0.0)
-    (text,) = phrases.inconclusive_reasons(replace(small_run, cases=(replace(cases[2], gates=(never,)),)))
-    assert text[0].endswith(": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide")
+    never = replace(
+        seen,
+        reason="fell; no number of facts below a million would decide",
+        observed=0.0,
+    )
+    (text,) = phrases.inconclusive_reasons(
+        replace(small_run, cases=(replace(cases[2], gates=(never,)),))
+    )
+    assert text[0].endswith(
+        ": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide"
+    )

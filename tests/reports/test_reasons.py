@@ -16,12 +16,27 @@ Make = Callable[..., CaseResult]
 
 
 def gate(**more: Any) -> GateResult:
-    given = {"metric": "ur", "rule": "max_drop", "bound": 0.05, "verdict": "fail", "reason": "why"}
-    return GateResult(**{**given, "observed": 0.74, "low": 0.675, "high": 0.796, **more})
+    given = {
+        "metric": "ur",
+        "rule": "max_drop",
+        "bound": 0.05,
+        "verdict": "fail",
+        "reason": "why",
+    }
+    return GateResult(
+        **{**given, "observed": 0.74, "low": 0.675, "high": 0.796, **more}
+    )
 
 
 def ur(**more: Any) -> MetricValue:
-    given = {"name": "ur", "better": "higher", "value": 0.205, "n": 200, "baseline": 0.945, "delta": -0.74}
+    given = {
+        "name": "ur",
+        "better": "higher",
+        "value": 0.205,
+        "n": 200,
+        "baseline": 0.945,
+        "delta": -0.74,
+    }
     return MetricValue(**{**given, **more})
 
 
@@ -57,13 +72,17 @@ def ur(**more: Any) -> MetricValue:
             "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.2, surely below 0.6",
         ),
         (
-            gate(bound=0.9, beyond=0.8, never=0.79, reason="; red by never: the interval"),
+            gate(
+                bound=0.9, beyond=0.8, never=0.79, reason="; red by never: the interval"
+            ),
             ur(),
             "UR 0.945 to 0.205, allowed 0.9, 0.79 not ruled out",
         ),
         # An interval that is missing says why.
         (
-            gate(verdict="inconclusive", observed=0.0, low=None, high=None, beyond=0.02),
+            gate(
+                verdict="inconclusive", observed=0.0, low=None, high=None, beyond=0.02
+            ),
             ur(value=1.0, baseline=1.0, paired=1, note="n < 2"),
             "UR 1.000 to 1.000, no interval (1 fact), allowed 0.05",
         ),
@@ -78,7 +97,13 @@ def ur(**more: Any) -> MetricValue:
             "UR 0.945 to 0.205, no interval, allowed 0.05",
         ),
         (
-            gate(verdict="inconclusive", rule="recovery", bound=0.98, observed=0.217, high=None),
+            gate(
+                verdict="inconclusive",
+                rule="recovery",
+                bound=0.98,
+                observed=0.217,
+                high=None,
+            ),
             ur(),
             "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.98",
         ),
@@ -90,11 +115,21 @@ def ur(**more: Any) -> MetricValue:
 def test_a_gate_says_what_was_observed_and_allowed(
     of: GateResult, value: MetricValue, sentence: str, make_case: Make
 ) -> None:
-    assert gate_reason(make_case("reliability", "unseen-zero-shot", "fail", (value,)), of) == sentence
+    assert (
+        gate_reason(make_case("reliability", "unseen-zero-shot", "fail", (value,)), of)
+        == sentence
+    )
 
 
 def test_initials_are_written_as_such() -> None:
-    names = ("nccr", "monitor_ablated", "accuracy_em", "nccr_control_majority", "current", "\x1b")
+    names = (
+        "nccr",
+        "monitor_ablated",
+        "accuracy_em",
+        "nccr_control_majority",
+        "current",
+        "\x1b",
+    )
     assert [metric_title(name) for name in names] == [
         "NCCR", "MONITOR ablated", "accuracy em", "NCCR control majority", "current", r"\x1b",
     ]  # fmt: skip
@@ -108,7 +143,9 @@ def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> N
     )
     case = make_case("reliability", "unseen-zero-shot", "fail", (ur(),), gates=gates)
     assert case_reason(case) == "UR 0.945 to 0.205, allowed 0.05; 1 more gate fails"
-    assert case_reason(replace(case, gates=gates[1:])) == "UR 0.945 to 0.205, allowed 0.05"
+    assert (
+        case_reason(replace(case, gates=gates[1:])) == "UR 0.945 to 0.205, allowed 0.05"
+    )
     assert case_reason(replace(case, verdict="pass")) == ""
     broken = replace(case, verdict="invalid", gates=(), errors=("no answers\nat all",))
     assert case_reason(broken) == r"no answers\nat all"
@@ -121,24 +158,44 @@ def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> N
     ("verdict", "one", "two"),
     [
         ("fail", "1 more gate fails", "2 more gates fail"),
-        ("inconclusive", "1 more gate is inconclusive", "2 more gates are inconclusive"),
-        ("not comparable", "1 more gate is not comparable", "2 more gates are not comparable"),
+        (
+            "inconclusive",
+            "1 more gate is inconclusive",
+            "2 more gates are inconclusive",
+        ),
+        (
+            "not comparable",
+            "1 more gate is not comparable",
+            "2 more gates are not comparable",
+        ),
         ("no baseline", "1 more gate has no baseline", "2 more gates have no baseline"),
     ],
 )
-def test_the_other_gates_are_counted_in_a_sentence(verdict: str, one: str, two: str, make_case: Make) -> None:
+def test_the_other_gates_are_counted_in_a_sentence(
+    verdict: str, one: str, two: str, make_case: Make
+) -> None:
     def told(gates: int) -> str:
         alike = tuple(gate(verdict=verdict, observed=None) for _ in range(gates))
         return case_reason(make_case("reliability", "all", verdict, (), gates=alike))
 
-    assert (told(1), told(2), told(3)) == ("UR: why", f"UR: why; {one}", f"UR: why; {two}")
+    assert (told(1), told(2), told(3)) == (
+        "UR: why",
+        f"UR: why; {one}",
+        f"UR: why; {two}",
+    )
 
 
-def test_the_worst_come_first_and_waived_ones_last(small_run: Run, make_case: Make) -> None:
+def test_the_worst_come_first_and_waived_ones_last(
+    small_run: Run, make_case: Make
+) -> None:
     def failing(part: str, observed: float, **more: Any) -> CaseResult:
-        return make_case("monitor", part, "fail", (ur(),), gates=(gate(observed=observed),), **more)
+        return make_case(
+            "monitor", part, "fail", (ur(),), gates=(gate(observed=observed),), **more
+        )
 
-    waiver = Waiver(owner="Ann", reason="known", expires="2099-01-01", case="monitor[P1]")
+    waiver = Waiver(
+        owner="Ann", reason="known", expires="2099-01-01", case="monitor[P1]"
+    )
     cases = (
         failing("P1", 0.9, waiver=waiver),
         make_case("monitor", "P3", "inconclusive", ()),
@@ -166,10 +223,20 @@ def test_the_worst_come_first_and_waived_ones_last(small_run: Run, make_case: Ma
 def test_of_two_gates_the_one_farther_from_its_bound_is_told(
     rule: str, bound: float, near: float, far: float, make_case: Make
 ) -> None:
-    gates = [gate(metric=name, rule=rule, bound=bound, observed=at) for name, at in (("a", near), ("b", far))]
+    gates = [
+        gate(metric=name, rule=rule, bound=bound, observed=at)
+        for name, at in (("a", near), ("b", far))
+    ]
     case = make_case("monitor", "P1", "fail", (), gates=tuple(gates))
     assert case_reason(case) == "b: why; 1 more gate fails"
 
 
 def test_numbers_in_names_are_sorted_by_value() -> None:
-    assert sorted(["P10", "P2", "p1", "Q", "P²", "P"], key=natural) == ["P", "p1", "P2", "P10", "P²", "Q"]
+    assert sorted(["P10", "P2", "p1", "Q", "P²", "P"], key=natural) == [
+        "P",
+        "p1",
+        "P2",
+        "P10",
+        "P²",
+        "Q",
+    ]

@@ -35,7 +35,9 @@ def relation(name: str, label: str) -> Relation:
         ("capital", "capital city", "capital city"),
     ],
 )
-def test_a_label_that_repeats_the_id_is_not_shown(name: str, label: str, shown: str) -> None:
+def test_a_label_that_repeats_the_id_is_not_shown(
+    name: str, label: str, shown: str
+) -> None:
     assert relation(name, label).shown_label == shown
 
 
@@ -68,10 +70,15 @@ def labelled(small_run: Run) -> Run:
     return replace(small_run, cases=tuple(map(with_label, small_run.cases)))
 
 
-def test_a_case_is_called_by_id_and_label(labelled: Run, make_case: Callable[..., CaseResult]) -> None:
+def test_a_case_is_called_by_id_and_label(
+    labelled: Run, make_case: Callable[..., CaseResult]
+) -> None:
     assert case_title(labelled.cases[0]) == "monitor[P30 continent]"
     assert case_title(make_case("monitor", "P17", "pass", ())) == "monitor[P17]"
-    assert case_title(make_case("test", "test_a", "pass", (), id="test_a", label="x")) == "test_a"
+    assert (
+        case_title(make_case("test", "test_a", "pass", (), id="test_a", label="x"))
+        == "test_a"
+    )
 
 
 def test_every_output_has_the_label(labelled: Run, tmp_path) -> None:
@@ -85,24 +92,36 @@ def test_every_output_has_the_label(labelled: Run, tmp_path) -> None:
     }.items():
         assert "P30 continent" in text, name
     path = tmp_path / "j.xml"
-    write_junit(labelled, path, failing={"fail"}, baseline_name="prod", as_properties=True)
+    write_junit(
+        labelled, path, failing={"fail"}, baseline_name="prod", as_properties=True
+    )
     tree = ElementTree.parse(path)
-    (case,) = (one for one in tree.iter("testcase") if one.get("name") == "monitor[P30]")
-    assert [one.get("value") for one in case.iter("property") if one.get("name") == "kb_relation"] == [
-        "P30 continent"
-    ]
+    (case,) = (
+        one for one in tree.iter("testcase") if one.get("name") == "monitor[P30]"
+    )
+    assert [
+        one.get("value")
+        for one in case.iter("property")
+        if one.get("name") == "kb_relation"
+    ] == ["P30 continent"]
 
 
-def test_the_json_report_has_labels_beside_the_ids(labelled: Run, small_run: Run) -> None:
+def test_the_json_report_has_labels_beside_the_ids(
+    labelled: Run, small_run: Run
+) -> None:
     report = json.loads(json.dumps(report_dict(labelled)))
     jsonschema.Draft202012Validator(schema()).validate(report)
     by_slice = {case["slice"]: case for case in report["cases"]}
     assert (by_slice["P30"]["label"], by_slice["P17"]["label"]) == ("continent", "")
     assert {change["label"] for change in by_slice["P30"]["lost"]} == {"continent"}
-    assert report["summary"]["by_relation"] == {"P30": {"lost": 7, "gained": 1, "label": "continent"}}
+    assert report["summary"]["by_relation"] == {
+        "P30": {"lost": 7, "gained": 1, "label": "continent"}
+    }
     assert report["summary"]["worst_relations"] == ["P30"]
     without = report_dict(small_run)
-    assert not any("label" in change for case in without["cases"] for change in case["lost"])
+    assert not any(
+        "label" in change for case in without["cases"] for change in case["lost"]
+    )
     assert without["summary"]["by_relation"] == {"P30": {"lost": 7, "gained": 1}}
 
 

@@ -29,11 +29,22 @@ from pytest_kbrel.reports.responses import (
 )
 
 
-def exchange(case: str, fact: str, role: str = "anchor", probability: float = 0.5) -> Exchange:
+def exchange(
+    case: str, fact: str, role: str = "anchor", probability: float = 0.5
+) -> Exchange:
     return Exchange(
         case=case,
-        ask=Ask(fact_id=fact, role=role, request=ScoreRequest(prompt=f"{fact}?", continuation=" yes")),
-        response=Scored(probabilities=(probability,), token_ids=(1,), prompt_tokens=3, prompt_digest="ab"),
+        ask=Ask(
+            fact_id=fact,
+            role=role,
+            request=ScoreRequest(prompt=f"{fact}?", continuation=" yes"),
+        ),
+        response=Scored(
+            probabilities=(probability,),
+            token_ids=(1,),
+            prompt_tokens=3,
+            prompt_digest="ab",
+        ),
     )
 
 
@@ -42,7 +53,9 @@ GENERATED = Exchange(
     ask=Ask(
         fact_id="f",
         role="frame:3",
-        request=GenerateRequest(prompt="Q", max_new_tokens=4, stop=("\n", "\u2028"), steps=True, watch=(7,)),
+        request=GenerateRequest(
+            prompt="Q", max_new_tokens=4, stop=("\n", "\u2028"), steps=True, watch=(7,)
+        ),
     ),
     response=Generated(
         text="\ud800\x00\u2028\n<|end|>",
@@ -78,7 +91,9 @@ def test_every_kind_of_exchange_comes_back_equal(item: Exchange) -> None:
 
 
 @given(st.text(st.characters(codec=None)), st.text(), st.floats(0, 1))
-def test_any_text_and_number_survive_exactly(text: str, case: str, probability: float) -> None:
+def test_any_text_and_number_survive_exactly(
+    text: str, case: str, probability: float
+) -> None:
     item = exchange(case, text, probability=probability)
     assert from_line(to_line(item)) == item
 
@@ -86,8 +101,14 @@ def test_any_text_and_number_survive_exactly(text: str, case: str, probability: 
 def test_the_line_has_the_documented_keys_and_kinds() -> None:
     wire = json.loads(to_line(GENERATED))
     assert list(wire) == ["case", "fact", "role", "request", "response"]
-    assert (wire["request"]["kind"], wire["response"]["kind"]) == ("generate", "generated")
-    assert json.loads(to_line(FAILED))["response"] == {"kind": "failed", "error": "out of memory"}
+    assert (wire["request"]["kind"], wire["response"]["kind"]) == (
+        "generate",
+        "generated",
+    )
+    assert json.loads(to_line(FAILED))["response"] == {
+        "kind": "failed",
+        "error": "out of memory",
+    }
     assert json.loads(to_line(FAILED))["request"]["kind"] == "score"
 
 
@@ -121,7 +142,9 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_broken_line_is_named_by_its_number(broken: str, message: str, tmp_path: Path) -> None:
+def test_a_broken_line_is_named_by_its_number(
+    broken: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "responses.jsonl"
     path.write_bytes(to_line(GENERATED) + broken.encode() + b"\n" + to_line(FAILED))
     with pytest.raises(ResponseError, match=message) as caught:
@@ -140,7 +163,10 @@ ASKED = exchange("a", "f0")
 @pytest.mark.parametrize("key", ["case", "fact", "role"])
 def test_a_line_must_say_whose_it_is(key: str) -> None:
     wire = json.loads(to_line(ASKED))
-    for spoilt in ({**wire, key: 3}, {name: wire[name] for name in wire if name != key}):
+    for spoilt in (
+        {**wire, key: 3},
+        {name: wire[name] for name in wire if name != key},
+    ):
         for read in (from_line, parse_line):
             with pytest.raises(ValueError, match=f"'{key}' must be a string, found "):
                 read(json.dumps(spoilt).encode())
@@ -148,13 +174,15 @@ def test_a_line_must_say_whose_it_is(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "kinds"), [("request", "score, generate"), ("response", "scored, generated, failed")]
+    ("part", "kinds"),
+    [("request", "score, generate"), ("response", "scored, generated, failed")],
 )
 def test_a_line_must_say_of_which_kind_its_parts_are(part: str, kinds: str) -> None:
     wire = json.loads(to_line(ASKED))
     for spoilt in ({}, {"kind": "x"}, {"kind": 3}, {"kind": ["score"]}, [], None):
         with pytest.raises(
-            ValueError, match=f"'{part}' must be an object whose kind is one of {kinds}, found"
+            ValueError,
+            match=f"'{part}' must be an object whose kind is one of {kinds}, found",
         ):
             parse_line(json.dumps({**wire, part: spoilt}).encode())
     # What they hold is looked at by those who need it.
@@ -171,14 +199,24 @@ def test_a_response_may_have_the_kind_of_no_request() -> None:
 
 
 # Texts with the marks by which a line is cut, and with ends of strings and backslashes about them.
-MARKS = [', "response": {', '", "to": "baseline", "request": {', '", "fact": "', '"', "\\", "}}\n", "é\ud800"]
+MARKS = [
+    ', "response": {',
+    '", "to": "baseline", "request": {',
+    '", "fact": "',
+    '"',
+    "\\",
+    "}}\n",
+    "é\ud800",
+]
 TEXTS = st.lists(st.sampled_from(MARKS) | st.text(max_size=3), max_size=4).map("".join)
 ASKS = st.builds(
     Ask,
     fact_id=TEXTS,
     role=TEXTS,
     request=st.builds(ScoreRequest, prompt=TEXTS, continuation=TEXTS, system=TEXTS)
-    | st.builds(GenerateRequest, prompt=TEXTS, max_new_tokens=st.just(4), stop=st.tuples(TEXTS)),
+    | st.builds(
+        GenerateRequest, prompt=TEXTS, max_new_tokens=st.just(4), stop=st.tuples(TEXTS)
+    ),
     to=st.sampled_from(["", "baseline", "openai/judge"]) | TEXTS,
 )
 RESPONSES = st.builds(Failed, error=TEXTS) | st.builds(
@@ -193,12 +231,18 @@ EXCHANGES = st.builds(Exchange, case=TEXTS, ask=ASKS, response=RESPONSES)
 
 
 @given(EXCHANGES, EXCHANGES)
-def test_a_line_is_cut_where_its_response_begins(one: Exchange, other: Exchange) -> None:
+def test_a_line_is_cut_where_its_response_begins(
+    one: Exchange, other: Exchange
+) -> None:
     line = to_line(one)
     assert response_in(line) == from_line(line).response
     case, key, of_baseline = asked_in(line)
     assert (case, of_baseline) == (one.case, one.ask.to == "baseline")
-    assert asked_in(to_line(replace(one, response=other.response))) == (case, key, of_baseline)
+    assert asked_in(to_line(replace(one, response=other.response))) == (
+        case,
+        key,
+        of_baseline,
+    )
     same = from_line(to_line(replace(other, case=one.case))).ask == from_line(line).ask
     assert (asked_in(to_line(other))[1] == key) == same
 
@@ -207,9 +251,17 @@ def test_a_response_is_read_however_its_line_is_written() -> None:
     for exchange in (ASKED, GENERATED, FAILED):
         wire = json.loads(to_line(exchange))
         turned = dict(reversed(wire.items()))
-        request = {**wire["request"], "note": [1], "response": {"kind": "failed", "error": ""}}
+        request = {
+            **wire["request"],
+            "note": [1],
+            "response": {"kind": "failed", "error": ""},
+        }
         nested = {**wire, "request": request}
-        for other in (json.dumps(wire, separators=(",", ":")), json.dumps(turned), json.dumps(nested)):
+        for other in (
+            json.dumps(wire, separators=(",", ":")),
+            json.dumps(turned),
+            json.dumps(nested),
+        ):
             assert response_in(f"{other}\n".encode()) == exchange.response
     with pytest.raises(ValueError, match="'response' must be"):
         response_in(to_line(ASKED).replace(b'"scored"', b'"guessed"'))
@@ -217,7 +269,11 @@ def test_a_response_is_read_however_its_line_is_written() -> None:
 
 def test_a_spools_line_is_one_that_this_version_wrote() -> None:
     line = to_line(ASKED)
-    for broken in (line[:-3] + b"\n", line.replace(b', "response"', b', "answer"'), b"not json\n"):
+    for broken in (
+        line[:-3] + b"\n",
+        line.replace(b', "response"', b', "answer"'),
+        b"not json\n",
+    ):
         with pytest.raises(ValueError, match=r"^(?!it is not written)"):
             asked_in(broken)
     with pytest.raises(ValueError, match="it is not written as this version writes it"):

@@ -36,12 +36,17 @@ def spool(tmp_path: Path) -> Callable[[str, list[Exchange]], Path]:
 Spool = Callable[[str, list[Exchange]], Path]
 
 
-def test_two_workers_join_to_what_one_would_have_written(spool: Spool, tmp_path: Path) -> None:
+def test_two_workers_join_to_what_one_would_have_written(
+    spool: Spool, tmp_path: Path
+) -> None:
     order = ["b", "a", "c", "d"]
     whole = [exchange(case, f"{case}{at}") for case in order for at in range(5)]
     serial = spool("main", whole)
     parts = [
-        spool("gw1", [item for item in whole if item.case in ("d", "b")][::-1][:5] + whole[:5]),
+        spool(
+            "gw1",
+            [item for item in whole if item.case in ("d", "b")][::-1][:5] + whole[:5],
+        ),
         spool("gw0", [item for item in whole if item.case in ("a", "c")]),
     ]
     # The first worker had case d last to first; a case keeps the order in which its exchanges were made.
@@ -53,7 +58,9 @@ def test_two_workers_join_to_what_one_would_have_written(spool: Spool, tmp_path:
     assert (tmp_path / "serial.jsonl").read_bytes() == serial.read_bytes()
 
 
-def test_cases_that_alternate_in_a_spool_are_gathered(spool: Spool, tmp_path: Path) -> None:
+def test_cases_that_alternate_in_a_spool_are_gathered(
+    spool: Spool, tmp_path: Path
+) -> None:
     made = [exchange("ab"[at % 2], f"f{at}") for at in range(6)]
     join_spools([spool("gw0", made)], tmp_path / "out.jsonl", ["b", "a"])
     assert [item.ask.fact_id for item in read_responses(tmp_path / "out.jsonl")] == [
@@ -64,10 +71,16 @@ def test_cases_that_alternate_in_a_spool_are_gathered(spool: Spool, tmp_path: Pa
 def test_cases_nobody_expected_come_last_by_name(spool: Spool, tmp_path: Path) -> None:
     made = [exchange(case, "f") for case in ("z", "y", "known")]
     join_spools([spool("gw0", made)], tmp_path / "out.jsonl", ["known"])
-    assert [item.case for item in read_responses(tmp_path / "out.jsonl")] == ["known", "y", "z"]
+    assert [item.case for item in read_responses(tmp_path / "out.jsonl")] == [
+        "known",
+        "y",
+        "z",
+    ]
 
 
-def test_a_torn_last_line_costs_itself_only_and_is_reported(spool: Spool, tmp_path: Path) -> None:
+def test_a_torn_last_line_costs_itself_only_and_is_reported(
+    spool: Spool, tmp_path: Path
+) -> None:
     whole = spool("gw0", [exchange("a", "f0")])
     torn = spool("gw1", [exchange("b", "f1")])
     with torn.open("ab") as stream:
@@ -77,10 +90,15 @@ def test_a_torn_last_line_costs_itself_only_and_is_reported(spool: Spool, tmp_pa
     joined = join_spools([whole, torn, only_torn], tmp_path / "out.jsonl", ["a", "b"])
     assert joined.exchanges == 2
     assert joined.torn == (torn, only_torn)
-    assert [item.ask.fact_id for item in read_responses(tmp_path / "out.jsonl")] == ["f0", "f1"]
+    assert [item.ask.fact_id for item in read_responses(tmp_path / "out.jsonl")] == [
+        "f0",
+        "f1",
+    ]
 
 
-def test_a_line_broken_in_the_middle_is_fatal_and_writes_nothing(spool: Spool, tmp_path: Path) -> None:
+def test_a_line_broken_in_the_middle_is_fatal_and_writes_nothing(
+    spool: Spool, tmp_path: Path
+) -> None:
     path = spool("gw0", [exchange("a", "f0"), exchange("a", "f1")])
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + first[:30] + b"\n" + second)
@@ -89,8 +107,14 @@ def test_a_line_broken_in_the_middle_is_fatal_and_writes_nothing(spool: Spool, t
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(spool: Spool, tmp_path: Path) -> None:
-    again = [exchange("a", "f0", probability=0.1), exchange("a", "f1"), exchange("a", "f0", probability=0.9)]
+def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(
+    spool: Spool, tmp_path: Path
+) -> None:
+    again = [
+        exchange("a", "f0", probability=0.1),
+        exchange("a", "f1"),
+        exchange("a", "f0", probability=0.9),
+    ]
     joined = join_spools([spool("gw0", again)], tmp_path / "out.jsonl", ["a"])
     assert joined.exchanges == 2
     assert [item.response for item in read_responses(tmp_path / "out.jsonl")] == [
@@ -106,20 +130,45 @@ def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(spool: Spool, t
         replace(ASKED, ask=replace(ASKED.ask, fact_id="f1")),
         replace(ASKED, ask=replace(ASKED.ask, role="frame:0")),
         replace(ASKED, ask=replace(ASKED.ask, to="openai/judge")),
-        replace(ASKED, ask=replace(ASKED.ask, request=ScoreRequest(prompt="f0? ", continuation=" yes"))),
-        replace(ASKED, ask=replace(ASKED.ask, request=ScoreRequest(prompt="f0?", continuation=" no"))),
-        replace(ASKED, ask=replace(ASKED.ask, request=GenerateRequest(prompt="f0?", max_new_tokens=4))),
+        replace(
+            ASKED,
+            ask=replace(
+                ASKED.ask, request=ScoreRequest(prompt="f0? ", continuation=" yes")
+            ),
+        ),
+        replace(
+            ASKED,
+            ask=replace(
+                ASKED.ask, request=ScoreRequest(prompt="f0?", continuation=" no")
+            ),
+        ),
+        replace(
+            ASKED,
+            ask=replace(
+                ASKED.ask, request=GenerateRequest(prompt="f0?", max_new_tokens=4)
+            ),
+        ),
     ],
     ids=["case", "fact", "role", "to", "prompt", "continuation", "kind"],
 )
-def test_what_was_asked_otherwise_is_another_exchange(other: Exchange, spool: Spool, tmp_path: Path) -> None:
+def test_what_was_asked_otherwise_is_another_exchange(
+    other: Exchange, spool: Spool, tmp_path: Path
+) -> None:
     again = replace(ASKED, response=Failed(error="again"))
-    joined = join_spools([spool("gw0", [ASKED, other]), spool("gw1", [again])], tmp_path / "o.jsonl", ["a"])
+    joined = join_spools(
+        [spool("gw0", [ASKED, other]), spool("gw1", [again])],
+        tmp_path / "o.jsonl",
+        ["a"],
+    )
     assert joined.exchanges == 2
-    assert sorted(map(to_line, read_responses(tmp_path / "o.jsonl"))) == sorted(map(to_line, [again, other]))
+    assert sorted(map(to_line, read_responses(tmp_path / "o.jsonl"))) == sorted(
+        map(to_line, [again, other])
+    )
 
 
-def test_the_lines_of_each_case_are_counted_but_for_the_baselines_own(spool: Spool, tmp_path: Path) -> None:
+def test_the_lines_of_each_case_are_counted_but_for_the_baselines_own(
+    spool: Spool, tmp_path: Path
+) -> None:
     base = replace(ASKED, ask=replace(ASKED.ask, to="baseline"))
     judged = replace(ASKED, ask=replace(ASKED.ask, to="openai/judge"))
     only = replace(base, case="c")

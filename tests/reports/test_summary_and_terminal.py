@@ -28,11 +28,19 @@ Make = Callable[..., CaseResult]
 
 
 def value(**more: Any) -> MetricValue:
-    return MetricValue(**{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more})
+    return MetricValue(
+        **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
+    )
 
 
 def gate(**more: Any) -> GateResult:
-    given = {"metric": "accuracy", "rule": "min", "bound": 0.5, "verdict": "fail", "reason": "why"}
+    given = {
+        "metric": "accuracy",
+        "rule": "min",
+        "bound": 0.5,
+        "verdict": "fail",
+        "reason": "why",
+    }
     return GateResult(**{**given, **more})
 
 
@@ -61,7 +69,9 @@ def test_each_character_of_markup_is_escaped_wherever_it_stands(char: str) -> No
         ("plain (text) 1.5, 'q' \"r\"!", "plain (text) 1.5, 'q' \"r\"!"),
     ],
 )
-def test_what_is_markup_at_the_beginning_only_is_escaped_there(text: str, shown: str) -> None:
+def test_what_is_markup_at_the_beginning_only_is_escaped_there(
+    text: str, shown: str
+) -> None:
     assert markdown_text(text) == shown
 
 
@@ -87,7 +97,9 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
         gates=gates,
         n=0,
         errors=("e",) * 11,
-        waiver=Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"),
+        waiver=Waiver(
+            owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
+        ),
         integrity=(
             Share(name="empty", value=3, total=9, limit=0.5),
             Share(name="x", value=0, total=9, limit=1),
@@ -95,7 +107,9 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
         unmatched=Unmatched(added=("a",)),
         lost=(change(1),),
     )
-    run = replace(small_run, cases=(case,), baseline="", problems=("b", "a"), complete=False)
+    run = replace(
+        small_run, cases=(case,), baseline="", problems=("b", "a"), complete=False
+    )
     figures = r"pfd 0.000<br>ird –<br>accuracy 0.500 \[0.000, 1.000\] (=)"
     sure = "p &lt; 0.001; over the whole run: Šidák p = 0.500 (decides)"
     assert lines_of(run) == [
@@ -150,35 +164,60 @@ def test_the_summary_of_one_case(small_run: Run, make_case: Make) -> None:
 def test_gates_that_a_paper_left_unjudged_are_counted(
     baseline: str, noted: bool, small_run: Run, make_case: Make
 ) -> None:
-    case = make_case("monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),))
+    case = make_case(
+        "monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),)
+    )
     run = replace(small_run, cases=(case,), baseline=baseline)
     note = "nothing published to compare with: 1 gate not judged"
     assert (f"- {note}" in lines_of(run)) is noted
     assert (note in texts(run)) is noted
-    assert ("no baseline given (--kb-baseline): 1 gate not judged" in texts(run)) is not baseline
+    assert (
+        "no baseline given (--kb-baseline): 1 gate not judged" in texts(run)
+    ) is not baseline
 
 
-def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run, make_case: Make) -> None:
-    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+def test_what_no_fact_of_a_table_has_needs_no_column(
+    small_run: Run, make_case: Make
+) -> None:
+    bare = replace(
+        change(1), old_probability=None, new_probability=None, relation="", bucket=""
+    )
     for lost, head in (
         ((bare,), "| question | expected | old answer | new answer |"),
-        ((bare, change(2)), "| question | expected | old answer | new answer | anchor | from |"),
-        ((replace(bare, bucket="tail"),), "| question | expected | old answer | new answer | from |"),
+        (
+            (bare, change(2)),
+            "| question | expected | old answer | new answer | anchor | from |",
+        ),
+        (
+            (replace(bare, bucket="tail"),),
+            "| question | expected | old answer | new answer | from |",
+        ),
     ):
-        run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost),))
+        run = replace(
+            small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost),)
+        )
         lines = lines_of(run)
         at = lines.index(head)
         assert lines[at + 1] == "|" + "---|" * (head.count("|") - 1)
-        assert lines[at - 2] == f"<details><summary>{len(lost)} fact{'s' * (len(lost) > 1)} lost</summary>"
+        assert (
+            lines[at - 2]
+            == f"<details><summary>{len(lost)} fact{'s' * (len(lost) > 1)} lost</summary>"
+        )
 
 
-def test_the_summary_has_correlations_and_what_moved_answers(small_run: Run, make_case: Make) -> None:
-    case = make_case("monitor", "P1", "pass", (), attributions=(attribution(),), gained=(change(1),))
+def test_the_summary_has_correlations_and_what_moved_answers(
+    small_run: Run, make_case: Make
+) -> None:
+    case = make_case(
+        "monitor", "P1", "pass", (), attributions=(attribution(),), gained=(change(1),)
+    )
     pair = tuple(
         Correlation(x="a", y="b", method=method, over="slices", r=0.5, p=0.0, n=3)  # type: ignore[arg-type]
         for method in ("pearson", "spearman")
     )
-    lines = lines_of(replace(small_run, cases=(case,), correlations=pair, problems=("p",)))
+    lines = lines_of(
+        replace(small_run, cases=(case,), correlations=pair, problems=("p",))
+    )
     at = lines.index(r"### monitor\[P1\]: pass")
     assert lines[at:] == [
         r"### monitor\[P1\]: pass",
@@ -208,9 +247,15 @@ def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
     n: int, small_run: Run, make_case: Make
 ) -> None:
     lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
-    run = replace(small_run, cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),))
+    run = replace(
+        small_run,
+        cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),),
+    )
     lines = lines_of(run)
-    assert f"<details><summary>{n} facts lost{' (the first 10)' * (n == 11)}</summary>" in lines
+    assert (
+        f"<details><summary>{n} facts lost{' (the first 10)' * (n == 11)}</summary>"
+        in lines
+    )
     assert "<details><summary>3 facts gained</summary>" in lines
     assert sum(line.startswith("| On which") for line in lines) == 10 + 3
     shown = texts(run, 100)
@@ -222,7 +267,15 @@ def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
 
 def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> None:
     metrics = (
-        value(name="monitor", value=0.25, low=0.0, high=0.5, delta=0.0, delta_low=0.0, delta_high=0.0),
+        value(
+            name="monitor",
+            value=0.25,
+            low=0.0,
+            high=0.5,
+            delta=0.0,
+            delta_low=0.0,
+            delta_high=0.0,
+        ),
         value(name="pfd", delta=0.0, delta_low=-0.1, delta_high=0.1),
         value(name="ird", delta=0.0, delta_low=0.0, delta_high=0.1),
         value(name="anchor_prob", delta=-0.5),
@@ -252,8 +305,17 @@ def test_an_aggregate_shows_its_differences(small_run: Run, make_case: Make) -> 
         "    alone                          0.500 no interval (1 fact)",
         "    sure                           0.500 [0.000, 1.000]",
     ]
-    overall = make_case("monitor", "overall", "fail", metrics, aggregate=True, gates=(gate(metric="ird"),))
-    failed = make_case("pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",))
+    overall = make_case(
+        "monitor",
+        "overall",
+        "fail",
+        metrics,
+        aggregate=True,
+        gates=(gate(metric="ird"),),
+    )
+    failed = make_case(
+        "pooled", "overall", "invalid", (), aggregate=True, errors=("it is broken",)
+    )
     lines = texts(replace(small_run, cases=(overall, failed)))
     at = lines.index("Over all slices")
     assert lines[at : at + 9] == [
@@ -290,25 +352,40 @@ def test_each_verdict_has_its_colour(
     lines = terminal_lines(run, width=100, verbosity=1)
     (row,) = (marks for text, marks in lines if text.startswith("  P1 "))
     assert row == markup
-    head = {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
+    head = (
+        {"green": True, "bold": True} if verdict == "pass" else {**markup, "bold": True}
+    )
     shown = {"pass": "passed", "fail": "failed"}.get(verdict, verdict)
     assert (f"{shown.upper()}: 1 {shown}", head) in lines
     if verdict not in ("pass", "not run"):
         assert (f"{shown.upper()}  monitor[P1]", markup) in lines
-    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+    given = Waiver(
+        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
+    )
     waived = replace(run, cases=(replace(case, waiver=given),))
     (row,) = (
-        marks for text, marks in terminal_lines(waived, width=100, verbosity=1) if text.startswith("  P1 ")
+        marks
+        for text, marks in terminal_lines(waived, width=100, verbosity=1)
+        if text.startswith("  P1 ")
     )
     excused = verdict not in ("pass", "invalid", "not run")
     assert row == ({"yellow": True} if excused else markup)
 
 
-def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make_case: Make) -> None:
+def test_what_the_terminal_says_of_a_run_without_a_baseline(
+    small_run: Run, make_case: Make
+) -> None:
     assert small_run.model is not None
     case = make_case("monitor", "P1", "pass", (value(),), lost=(change(1),))
     model = replace(small_run.model, dtype="", device="c\nu")
-    run = replace(small_run, cases=(case,), baseline="", model=model, problems=("b", "a"), recorded="runs/x")
+    run = replace(
+        small_run,
+        cases=(case,),
+        baseline="",
+        model=model,
+        problems=("b", "a"),
+        recorded="runs/x",
+    )
     lines = terminal_lines(run, width=100, verbosity=1, written_to="x" * 120)
     assert [text for text, _ in lines] == [
         "MONITOR",
@@ -330,14 +407,21 @@ def test_what_the_terminal_says_of_a_run_without_a_baseline(small_run: Run, make
     ]
     marks = dict(lines)
     assert marks["problem: a"] == {"red": True, "bold": True}
-    assert marks["changes  1 fact lost, 0 gained; it is head; worst P30"] == {"bold": True}
-    assert (marks["MONITOR"], marks["  P1     120      0.500  pass"]) == ({"bold": True}, {})
+    assert marks["changes  1 fact lost, 0 gained; it is head; worst P30"] == {
+        "bold": True
+    }
+    assert (marks["MONITOR"], marks["  P1     120      0.500  pass"]) == (
+        {"bold": True},
+        {},
+    )
 
 
 def test_facts_that_were_only_gained_are_told_with_what_is_known_of_them(
     small_run: Run, make_case: Make
 ) -> None:
-    bare = replace(change(1), old_probability=None, new_probability=None, relation="", bucket="")
+    bare = replace(
+        change(1), old_probability=None, new_probability=None, relation="", bucket=""
+    )
     case = make_case("monitor", "P1", "pass", (value(),), gained=(bare,))
     lines = texts(replace(small_run, cases=(case,)))
     at = lines.index("Lost and gained facts")
@@ -346,13 +430,23 @@ def test_facts_that_were_only_gained_are_told_with_what_is_known_of_them(
         "  gained  On which continent is country 1? Asia; said Asia → Africa",
         "",
     ]
-    assert "Lost and gained facts" not in texts(replace(small_run, cases=(replace(case, gained=()),)))
+    assert "Lost and gained facts" not in texts(
+        replace(small_run, cases=(replace(case, gained=()),))
+    )
 
 
-def test_the_first_reason_is_told_however_long_it_is(small_run: Run, make_case: Make) -> None:
+def test_the_first_reason_is_told_however_long_it_is(
+    small_run: Run, make_case: Make
+) -> None:
     long = gate(verdict="inconclusive", reason="word " * 50)
     cases = tuple(
-        make_case("monitor", f"P{at}", "inconclusive", (), gates=(replace(long, bound=at / 10),))
+        make_case(
+            "monitor",
+            f"P{at}",
+            "inconclusive",
+            (),
+            gates=(replace(long, bound=at / 10),),
+        )
         for at in range(2)
     )
     lines = texts(replace(small_run, cases=cases), 30)
@@ -364,8 +458,13 @@ def test_the_first_reason_is_told_however_long_it_is(small_run: Run, make_case: 
     assert not any("P1" in line for line in reasons)
 
 
-def test_why_a_figure_has_no_value_stands_in_its_place(small_run: Run, make_case: Make) -> None:
-    metrics = (value(name="monitor", value=0.0, note="n < 2"), value(name="pfd", value=None, note="no fact"))
+def test_why_a_figure_has_no_value_stands_in_its_place(
+    small_run: Run, make_case: Make
+) -> None:
+    metrics = (
+        value(name="monitor", value=0.0, note="n < 2"),
+        value(name="pfd", value=None, note="no fact"),
+    )
     overall = make_case("monitor", "overall", "pass", metrics, aggregate=True)
     lines = texts(replace(small_run, cases=(overall,)))
     at = lines.index("  monitor[overall]  measured")
@@ -375,8 +474,12 @@ def test_why_a_figure_has_no_value_stands_in_its_place(small_run: Run, make_case
     ]
 
 
-def test_waivers_and_soundness_have_their_lines(small_run: Run, make_case: Make) -> None:
-    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+def test_waivers_and_soundness_have_their_lines(
+    small_run: Run, make_case: Make
+) -> None:
+    given = Waiver(
+        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
+    )
     case = make_case(
         "monitor", "P1", "fail", (value(),), waiver=given, n=9,
         integrity=(
@@ -433,7 +536,9 @@ P2222222222…  120  a long verd…""",
 
 
 @pytest.mark.parametrize("width", TABLE)
-def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_case: Make) -> None:
+def test_the_widest_table_that_fits_is_taken(
+    width: int, small_run: Run, make_case: Make
+) -> None:
     metrics = (value(delta=-0.25), value(name="pfd", better="lower", delta=0.0))
     cases = (
         make_case("monitor", "P1", "pass", metrics),
@@ -443,7 +548,9 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
     lines = table_lines(group, ["pass", "a long verdict"], width)
     # Whichever case lacks a figure.
     turned = replace(group, cases=group.cases[::-1], labels=group.labels[::-1])
-    (head, _), (one, _), (two, _) = table_lines(turned, ["a long verdict", "pass"], width)
+    (head, _), (one, _), (two, _) = table_lines(
+        turned, ["a long verdict", "pass"], width
+    )
     assert [head, two, one] == [text for text, _ in lines]
     assert [case for _, case in lines] == [None, *cases]
     assert "\n".join(text for text, _ in lines) == TABLE[width]
@@ -452,7 +559,14 @@ def test_the_widest_table_that_fits_is_taken(width: int, small_run: Run, make_ca
 
 
 def test_the_arrows_go_first(small_run: Run, make_case: Make) -> None:
-    cases = (make_case("head_to_tail", "P" * 40, "pass", (value(name="hallucination", better="lower"),)),)
+    cases = (
+        make_case(
+            "head_to_tail",
+            "P" * 40,
+            "pass",
+            (value(name="hallucination", better="lower"),),
+        ),
+    )
     (group,) = view.groups(replace(small_run, cases=cases))
 
     def heading(width: int) -> str:

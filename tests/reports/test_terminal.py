@@ -65,7 +65,9 @@ INCONCLUSIVE  head_to_tail[open-tail]
 reports written to kbrel-report"""
 
 
-def test_the_terminal_shows_tables_and_why_cases_are_inconclusive(small_run: Run) -> None:
+def test_the_terminal_shows_tables_and_why_cases_are_inconclusive(
+    small_run: Run,
+) -> None:
     lines = terminal_lines(small_run, width=120, verbosity=1, written_to="kbrel-report")
     assert "\n".join(text for text, _ in lines) == GOLDEN
 
@@ -74,7 +76,9 @@ def test_the_terminal_names_the_judge_and_a_served_model(small_run: Run) -> None
     assert small_run.model is not None
     run = replace(
         small_run,
-        model=replace(small_run.model, spec="openai/x", dtype="", device="http://localhost:1/v1"),
+        model=replace(
+            small_run.model, spec="openai/x", dtype="", device="http://localhost:1/v1"
+        ),
         settings=(("judge", "openai/judge"),),
         environment=(("helpers_asked", "30"), ("helpers_reused", "12")),
     )
@@ -98,22 +102,30 @@ def test_eighty_columns_keep_every_metric(small_run: Run) -> None:
 @pytest.mark.parametrize("width", [40, *range(60, 104, 4)])
 def test_the_verdict_is_never_cut(small_run: Run, width: int) -> None:
     lines = texts(small_run, width)
-    assert next(line for line in lines if line.startswith("  open-tail")).endswith("  inconclusive")
+    assert next(line for line in lines if line.startswith("  open-tail")).endswith(
+        "  inconclusive"
+    )
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
-@pytest.mark.parametrize("name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"])
+@pytest.mark.parametrize(
+    "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
+)
 def test_no_line_is_too_wide_or_has_a_control_character(
     name: str, width: int, request: pytest.FixtureRequest
 ) -> None:
     for text in texts(request.getfixturevalue(name), width):
         assert cells(text) <= min(width, 100)
-        assert not re.search("[\x00-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text)
+        assert not re.search(
+            "[\x00-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text
+        )
 
 
 def test_what_did_not_pass_is_coloured_and_the_rest_is_not(small_run: Run) -> None:
     markup = {
-        text.split()[0]: marks for text, marks in terminal_lines(small_run, width=100, verbosity=1) if text
+        text.split()[0]: marks
+        for text, marks in terminal_lines(small_run, width=100, verbosity=1)
+        if text
     }
     assert markup["P17"] == {}
     assert markup["P30"] == {"red": True, "bold": True}
@@ -121,7 +133,10 @@ def test_what_did_not_pass_is_coloured_and_the_rest_is_not(small_run: Run) -> No
 
 
 def test_without_colour_nothing_is_marked(small_run: Run) -> None:
-    assert all(not marks for _, marks in terminal_lines(small_run, width=100, verbosity=1, color=False))
+    assert all(
+        not marks
+        for _, marks in terminal_lines(small_run, width=100, verbosity=1, color=False)
+    )
 
 
 def test_an_empty_run_says_that_nothing_was_decided(empty_run: Run) -> None:
@@ -129,10 +144,15 @@ def test_an_empty_run_says_that_nothing_was_decided(empty_run: Run) -> None:
 
 
 def test_problems_and_incompleteness_are_named(small_run: Run) -> None:
-    run = replace(small_run, complete=False, problems=("gw1 crashed\nwhile running monitor[P17]",))
+    run = replace(
+        small_run, complete=False, problems=("gw1 crashed\nwhile running monitor[P17]",)
+    )
     lines = texts(run, 100)
     assert r"problem: gw1 crashed\nwhile running monitor[P17]" in lines
-    assert "partial run: not every case of its suites was selected and soundly decided" in lines
+    assert (
+        "partial run: not every case of its suites was selected and soundly decided"
+        in lines
+    )
 
 
 def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
@@ -141,7 +161,8 @@ def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
     # One and the same reason of both.
     text = " ".join("\n".join(lines).split())
     assert (
-        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be" in text
+        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be"
+        in text
     )
     assert "open-tail (world)" in text
 
@@ -175,7 +196,9 @@ def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None
     assert len(shown) == 9
 
 
-def test_a_figure_without_a_gate_is_measured_and_counts_as_before(small_run: Run) -> None:
+def test_a_figure_without_a_gate_is_measured_and_counts_as_before(
+    small_run: Run,
+) -> None:
     aggregate = next(case for case in small_run.cases if case.aggregate)
     assert "  monitor[overall]  measured" in texts(small_run, 100)
     assert "FAILED: 1 failed, 1 inconclusive, 4 passed" in texts(small_run, 100)
@@ -184,7 +207,9 @@ def test_a_figure_without_a_gate_is_measured_and_counts_as_before(small_run: Run
     assert "  monitor[overall]  pass" in texts(replace(small_run, cases=cases), 100)
 
 
-def test_gates_without_a_baseline_are_counted_where_none_was_asked_for(small_run: Run) -> None:
+def test_gates_without_a_baseline_are_counted_where_none_was_asked_for(
+    small_run: Run,
+) -> None:
     case = small_run.cases[0]
     gates = tuple(replace(gate, verdict="no baseline") for gate in case.gates)
     cases = (replace(case, verdict="no baseline", gates=gates),)
@@ -234,7 +259,9 @@ def test_a_failure_says_what_was_measured_allowed_and_lost(small_run: Run) -> No
     assert failure_text(small_run.cases[0], baseline_name="reference") == FAILURE
 
 
-def test_a_figure_over_some_of_the_facts_says_how_many_there_are(small_run: Run) -> None:
+def test_a_figure_over_some_of_the_facts_says_how_many_there_are(
+    small_run: Run,
+) -> None:
     case = replace(small_run.cases[0], n=200)
     text = failure_text(case, baseline_name="reference")
     assert "measured    0.512 [0.432, 0.592] on 120 of 200 facts\n" in text
@@ -243,8 +270,18 @@ def test_a_figure_over_some_of_the_facts_says_how_many_there_are(small_run: Run)
 def test_a_failure_of_an_absolute_bound_needs_no_baseline(small_run: Run) -> None:
     case = small_run.cases[0]
     gate = replace(case.gates[0], verdict="fail", bound=0.4, reason="")
-    bare = replace(case.metrics[0], baseline=None, delta=None, delta_low=None, delta_high=None, p=None)
-    text = failure_text(replace(case, gates=(gate,), metrics=(bare,), lost=(), gained=()), baseline_name="")
+    bare = replace(
+        case.metrics[0],
+        baseline=None,
+        delta=None,
+        delta_low=None,
+        delta_high=None,
+        p=None,
+    )
+    text = failure_text(
+        replace(case, gates=(gate,), metrics=(bare,), lost=(), gained=()),
+        baseline_name="",
+    )
     assert text == (
         "monitor[P30]: fail, 1 of 1 gate not passed\n"
         "  monitor max 0.4: fail\n"
@@ -264,7 +301,9 @@ def test_an_undefined_metric_says_why(small_run: Run) -> None:
 def test_a_case_without_answers_tells_its_errors(
     small_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
-    case = make_case("monitor", "P1", "invalid", (), errors=tuple(f"e{at}" for at in range(8)))
+    case = make_case(
+        "monitor", "P1", "invalid", (), errors=tuple(f"e{at}" for at in range(8))
+    )
     text = failure_text(case, baseline_name="")
     assert text.splitlines() == [
         "monitor[P1]: invalid", *(f"  error: e{at}" for at in range(5)), "  and 3 more errors",
@@ -275,14 +314,18 @@ def test_a_question_without_an_answer_is_told_in_words(small_run: Run) -> None:
     case = small_run.cases[0]
     unseen = replace(case.lost[0], expected="", old_answer="unsure", new_answer="")
     text = failure_text(replace(case, lost=(unseen,)), baseline_name="reference")
-    assert "expected    (no answer exists)\n       old answer  unsure\n       new answer  (nothing)" in text
+    assert (
+        "expected    (no answer exists)\n       old answer  unsure\n       new answer  (nothing)"
+        in text
+    )
 
 
 def test_hostile_text_in_a_failure_is_harmless(hostile_run: Run) -> None:
     for case in hostile_run.cases:
         text = failure_text(case, baseline_name=hostile_run.baseline)
         assert not re.search(
-            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", text
+            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
+            text,
         )
         assert len(text) < 20_000
 
@@ -301,24 +344,35 @@ def with_controls(run: Run) -> Run:
     return replace(
         run,
         cases=tuple(
-            replace(case, metrics=(*case.metrics, *more)) if case.slice == "seen-zero-shot" else case
+            replace(case, metrics=(*case.metrics, *more))
+            if case.slice == "seen-zero-shot"
+            else case
             for case in run.cases
         ),
     )
 
 
 def test_the_terminal_has_them_below_the_table(small_run: Run) -> None:
-    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=100, verbosity=1)]
-    at = next(number for number, line in enumerate(lines) if line.startswith("  controls of"))
+    lines = [
+        text
+        for text, _ in terminal_lines(with_controls(small_run), width=100, verbosity=1)
+    ]
+    at = next(
+        number for number, line in enumerate(lines) if line.startswith("  controls of")
+    )
     assert (
-        lines[at] == "  controls of seen-zero-shot: cr 0.083 majority; c_correct 0.200 random, 0.146 shuffled"
+        lines[at]
+        == "  controls of seen-zero-shot: cr 0.083 majority; c_correct 0.200 random, 0.146 shuffled"
     )
     assert lines[at - 1].startswith("  seen-zero-shot")
     assert sum("controls of" in line for line in lines) == 1
 
 
 def test_a_narrow_terminal_wraps_them(small_run: Run) -> None:
-    lines = [text for text, _ in terminal_lines(with_controls(small_run), width=40, verbosity=1)]
+    lines = [
+        text
+        for text, _ in terminal_lines(with_controls(small_run), width=40, verbosity=1)
+    ]
     assert all(len(line) <= 40 for line in lines)
     assert "0.146" in " ".join(lines)
 

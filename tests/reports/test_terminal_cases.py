@@ -7,7 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Outcome, Run, Table, Waiver
+from pytest_kbrel.records import (
+    CaseResult,
+    GateResult,
+    MetricValue,
+    Outcome,
+    Run,
+    Table,
+    Waiver,
+)
 from pytest_kbrel.reports.terminal import terminal_lines
 
 Make = Callable[..., CaseResult]
@@ -36,16 +44,22 @@ def answered(*rows: tuple[str, str]) -> Table:
     )
 
 
-def dropped(make_case: Make, part: str, value: float, verdict: str = "fail", **more: object) -> CaseResult:
+def dropped(
+    make_case: Make, part: str, value: float, verdict: str = "fail", **more: object
+) -> CaseResult:
     gate = GateResult(
         metric="accuracy", rule="max_drop", bound=0.05, verdict=verdict,  # type: ignore[arg-type]
         reason="x; about 90 facts would decide, were it so", observed=0.9 - value, low=0.1, high=0.2,
     )  # fmt: skip
-    figure = MetricValue(name="accuracy", better="higher", value=value, baseline=0.9, delta=value - 0.9)
+    figure = MetricValue(
+        name="accuracy", better="higher", value=value, baseline=0.9, delta=value - 0.9
+    )
     return make_case("monitor", part, verdict, (figure,), gates=(gate,), **more)
 
 
-def test_invalid_cases_of_one_cause_are_told_once(small_run: Run, make_case: Make) -> None:
+def test_invalid_cases_of_one_cause_are_told_once(
+    small_run: Run, make_case: Make
+) -> None:
     slices = [
         make_case(
             "monitor", f"P{at}", "invalid", (), label="country" if at == 1 else "",
@@ -85,7 +99,9 @@ def test_failed_cases_keep_their_figures_up_to_three(
     assert "accuracy 0.900 to 0.500, allowed 0.05" in lines[1]
 
 
-def test_what_would_decide_an_open_case_is_said(small_run: Run, make_case: Make) -> None:
+def test_what_would_decide_an_open_case_is_said(
+    small_run: Run, make_case: Make
+) -> None:
     case = dropped(make_case, "P1", 0.8, "inconclusive")
     assert body(replace(small_run, cases=(case,)), 100) == [
         "INCONCLUSIVE  monitor[P1]",
@@ -93,22 +109,36 @@ def test_what_would_decide_an_open_case_is_said(small_run: Run, make_case: Make)
     ]
 
 
-def test_without_a_lost_fact_the_example_is_a_wrong_answer(small_run: Run, make_case: Make) -> None:
-    case = dropped(make_case, "P1", 0.5, table=answered(("Norway", "correct"), ("Peru", "wrong")))
-    assert body(replace(small_run, cases=(case,)))[-1] == "    such as: Where is Oslo? Peru (right: Norway)"
+def test_without_a_lost_fact_the_example_is_a_wrong_answer(
+    small_run: Run, make_case: Make
+) -> None:
+    case = dropped(
+        make_case, "P1", 0.5, table=answered(("Norway", "correct"), ("Peru", "wrong"))
+    )
+    assert (
+        body(replace(small_run, cases=(case,)))[-1]
+        == "    such as: Where is Oslo? Peru (right: Norway)"
+    )
     right = replace(case, table=answered(("Norway", "correct")))
     assert len(body(replace(small_run, cases=(right,)))) == 2
 
 
 def test_a_long_list_is_cut_and_counted(small_run: Run, make_case: Make) -> None:
-    cases = [make_case("monitor", f"P{at}", "invalid", (), errors=("x" * (at + 1),)) for at in range(12)]
+    cases = [
+        make_case("monitor", f"P{at}", "invalid", (), errors=("x" * (at + 1),))
+        for at in range(12)
+    ]
     lines = body(replace(small_run, cases=tuple(cases)))
     assert sum(line.startswith("INVALID  ") for line in lines) == 8
     assert lines[-1] == "and 4 more cases that did not pass"
 
 
-def test_a_waived_failure_is_told_with_its_waiver_only(small_run: Run, make_case: Make) -> None:
-    given = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]")
+def test_a_waived_failure_is_told_with_its_waiver_only(
+    small_run: Run, make_case: Make
+) -> None:
+    given = Waiver(
+        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
+    )
     case = dropped(make_case, "P1", 0.5, waiver=given)
     assert body(replace(small_run, cases=(case,))) == [
         "WAIVER  monitor[P1]: fail, waived until 2026-12-31 by Ann: known"
@@ -118,9 +148,13 @@ def test_a_waived_failure_is_told_with_its_waiver_only(small_run: Run, make_case
 def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) -> None:
     case = dropped(make_case, "P1", 0.5, table=answered(("Peru", "wrong")))
     run = replace(small_run, cases=(case,))
-    assert body(run, verbosity=-1) == ["FAILED  monitor[P1]: accuracy 0.900 to 0.500, allowed 0.05"]
+    assert body(run, verbosity=-1) == [
+        "FAILED  monitor[P1]: accuracy 0.900 to 0.500, allowed 0.05"
+    ]
     steps = [("rerun the failed", f"pytest {'x' * 200} --lf")]
-    lines = [text for text, _ in terminal_lines(run, width=80, verbosity=-1, steps=steps)]
+    lines = [
+        text for text, _ in terminal_lines(run, width=80, verbosity=-1, steps=steps)
+    ]
     assert not any("pytest" in line for line in lines)
     # A command is never cut.
     assert f"rerun the failed  pytest {'x' * 200} --lf" in [
@@ -128,7 +162,9 @@ def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) 
     ]
 
 
-def test_a_figure_of_monitor_never_stands_alone(small_run: Run, make_case: Make) -> None:
+def test_a_figure_of_monitor_never_stands_alone(
+    small_run: Run, make_case: Make
+) -> None:
     gate = GateResult(
         metric="monitor",
         rule="max_drop",
@@ -141,7 +177,10 @@ def test_a_figure_of_monitor_never_stands_alone(small_run: Run, make_case: Make)
     )
     figures = tuple(
         MetricValue(name=name, better=better, value=0.5, baseline=0.3, delta=delta)  # type: ignore[arg-type]
-        for name, better, delta in (("monitor", "lower", 0.2), ("accuracy", "higher", 0.0))
+        for name, better, delta in (
+            ("monitor", "lower", 0.2),
+            ("accuracy", "higher", 0.0),
+        )
     )
     case = make_case("monitor", "P1", "fail", figures, gates=(gate,))
     assert body(replace(small_run, cases=(case,)))[1] == (

@@ -15,7 +15,13 @@ PUBLISHED = "published/head-to-tail/chatgpt"
 
 
 def correlation(method: str, r: float | None, **more: object) -> Correlation:
-    given = {"x": "accuracy_f1", "y": "accuracy", "over": "slices", "n": 12, "p": None if r is None else 0.01}
+    given = {
+        "x": "accuracy_f1",
+        "y": "accuracy",
+        "over": "slices",
+        "n": 12,
+        "p": None if r is None else 0.01,
+    }
     return Correlation(method=method, r=r, **{**given, **more})  # type: ignore[arg-type]
 
 
@@ -26,7 +32,12 @@ def correlated(small_run: Run) -> Run:
         for m in ("pearson", "spearman")
     ]
     return replace(
-        small_run, correlations=(correlation("pearson", 0.91234), correlation("spearman", 0.5), *unknown)
+        small_run,
+        correlations=(
+            correlation("pearson", 0.91234),
+            correlation("spearman", 0.5),
+            *unknown,
+        ),
     )
 
 
@@ -43,13 +54,18 @@ def test_correlations_are_reported(correlated: Run) -> None:
         "n": 12,
         "note": "",
     }
-    assert [one["note"] for one in report["correlations"][2:]] == ["not enough slices"] * 2
+    assert [one["note"] for one in report["correlations"][2:]] == [
+        "not enough slices"
+    ] * 2
 
 
 def test_the_page_and_the_summary_show_those_there_are(correlated: Run) -> None:
     page, summary = report_html(correlated), summary_markdown(correlated)
     assert "Correlations over slices" in page
-    assert 'accuracy_f1, accuracy</th><td class="num">12</td><td class="num">0.912</td>' in page
+    assert (
+        'accuracy_f1, accuracy</th><td class="num">12</td><td class="num">0.912</td>'
+        in page
+    )
     assert (
         "- accuracy\\_f1 and accuracy: Pearson 0.912 (p = 0.010), Spearman 0.500 (p = 0.010), n = 12"
         in summary
@@ -73,11 +89,18 @@ def unpaired(small_run: Run) -> Run:
         metric="accuracy", rule="max_drop", bound=0.1, verdict="fail",
         reason="accuracy fell (unpaired, against a published figure: ours, Table 11)",
     )  # fmt: skip
-    lacking = replace(gate, metric="missing", verdict="no baseline", reason="ours prints no missing")
+    lacking = replace(
+        gate, metric="missing", verdict="no baseline", reason="ours prints no missing"
+    )
     first, *rest = (case for case in small_run.cases if not case.aggregate)
     cases = (
-        replace(first, verdict="fail", metrics=(value,), gates=(gate,), lost=(), gained=()),
-        *(replace(case, verdict="no baseline", gates=(lacking,), lost=(), gained=()) for case in rest[:1]),
+        replace(
+            first, verdict="fail", metrics=(value,), gates=(gate,), lost=(), gained=()
+        ),
+        *(
+            replace(case, verdict="no baseline", gates=(lacking,), lost=(), gained=())
+            for case in rest[:1]
+        ),
     )
     return replace(small_run, baseline=PUBLISHED, cases=cases)
 
@@ -85,23 +108,38 @@ def unpaired(small_run: Run) -> Run:
 def test_an_unpaired_difference_says_so_everywhere(unpaired: Run) -> None:
     report = report_dict(unpaired)
     jsonschema.validate(report, schema())
-    metrics = {name: of for case in report["cases"] for name, of in case["metrics"].items()}
+    metrics = {
+        name: of for case in report["cases"] for name, of in case["metrics"].items()
+    }
     assert metrics["accuracy"]["unpaired"] is True
-    terminal = "\n".join(text for text, _ in terminal_lines(unpaired, width=100, verbosity=1))
-    assert "the baseline is what a paper prints: differences from it are unpaired" in terminal
+    terminal = "\n".join(
+        text for text, _ in terminal_lines(unpaired, width=100, verbosity=1)
+    )
+    assert (
+        "the baseline is what a paper prints: differences from it are unpaired"
+        in terminal
+    )
     assert "nothing published to compare with: 1 gate not judged" in terminal
     for text in (report_html(unpaired), summary_markdown(unpaired)):
         assert "(published figures, unpaired)" in text
     failed = next(case for case in unpaired.cases if case.verdict == "fail")
     message = " ".join(failure_text(failed, baseline_name=PUBLISHED).split())
-    assert "difference -0.300 [-0.400, -0.200] unpaired, from a published figure (p = 0.001)" in message
-    assert "reason accuracy fell (unpaired, against a published figure: ours, Table 11)" in message
+    assert (
+        "difference -0.300 [-0.400, -0.200] unpaired, from a published figure (p = 0.001)"
+        in message
+    )
+    assert (
+        "reason accuracy fell (unpaired, against a published figure: ours, Table 11)"
+        in message
+    )
 
 
 def test_a_case_that_the_paper_lacks_is_not_unsettled(unpaired: Run) -> None:
     page = report_html(unpaired)
     blessed = report_html(replace(unpaired, baseline="prod"))
-    reasons = [text.partition("</section>")[0].count("<li>") for text in (page, blessed)]
+    reasons = [
+        text.partition("</section>")[0].count("<li>") for text in (page, blessed)
+    ]
     assert reasons[0] < reasons[1]
     assert "unpaired)" not in blessed
 
@@ -113,8 +151,16 @@ def test_a_blessed_run_is_not_called_unpaired(small_run: Run) -> None:
 
 def test_a_failed_gate_on_a_control_shows_its_reason(small_run: Run) -> None:
     reason = "c_correct is 0.700 over 9 facts, 0.010 above its control c_correct_control_random, 0.690"
-    gate = GateResult(metric="c_correct", rule="above_control", bound=0.05, verdict="fail", reason=reason)
-    case = replace(small_run.cases[0], verdict="fail", gates=(gate,), lost=(), gained=())
+    gate = GateResult(
+        metric="c_correct",
+        rule="above_control",
+        bound=0.05,
+        verdict="fail",
+        reason=reason,
+    )
+    case = replace(
+        small_run.cases[0], verdict="fail", gates=(gate,), lost=(), gained=()
+    )
     text = " ".join(failure_text(case, baseline_name="").split())
     assert "allowed at least 0.05 better than the control" in text
     assert f"reason {reason}" in text

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Correlation, GateResult, Judgement, MetricValue, Run, Waiver
+from pytest_kbrel.records import (
+    CaseResult,
+    Correlation,
+    GateResult,
+    Judgement,
+    MetricValue,
+    Run,
+    Waiver,
+)
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.view import key_metrics
 
@@ -27,18 +35,29 @@ def case(unparsable: float | None) -> CaseResult:
         verdict="pass",
         n=4,
         duration=0.0,
-        metrics=tuple(MetricValue(name=n, better="lower", value=v) for n, v in values.items()),
+        metrics=tuple(
+            MetricValue(name=n, better="lower", value=v) for n, v in values.items()
+        ),
         gates=(),
     )
 
 
-@pytest.mark.parametrize(("unparsable", "shown"), [(0.25, ("unparsable",)), (0.0, ()), (None, ())])
+@pytest.mark.parametrize(
+    ("unparsable", "shown"), [(0.25, ("unparsable",)), (0.0, ()), (None, ())]
+)
 def test_unreadable_verdicts_are_shown_where_there_are_any(unparsable, shown):
-    assert key_metrics(case(unparsable)) == ("accuracy", "hallucination", "missing", *shown)
+    assert key_metrics(case(unparsable)) == (
+        "accuracy",
+        "hallucination",
+        "missing",
+        *shown,
+    )
 
 
 def test_a_gated_metric_is_shown_whatever_else_is():
-    demand = GateResult(metric="accuracy_em", rule="min", bound=0.1, verdict="pass", reason="")
+    demand = GateResult(
+        metric="accuracy_em", rule="min", bound=0.1, verdict="pass", reason=""
+    )
     nothing = replace(demand, metric="accuracy_f1")
     gated = replace(case(0.0), gates=(demand, nothing))
     assert key_metrics(gated) == ("accuracy", "hallucination", "missing", "accuracy_em")
@@ -51,7 +70,13 @@ def test_a_gated_metric_is_shown_whatever_else_is():
         cases=(gated, replace(case(0.25), id="head_to_tail[b-head]")),
     )
     (group,) = view.groups(run)
-    assert group.metrics == ("accuracy", "hallucination", "missing", "unparsable", "accuracy_em")
+    assert group.metrics == (
+        "accuracy",
+        "hallucination",
+        "missing",
+        "unparsable",
+        "accuracy_em",
+    )
 
 
 def test_rows_name_their_suite_where_there_are_several(small_run):
@@ -60,7 +85,9 @@ def test_rows_name_their_suite_where_there_are_several(small_run):
     alone = view.groups(replace(small_run, cases=(one,)))
     both = view.groups(replace(small_run, cases=(one, other)))
     assert [group.labels for group in alone] == [(one.slice,)]
-    assert [group.labels for group in both] == [(f"{one.slice} (second)", f"{one.slice} (world)")]
+    assert [group.labels for group in both] == [
+        (f"{one.slice} (second)", f"{one.slice} (world)")
+    ]
 
 
 def test_who_judged_and_who_wrote_distractors(small_run):
@@ -71,18 +98,32 @@ def test_who_judged_and_who_wrote_distractors(small_run):
     reused = " (12 of 30 replies reused from earlier runs)"
     assert view.helper_models(small_run) == ()
     both = replace(
-        small_run, settings=(("judge", "openai/judge"),), helpers=(judge, writer), environment=asked
+        small_run,
+        settings=(("judge", "openai/judge"),),
+        helpers=(judge, writer),
+        environment=asked,
     )
-    expected = (("judged by", "openai/judge"), ("distractors by", "openai/writer" + reused))
+    expected = (
+        ("judged by", "openai/judge"),
+        ("distractors by", "openai/writer" + reused),
+    )
     assert view.helper_models(both) == expected
     alone = replace(both, settings=(("judge", "rules"),), helpers=(writer,))
     assert view.helper_models(alone) == expected[1:]
     # One model may do both, which its metric tells.
     (one, *_) = small_run.cases
-    written = replace(one, metrics=(MetricValue(name="distractors_written", better="higher", value=1.0),))
+    written = replace(
+        one,
+        metrics=(MetricValue(name="distractors_written", better="higher", value=1.0),),
+    )
     same = replace(both, helpers=(judge,), cases=(written,))
-    assert view.helper_models(same) == (expected[0], ("distractors by", "openai/judge" + reused))
-    assert view.helper_models(replace(same, cases=())) == (("judged by", "openai/judge" + reused),)
+    assert view.helper_models(same) == (
+        expected[0],
+        ("distractors by", "openai/judge" + reused),
+    )
+    assert view.helper_models(replace(same, cases=())) == (
+        ("judged by", "openai/judge" + reused),
+    )
 
 
 def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
@@ -114,7 +155,9 @@ def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> No
     assert [case.verdict for case in view.not_passed(run)] == [
         word for word in WORST_FIRST[at:] if word != "pass"
     ]
-    assert view.verdict_counts(run) == {word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST}
+    assert view.verdict_counts(run) == {
+        word: int(word in WORST_FIRST[at:]) for word in WORST_FIRST
+    }
 
 
 WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
@@ -133,7 +176,9 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
         ("pass", False),
     ],
 )
-def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool, small_run: Run) -> None:
+def test_a_waived_case_is_counted_and_does_not_decide(
+    verdict: str, waived: bool, small_run: Run
+) -> None:
     run = run_of(small_run, verdict, "pass")
     case, passed = run.cases
     changed = replace(run, cases=(replace(case, waiver=WAIVER), passed))
@@ -145,7 +190,9 @@ def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool
     # Where nobody asked for a blessed run, a case without one is no failure that would be waived.
     for baseline in ("", "published/monitor/vicuna-7b"):
         alone = replace(changed, baseline=baseline)
-        assert phrases.is_waived(alone.cases[0], alone) is (waived and verdict != "no baseline")
+        assert phrases.is_waived(alone.cases[0], alone) is (
+            waived and verdict != "no baseline"
+        )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +207,11 @@ def test_a_waived_case_is_counted_and_does_not_decide(verdict: str, waived: bool
     ],
 )
 def test_an_empty_or_broken_run_never_passes(
-    verdicts: tuple[str, ...], problems: tuple[str, ...], complete: bool, expected: str, small_run: Run
+    verdicts: tuple[str, ...],
+    problems: tuple[str, ...],
+    complete: bool,
+    expected: str,
+    small_run: Run,
 ) -> None:
     run = run_of(small_run, *verdicts, problems=problems, complete=complete)
     assert view.verdict(run) == expected
@@ -224,14 +275,24 @@ def test_the_metrics_that_tell_most(
 
 @pytest.mark.parametrize(
     ("probe", "shown"),
-    [("monitor", ("accuracy", "gated", "pfd")), ("reliability", ("accuracy", "gated", "own", "pfd"))],
+    [
+        ("monitor", ("accuracy", "gated", "pfd")),
+        ("reliability", ("accuracy", "gated", "own", "pfd")),
+    ],
 )
 def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
     probe: Any, shown: tuple[str, ...], small_run: Run
 ) -> None:
     gate = GateResult(metric="gated", rule="min", bound=0.1, verdict="pass", reason="")
     of = named(
-        small_run.cases[0], "accuracy", "gated", "own", "pfd", probe=probe, aggregate=True, gates=(gate,)
+        small_run.cases[0],
+        "accuracy",
+        "gated",
+        "own",
+        "pfd",
+        probe=probe,
+        aggregate=True,
+        gates=(gate,),
     )
     assert key_metrics(of) == shown
 
@@ -239,17 +300,25 @@ def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
 def test_only_unread_replies_are_idle_where_there_are_none(small_run: Run) -> None:
     of = replace(small_run.cases[0], probe="head_to_tail", gates=())
     noughts = [
-        MetricValue(name=name, better="lower", value=0.0) for name in ("accuracy", "missing", "unparsable")
+        MetricValue(name=name, better="lower", value=0.0)
+        for name in ("accuracy", "missing", "unparsable")
     ]
     assert key_metrics(replace(of, metrics=tuple(noughts))) == ("accuracy", "missing")
-    gate = GateResult(metric="unparsable", rule="max", bound=0.1, verdict="pass", reason="")
+    gate = GateResult(
+        metric="unparsable", rule="max", bound=0.1, verdict="pass", reason=""
+    )
     gated = replace(of, metrics=tuple(noughts), gates=(gate, gate))
     assert key_metrics(gated) == ("accuracy", "missing", "unparsable")
 
 
 def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> None:
     of = named(
-        small_run.cases[0], "c_control_random", "c_correct_control_random", "c_control", "c", "xc_control_a"
+        small_run.cases[0],
+        "c_control_random",
+        "c_correct_control_random",
+        "c_control",
+        "c",
+        "xc_control_a",
     )
     none = MetricValue(name="c_control_majority", better="higher", value=None)
     nought = MetricValue(name="c_control_shuffled", better="higher", value=0.0)
@@ -271,16 +340,30 @@ def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> N
         )
     ]
     run = replace(small_run, cases=tuple(cases))
-    assert [case.nodeid for case in view.ordered(run)] == ["a::b", "a::c", "a::z", "b::a"]
+    assert [case.nodeid for case in view.ordered(run)] == [
+        "a::b",
+        "a::c",
+        "a::z",
+        "b::a",
+    ]
     assert [case.nodeid for case in view.slices(run)] == ["a::b", "b::a"]
     assert [case.nodeid for case in view.aggregates(run)] == ["a::z", "a::c"]
     assert view.names(run) == {case.nodeid: case.nodeid for case in cases}
-    assert view.names(replace(run, cases=tuple(cases[1:]))) == {"a::z": "z", "a::c": "c", "a::b": "b"}
+    assert view.names(replace(run, cases=tuple(cases[1:]))) == {
+        "a::z": "z",
+        "a::c": "c",
+        "a::b": "b",
+    }
 
 
-def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_run: Run) -> None:
+def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(
+    small_run: Run,
+) -> None:
     one = small_run.cases[0]
-    both = (replace(one, suite="x/world.kb.yaml"), replace(one, suite="y/world.kb.yaml"))
+    both = (
+        replace(one, suite="x/world.kb.yaml"),
+        replace(one, suite="y/world.kb.yaml"),
+    )
     (group,) = view.groups(replace(small_run, cases=both))
     assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
 
@@ -288,11 +371,15 @@ def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_ru
 def test_tables_are_one_a_probe_and_two_of_reliability(
     small_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
-    failed = make_case("test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0)
+    failed = make_case(
+        "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
+    )
     unseen = [case for case in small_run.cases if case.slice == "unseen-zero-shot"]
     also = replace(unseen[0], id="reliability[unseen]", slice="unseen")
     unlike = replace(unseen[0], id="reliability[unseenly]", slice="unseenly")
-    groups = view.groups(replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike)))
+    groups = view.groups(
+        replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike))
+    )
     assert [(group.row, group.title) for group in groups] == [
         ("slice", "MONITOR"),
         ("slice", "Head-to-Tail"),
@@ -329,7 +416,10 @@ def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> Non
 
 def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
     lost = small_run.cases[0].lost
-    cases = [replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n]) for n in (0, 1, 3, 2)]
+    cases = [
+        replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n])
+        for n in (0, 1, 3, 2)
+    ]
     assert view.worst(replace(small_run, cases=tuple(cases))) == cases[2]
     assert view.worst(replace(small_run, cases=tuple(cases[:1]))) is None
     same = replace(cases[2], id="monitor[a]")
@@ -340,7 +430,14 @@ def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
 
 def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> None:
     def one(method: Any, r: float | None = 0.5, **more: Any) -> Correlation:
-        given: dict[str, Any] = {"x": "a", "y": "b", "over": "slices", "p": 0.1, "n": 3, **more}
+        given: dict[str, Any] = {
+            "x": "a",
+            "y": "b",
+            "over": "slices",
+            "p": 0.1,
+            "n": 3,
+            **more,
+        }
         return Correlation(method=method, r=r, **given)
 
     def shown(*of: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
@@ -380,7 +477,11 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
     ],
 )
 def test_the_helpers_of_a_run(
-    judge: str, helpers: tuple[str, ...], asked: dict[str, str], expected: object, small_run: Run
+    judge: str,
+    helpers: tuple[str, ...],
+    asked: dict[str, str],
+    expected: object,
+    small_run: Run,
 ) -> None:
     from tests.reports.conftest import fingerprint
 
@@ -400,7 +501,10 @@ def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run: Run) -> N
     def wide(one: CaseResult) -> CaseResult:
         if one.verdict not in ("inconclusive", "fail"):
             return one
-        gates = (replace(gate, verdict="inconclusive", high=0.06, unchanged=0.04) for gate in one.gates)
+        gates = (
+            replace(gate, verdict="inconclusive", high=0.06, unchanged=0.04)
+            for gate in one.gates
+        )
         return replace(one, gates=tuple(gates))
 
     run = replace(small_run, cases=tuple(map(wide, small_run.cases)))

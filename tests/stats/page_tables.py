@@ -25,7 +25,9 @@ Verdicts = Callable[[int, float, float], stats.RateVerdicts]
 
 def world(n: int, flips: float, drop: float) -> stats.RateVerdicts:
     """Return the chances of verdicts with ``{within: 0.08, beyond: 0.02, never: 0.15}``."""
-    return stats.rate_verdicts(n, flips, drop, within=WITHIN, beyond=BEYOND, never=NEVER, alpha=LEVEL)
+    return stats.rate_verdicts(
+        n, flips, drop, within=WITHIN, beyond=BEYOND, never=NEVER, alpha=LEVEL
+    )
 
 
 def single(n: int, flips: float, drop: float) -> stats.RateVerdicts:
@@ -33,11 +35,16 @@ def single(n: int, flips: float, drop: float) -> stats.RateVerdicts:
     return stats.rate_verdicts(n, flips, drop, within=0.05, beyond=0.025, alpha=LEVEL)
 
 
-def judged(n: int, lost: int, gained: int, by_clusters: stats.ClusteredMean | None = None) -> str:
+def judged(
+    n: int, lost: int, gained: int, by_clusters: stats.ClusteredMean | None = None
+) -> str:
     """Return the verdict on a slice of so many facts."""
     end, p = stats.tango(n, gained, lost)[1], stats.drop_p(n, lost, gained, BEYOND)
     if by_clusters is not None:
-        end, p = max(end, by_clusters.interval()[1]), max(p, by_clusters.p(BEYOND) or 0.0)
+        end, p = (
+            max(end, by_clusters.interval()[1]),
+            max(p, by_clusters.p(BEYOND) or 0.0),
+        )
     if not lost or end <= WITHIN:
         return "pass"
     if p < LEVEL:
@@ -46,7 +53,9 @@ def judged(n: int, lost: int, gained: int, by_clusters: stats.ClusteredMean | No
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f}" if 0.0005 <= share < 0.0995 else f"{abs(100 * share):.0f}"
+    return (
+        f"{100 * share:.1f}" if 0.0005 <= share < 0.0995 else f"{abs(100 * share):.0f}"
+    )
 
 
 def row(*cells: object) -> str:
@@ -66,13 +75,18 @@ def examples() -> Iterator[str]:
         low, high = stats.tango(n, gained, lost)
         ps = [stats.drop_p(n, lost, gained, allowed) for allowed in (0.0, BEYOND)]
         shown = ["< 0.0001" if p < 0.0001 else f"{p:.4f}" for p in ps]
-        yield row(n, lost, gained, f"{low:.3f} to {high:.3f}", *shown, judged(n, lost, gained))
+        yield row(
+            n, lost, gained, f"{low:.3f} to {high:.3f}", *shown, judged(n, lost, gained)
+        )
 
 
 def facts_needed() -> Iterator[str]:
     for within in (0.02, 0.03, 0.05, 0.08, 0.10):
         needed = (
-            [f"{stats.rate_facts_to_pass(flips, within, chance):,}" for chance in (0.8, 0.98)]
+            [
+                f"{stats.rate_facts_to_pass(flips, within, chance):,}"
+                for chance in (0.8, 0.98)
+            ]
             for flips in (0.01, 0.02, 0.05, 0.10)
         )
         yield row(within, *map(" / ".join, needed))
@@ -93,7 +107,10 @@ def found() -> Iterator[str]:
             f"{n:,}",
             f"{flips:.0%}".replace("%", " %"),
             percent(world(n, flips, 0).passed),
-            *(percent(1 - (1 - world(n, flips, drop).red) ** SLICES) for drop in (0, BEYOND)),
+            *(
+                percent(1 - (1 - world(n, flips, drop).red) ** SLICES)
+                for drop in (0, BEYOND)
+            ),
             *(percent(world(n, flips, drop).red) for drop in (0.05, 0.10, 0.15)),
             f"{worst_end(n, flips):.3f}",
         )
@@ -101,26 +118,41 @@ def found() -> Iterator[str]:
 
 def worst_end(n: int, flips: float) -> float:
     """Return the median of the largest worse end that 20 unchanged slices show."""
-    return bisect(lambda end: stats.rate_within(n, flips, end) ** SLICES - 0.5, 0.001, 0.5, xtol=1e-5)
+    return bisect(
+        lambda end: stats.rate_within(n, flips, end) ** SLICES - 0.5,
+        0.001,
+        0.5,
+        xtol=1e-5,
+    )
 
 
 def single_number() -> Iterator[str]:
     for n in (100, 200, 400, 1000):
         chances = [single(n, 0.05, drop) for drop in (0, 0.025, 0.05, 0.10, 0.15)]
-        yield row(f"{n:,}", *(f"{percent(of.red)} / {percent(of.passed)}" for of in chances))
+        yield row(
+            f"{n:,}", *(f"{percent(of.red)} / {percent(of.passed)}" for of in chances)
+        )
 
 
 def drawn_spread() -> Iterator[str]:
     facts: dict[str, list[Fact]] = {}
-    for line in (ROOT / "suites/world/facts.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (
+        (ROOT / "suites/world/facts.jsonl").read_text(encoding="utf-8").splitlines()
+    ):
         of = json.loads(line)
         names = {key: of[key] for key in ("relation", "subject", "object")}
         facts.setdefault(of["relation"], []).append(
             Fact(id=of.get("id") or f"{of['relation']}:{of['subject']}", **names)
         )
     for relation in ("P17", "P131", "P37", "P38", "P30", "P282"):
-        draws = (sample(facts[relation], 100, 0, cluster) for cluster in ("fact", "object"))
-        yield row(relation, len(facts[relation]), *(f"{effective(draw):.0f}" for draw in draws))
+        draws = (
+            sample(facts[relation], 100, 0, cluster) for cluster in ("fact", "object")
+        )
+        yield row(
+            relation,
+            len(facts[relation]),
+            *(f"{effective(draw):.0f}" for draw in draws),
+        )
 
 
 def effective(facts: Sequence[Fact]) -> float:
@@ -136,11 +168,16 @@ def clusters_of_sizes(n: int, sizes: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(sizes)), counts)
 
 
-def tossed(objects: np.ndarray, flips: float, together: float, rng: np.random.Generator) -> np.ndarray:
+def tossed(
+    objects: np.ndarray, flips: float, together: float, rng: np.random.Generator
+) -> np.ndarray:
     """Return what each fact lost, where nothing is lost on average; ``together`` is the share of objects
     whose facts change in one direction."""
     count = objects.max() + 1
-    shared, own = np.sign(rng.random(count) - 0.5)[objects], np.sign(rng.random(len(objects)) - 0.5)
+    shared, own = (
+        np.sign(rng.random(count) - 0.5)[objects],
+        np.sign(rng.random(len(objects)) - 0.5),
+    )
     signs = np.where((rng.random(count) < together)[objects], shared, own)
     return np.where(rng.random(len(objects)) < flips, signs, 0.0)
 
@@ -157,8 +194,13 @@ def simulated_alarms(runs: int = 3000) -> Iterator[str]:
             by_object = stats.clustered_mean(lost, objects).p(0.0) or 0.0
             alarms += np.array([by_fact, by_object, max(by_fact, by_object)]) < 0.025
             changes.append(lost[np.argsort(rng.random(200))])
-        sequential = (mixed_bets(np.array(changes), bets) >= -np.log(stats.sidak(20))).mean()
-        yield row(f"{together:.0%}".replace("%", " %"), *map(percent, [*(alarms / runs), sequential]))
+        sequential = (
+            mixed_bets(np.array(changes), bets) >= -np.log(stats.sidak(20))
+        ).mean()
+        yield row(
+            f"{together:.0%}".replace("%", " %"),
+            *map(percent, [*(alarms / runs), sequential]),
+        )
 
 
 def simulated_steps(runs: int = 10_000) -> tuple[int, int, int]:
@@ -170,14 +212,25 @@ def simulated_steps(runs: int = 10_000) -> tuple[int, int, int]:
     for _ in range(runs):
         n = 50 + int(250 * rng.random())
         groups = 8 + int((n / 2 - 8) * rng.random())
-        objects = clusters_of_sizes(n, 1 / np.arange(1, groups + 1) ** (rng.random() < 0.5))
-        lost = tossed(objects, 0.02 + 0.18 * rng.random(), (0.0, 0.1, 0.3)[int(3 * rng.random())], rng)
+        objects = clusters_of_sizes(
+            n, 1 / np.arange(1, groups + 1) ** (rng.random() < 0.5)
+        )
+        lost = tossed(
+            objects,
+            0.02 + 0.18 * rng.random(),
+            (0.0, 0.1, 0.3)[int(3 * rng.random())],
+            rng,
+        )
         lost[(lost == 0) & (rng.random(n) < 0.15 * rng.random())] = 1
         more = lost.copy()
         more[np.flatnonzero(lost == 0)[int((lost == 0).sum() * rng.random())]] = 1
         before, after = (figures(of, objects) for of in (lost, more))
         verdicts = [min(order.index(of[0]), 2) for of in (before, after)]
-        counts += [verdicts[1] < verdicts[0], after[1] < before[1] - 1e-9, after[2] > before[2] + 1e-9]
+        counts += [
+            verdicts[1] < verdicts[0],
+            after[1] < before[1] - 1e-9,
+            after[2] > before[2] + 1e-9,
+        ]
     return int(counts[0]), int(counts[1]), int(counts[2])
 
 
@@ -226,7 +279,12 @@ def betting(runs: int = 2000) -> Iterator[str]:
         lost = np.where(draws < 0.025, 1.0, np.where(draws < 0.05, -1.0, 0.0))
         bets = np.linspace(0, 1 / (1 - within), 41)[1:-1]
         passed = (mixed_bets(within - lost, bets) >= -np.log(0.025)).mean()
-        yield row(n, within, percent(stats.rate_within(n, 0.05, within)), percent(float(passed)))
+        yield row(
+            n,
+            within,
+            percent(stats.rate_within(n, 0.05, within)),
+            percent(float(passed)),
+        )
 
 
 def mixed_bets(gains: np.ndarray, bets: np.ndarray) -> np.ndarray:

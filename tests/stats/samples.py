@@ -12,11 +12,15 @@ from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.stats import Sample
 
 
-def sample(*members: npt.ArrayLike, facts: Sequence[tuple[str, ...]] | None = None) -> Sample:
+def sample(
+    *members: npt.ArrayLike, facts: Sequence[tuple[str, ...]] | None = None
+) -> Sample:
     """Make a sample of one array a member, each fact its own unless ``facts`` says otherwise."""
     arrays = [np.asarray(member, dtype=float) for member in members]
     arrays = [array if array.ndim == 2 else array.reshape(-1, 1) for array in arrays]
-    ids = [tuple(f"{j}/{i}" for i in range(len(array))) for j, array in enumerate(arrays)]
+    ids = [
+        tuple(f"{j}/{i}" for i in range(len(array))) for j, array in enumerate(arrays)
+    ]
     return Sample(values=tuple(arrays), facts=tuple(facts or ids))
 
 

@@ -28,7 +28,11 @@ WORKED = [
 
 @pytest.mark.parametrize(("n", "lost", "gained", "ends", "ps"), WORKED)
 def test_worked_examples(
-    n: int, lost: int, gained: int, ends: tuple[float, float], ps: tuple[float | None, float, float]
+    n: int,
+    lost: int,
+    gained: int,
+    ends: tuple[float, float],
+    ps: tuple[float | None, float, float],
 ) -> None:
     low, high = stats.tango(n, gained, lost)
     assert (low, high) == pytest.approx(ends, abs=6e-6)
@@ -59,12 +63,15 @@ def by_enumeration(n: int, lost: int, gained: int, allowed: float) -> float:
     for b in range(n + 1):
         for c in range(n + 1 - b):
             if b - c >= lost - gained:
-                p += law.pmf([b, c, n - b - c]) * (0.5 if b - c == lost - gained else 1.0)
+                p += law.pmf([b, c, n - b - c]) * (
+                    0.5 if b - c == lost - gained else 1.0
+                )
     return p
 
 
 @pytest.mark.parametrize(
-    ("n", "lost", "gained", "allowed"), [(20, 4, 1, 0.05), (15, 3, 0, 0.02), (25, 5, 5, 0.1), (12, 0, 0, 0.2)]
+    ("n", "lost", "gained", "allowed"),
+    [(20, 4, 1, 0.05), (15, 3, 0, 0.02), (25, 5, 5, 0.1), (12, 0, 0, 0.2)],
 )
 def test_p_is_that_of_the_trinomial_at_the_restricted_estimate(
     n: int, lost: int, gained: int, allowed: float
@@ -75,7 +82,10 @@ def test_p_is_that_of_the_trinomial_at_the_restricted_estimate(
 
 
 @given(
-    n=st.integers(10, 400), lost=st.integers(0, 60), gained=st.integers(0, 60), allowed=st.floats(0.001, 0.2)
+    n=st.integers(10, 400),
+    lost=st.integers(0, 60),
+    gained=st.integers(0, 60),
+    allowed=st.floats(0.001, 0.2),
 )
 def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
     n: int, lost: int, gained: int, allowed: float
@@ -89,13 +99,24 @@ def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
 def test_p_is_at_least_the_full_tail_where_hardly_a_fact_was_gained() -> None:
     """Among 1,000 facts of which each is lost with a chance of .01, 20 or more are lost in 0.33 %."""
     level = stats.sidak(20)
-    assert trinomial_mid_p(1000, 20, 0, 0.01) < level < scipy.stats.binom.sf(19, 1000, 0.01)
+    assert (
+        trinomial_mid_p(1000, 20, 0, 0.01)
+        < level
+        < scipy.stats.binom.sf(19, 1000, 0.01)
+    )
     assert stats.drop_p(1000, 20, 0, 0.01) > level
     assert stats.drop_p(1000, 21, 0, 0.01) < level
 
 
-@given(n=st.integers(30, 300), lost=st.integers(0, 60), gained=st.integers(0, 20), allowed=st.floats(0, 0.1))
-def test_a_rejected_drop_is_outside_the_interval(n: int, lost: int, gained: int, allowed: float) -> None:
+@given(
+    n=st.integers(30, 300),
+    lost=st.integers(0, 60),
+    gained=st.integers(0, 20),
+    allowed=st.floats(0, 0.1),
+)
+def test_a_rejected_drop_is_outside_the_interval(
+    n: int, lost: int, gained: int, allowed: float
+) -> None:
     n = max(n, lost + gained)
     if stats.drop_p(n, lost, gained, allowed) <= 0.0102:
         assert stats.tango(n, gained, lost)[0] > allowed - 1e-9
@@ -103,7 +124,11 @@ def test_a_rejected_drop_is_outside_the_interval(n: int, lost: int, gained: int,
 
 @pytest.mark.parametrize("allowed", [0.0, 0.01, 0.025, 0.05])
 @pytest.mark.parametrize(
-    ("n", "gain"), [*product((50, 120, 400), (0.0, 0.001, 0.05, 0.2)), *product((1000,), (0.0, 0.001))]
+    ("n", "gain"),
+    [
+        *product((50, 120, 400), (0.0, 0.001, 0.05, 0.2)),
+        *product((1000,), (0.0, 0.001)),
+    ],
 )
 def test_slices_that_lose_what_is_allowed_are_red_in_at_most_five_percent(
     n: int, gain: float, allowed: float
@@ -115,7 +140,9 @@ def test_slices_that_lose_what_is_allowed_are_red_in_at_most_five_percent(
     for gained in range(int(scipy.stats.binom.ppf(1 - 1e-7, n, gain)) + 1):
         weight = scipy.stats.binom.pmf(gained, n, gain)
         rest = (
-            scipy.stats.binom.pmf(losses[: n - gained + 1], n - gained, (gain + allowed) / (1 - gain))
+            scipy.stats.binom.pmf(
+                losses[: n - gained + 1], n - gained, (gain + allowed) / (1 - gain)
+            )
             if allowed or gain
             else np.eye(1, n - gained + 1)[0]
         )

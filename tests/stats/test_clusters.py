@@ -25,7 +25,9 @@ def test_the_worked_example() -> None:
     assert by_object.effective == pytest.approx(144 / 42)
 
 
-def matrix_form(x: np.ndarray, objects: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+def matrix_form(
+    x: np.ndarray, objects: np.ndarray, weights: np.ndarray
+) -> tuple[float, float]:
     """Variance and degrees of freedom by their definitions, with the matrices written out."""
     n = len(x)
     ones = np.ones((n, 1))
@@ -50,7 +52,9 @@ def test_variance_and_degrees_of_freedom_are_those_of_the_matrix_form(
     rng = np.random.default_rng(seed)
     objects = np.repeat(np.arange(len(sizes)), sizes)
     x = rng.normal(size=len(objects))
-    weights = np.full(len(x), 1 / len(x)) if equal else rng.dirichlet(np.full(len(x), 5.0))
+    weights = (
+        np.full(len(x), 1 / len(x)) if equal else rng.dirichlet(np.full(len(x), 5.0))
+    )
     actual = stats.clustered_mean(x, objects, None if equal else weights)
     variance, df = matrix_form(x, objects, weights)
     assert actual.se**2 == pytest.approx(variance)
@@ -75,7 +79,9 @@ def test_it_is_the_cr2_of_a_regression_on_a_constant() -> None:
     fit = sm.OLS(x, np.ones(60)).fit(
         cov_type="cluster", cov_kwds={"groups": objects, "use_correction": False}
     )
-    assert stats.clustered_mean(x, objects).se == pytest.approx(float(fit.bse[0]) * np.sqrt(12 / 11))
+    assert stats.clustered_mean(x, objects).se == pytest.approx(
+        float(fit.bse[0]) * np.sqrt(12 / 11)
+    )
 
 
 def test_facts_that_all_have_their_own_object_are_independent() -> None:
@@ -111,7 +117,9 @@ def test_the_interval_holds_what_the_test_does_not_reject() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.0, 0.1, 0.5])
-def test_coverage_holds_where_facts_of_an_object_change_together(correlation: float) -> None:
+def test_coverage_holds_where_facts_of_an_object_change_together(
+    correlation: float,
+) -> None:
     """The rate of false alarms at 2.5 % for thirty objects of unequal sizes, in simulated null runs."""
     rng = np.random.default_rng(3)
     sizes = np.maximum(1, np.round(60 / np.arange(1, 31))).astype(int)
@@ -122,7 +130,9 @@ def test_coverage_holds_where_facts_of_an_object_change_together(correlation: fl
         flips = rng.random(len(objects)) < 0.2
         together = rng.random(30) < correlation
         sign = np.where(
-            together[objects], rng.choice([-1, 1], size=30)[objects], rng.choice([-1, 1], size=len(objects))
+            together[objects],
+            rng.choice([-1, 1], size=30)[objects],
+            rng.choice([-1, 1], size=len(objects)),
         )
         x = flips * sign
         p = stats.clustered_mean(x.astype(float), objects).p(0.0)
@@ -156,7 +166,9 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
     result = compared(X, OBJECTS, rate=rate, better=better)
     by_object = stats.clustered_mean(X, OBJECTS)
     assert result.clustered is not None
-    assert (result.clustered.value, result.clustered.se) == pytest.approx((0.25, by_object.se))
+    assert (result.clustered.value, result.clustered.se) == pytest.approx(
+        (0.25, by_object.se)
+    )
     assert result.p == pytest.approx(0.211407, abs=6e-7)
     low, high = by_object.interval()
     tango = stats.tango(12, 1, 4)
@@ -166,7 +178,9 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
         ends = (-ends[1], -ends[0])
     if rate:
         assert (result.estimate.low, result.estimate.high) == pytest.approx(ends)
-    assert result.p_of(0.2) == pytest.approx(max(test.p(0.2) or 0 for test in result.tests))
+    assert result.p_of(0.2) == pytest.approx(
+        max(test.p(0.2) or 0 for test in result.tests)
+    )
     assert result.p_of(0.2) >= by_object.p(0.2) - 1e-12  # type: ignore[operator]
 
 
@@ -209,9 +223,18 @@ def test_cases_count_by_their_weights() -> None:
 def test_a_recovered_share_has_its_clusters_too() -> None:
     before = np.array([1.0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1])
     after = before - np.array([1.0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    clusters = stats.Clusters(of_fact={f"0/{i}": str(of) for i, of in enumerate(OBJECTS)})
+    clusters = stats.Clusters(
+        of_fact={f"0/{i}": str(of) for i, of in enumerate(OBJECTS)}
+    )
     result = stats.paired_recovery(
-        sample(after), sample(before), mean, 0.9, better="higher", bounds=(0, 1), rate=True, clusters=clusters
+        sample(after),
+        sample(before),
+        mean,
+        0.9,
+        better="higher",
+        bounds=(0, 1),
+        rate=True,
+        clusters=clusters,
     )
     expected = stats.clustered_mean(0.9 * before - after, OBJECTS)
     assert result.clustered is not None
@@ -228,7 +251,9 @@ def test_many_facts_a_little_worse_and_few_much_better_are_no_loss(seed: int) ->
     for _ in range(600):
         # The mean change is 0: nine of ten facts lose .02, one gains .18.
         drops = np.where(rng.random(60) < 0.9, 0.02, -0.18) + rng.normal(0, 0.002, 60)
-        result = stats.paired_difference(sample(1 - drops), sample(np.ones(60)), mean, better="higher")
+        result = stats.paired_difference(
+            sample(1 - drops), sample(np.ones(60)), mean, better="higher"
+        )
         alarms["t"] += result.tests[0].p(0.0) < 0.0026  # type: ignore[operator]
         alarms["all"] += result.p < 0.0026  # type: ignore[operator]
     assert alarms["t"] / 600 > 0.01

@@ -30,24 +30,45 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
         ((-1, 1), 10, 3 * 2 * Z / 32),
     ):
         result = stats.paired_difference(
-            sample(values), sample(values), mean, better="higher", bounds=bounds, facts=facts
+            sample(values),
+            sample(values),
+            mean,
+            better="higher",
+            bounds=bounds,
+            facts=facts,
         )
-        assert (result.estimate.low, result.estimate.high) == pytest.approx((-t(29) * margin, t(29) * margin))
+        assert (result.estimate.low, result.estimate.high) == pytest.approx(
+            (-t(29) * margin, t(29) * margin)
+        )
         assert (result.estimate.se, result.estimate.df) == (pytest.approx(margin), 29)
         none = [0.0] * 30
         recovered = stats.paired_recovery(
-            sample(none), sample(none), mean, 0.9, better="higher", bounds=bounds, facts=facts
+            sample(none),
+            sample(none),
+            mean,
+            0.9,
+            better="higher",
+            bounds=bounds,
+            facts=facts,
         ).estimate
         assert (recovered.value, recovered.low) == (0.0, pytest.approx(-t(29) * margin))
 
 
 def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
     result = stats.paired_difference(
-        sample([0.0, 0.1, 0.0]), sample([1.0, 1.0, 0.9]), mean, better="higher", bounds=(0, 1)
+        sample([0.0, 0.1, 0.0]),
+        sample([1.0, 1.0, 0.9]),
+        mean,
+        better="higher",
+        bounds=(0, 1),
     ).estimate
     assert result.low == -1.0
     gained = stats.paired_difference(
-        sample([1.0, 1.0, 0.9]), sample([0.0, 0.1, 0.0]), mean, better="higher", bounds=(0, 1)
+        sample([1.0, 1.0, 0.9]),
+        sample([0.0, 0.1, 0.0]),
+        mean,
+        better="higher",
+        bounds=(0, 1),
     ).estimate
     assert gained.high == 1.0
 
@@ -59,11 +80,17 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     steps = np.linspace(-0.47, 0.31, moved)
     before, after = np.full(60, 0.5), np.full(60, 0.5)
     after[:moved] += steps
-    result = stats.paired_difference(sample(after), sample(before), mean, better="higher", bounds=(0, 1))
+    result = stats.paired_difference(
+        sample(after), sample(before), mean, better="higher", bounds=(0, 1)
+    )
     error = result.estimate.se if moved == 16 else scipy.stats.sem(after - before)
-    assert stats.detectable(result, 0.0, 0.01) == pytest.approx((t(59, 0.99) + t(59, 0.8)) * error)
+    assert stats.detectable(result, 0.0, 0.01) == pytest.approx(
+        (t(59, 0.99) + t(59, 0.8)) * error
+    )
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
-    assert result.tests[0].p(0.0) == pytest.approx(stats.sign_flip(steps) if moved == 16 else paired)
+    assert result.tests[0].p(0.0) == pytest.approx(
+        stats.sign_flip(steps) if moved == 16 else paired
+    )
     # The imagined facts widen the interval.
     assert result.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
 
@@ -73,45 +100,80 @@ def test_differences_by_rounding_are_none() -> None:
     large = sample([1e9 + 1e-5, 1e9, 1e9]), sample([1e9, 1e9, 1e9])
     for after, before in (small, large):
         result = stats.paired_difference(after, before, mean, better="higher")
-        assert (result.estimate.value, result.p, stats.detectable(result, 0.0, 0.05)) == (0.0, 0.5, None)
-        assert (result.estimate.se, result.estimate.low, result.estimate.high) == (None, None, None)
+        assert (
+            result.estimate.value,
+            result.p,
+            stats.detectable(result, 0.0, 0.05),
+        ) == (0.0, 0.5, None)
+        assert (result.estimate.se, result.estimate.low, result.estimate.high) == (
+            None,
+            None,
+            None,
+        )
         assert result.estimate.note == stats.UNCHANGED
 
 
 def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
     rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    result = stats.paired_difference(rests, rests, quotient, better="higher", bounds=(0, 1), facts=1)
-    assert (result.estimate.value, result.p, result.estimate.note) == (0.0, 0.5, stats.UNCHANGED)
+    result = stats.paired_difference(
+        rests, rests, quotient, better="higher", bounds=(0, 1), facts=1
+    )
+    assert (result.estimate.value, result.p, result.estimate.note) == (
+        0.0,
+        0.5,
+        stats.UNCHANGED,
+    )
     assert (result.estimate.low, result.estimate.high) == (-1.0, 1.0)
 
 
 def test_a_case_without_facts_changes_nothing() -> None:
     after, before = [0.1, 0.5, 0.5, 0.9], [0.3, 0.5, 0.6, 0.4]
-    without = stats.paired_difference(sample(after), sample(before), pooled, better="higher", bounds=(0, 1))
+    without = stats.paired_difference(
+        sample(after), sample(before), pooled, better="higher", bounds=(0, 1)
+    )
     empty = np.empty((0, 1))
     result = stats.paired_difference(
-        sample(after, empty), sample(before, empty), pooled, better="higher", bounds=(0, 1)
+        sample(after, empty),
+        sample(before, empty),
+        pooled,
+        better="higher",
+        bounds=(0, 1),
     )
     assert result.p == pytest.approx(without.p)
-    assert dataclasses.asdict(result.estimate) == pytest.approx(dataclasses.asdict(without.estimate))
+    assert dataclasses.asdict(result.estimate) == pytest.approx(
+        dataclasses.asdict(without.estimate)
+    )
 
 
 def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
     hard, soft = sample([1.0, 0.0, 1.0, 1.0]), sample([1.0, 0.5, 0.0, 1.0])
     for after, before in ((soft, hard), (hard, soft)):
-        result = stats.paired_difference(after, before, mean, better="higher", bounds=(0, 1), rate=True)
+        result = stats.paired_difference(
+            after, before, mean, better="higher", bounds=(0, 1), rate=True
+        )
         assert result.flips is None
     # Whoever does not say that a figure is a rate has it judged as any other.
-    plain = stats.paired_difference(hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1))
+    plain = stats.paired_difference(
+        hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1)
+    )
     assert plain.flips is None
-    assert stats.paired_recovery(hard, hard, mean, 0.9, better="higher", bounds=(0, 1)).estimate.df == 3
+    assert (
+        stats.paired_recovery(
+            hard, hard, mean, 0.9, better="higher", bounds=(0, 1)
+        ).estimate.df
+        == 3
+    )
 
 
 def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
     rng = RNG(8)
     one, other = rng.random(12), rng.random(12)
-    twice = stats.paired_recovery(sample(one), sample(other), mean, 2.0, better="higher").estimate
-    half = stats.paired_recovery(sample(other), sample(one), mean, 0.5, better="higher").estimate
+    twice = stats.paired_recovery(
+        sample(one), sample(other), mean, 2.0, better="higher"
+    ).estimate
+    half = stats.paired_recovery(
+        sample(other), sample(one), mean, 0.5, better="higher"
+    ).estimate
     assert twice.value == pytest.approx(-2 * half.value)  # type: ignore[operator]
     assert (twice.low, twice.high) == pytest.approx((-2 * half.high, -2 * half.low))  # type: ignore[operator]
     assert twice.low < twice.value < twice.high  # type: ignore[operator]
@@ -124,16 +186,25 @@ def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
         sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1)
     ).estimate
     value = 0.55 - 0.3
-    spread = 0.05**2 * 0.9 + 2 * max(0.05**2, (Z / 10) ** 2 / 2) + 2 * 10 / 12 * (value / 10) ** 2
+    spread = (
+        0.05**2 * 0.9
+        + 2 * max(0.05**2, (Z / 10) ** 2 / 2)
+        + 2 * 10 / 12 * (value / 10) ** 2
+    )
     se = 10 / 12 * math.sqrt(spread)
     assert (result.value, result.se) == pytest.approx((value, se))
     assert result.low == pytest.approx(10 / 12 * value - t(9) * se)
 
 
-def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_together() -> None:
+def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_together() -> (
+    None
+):
     """One fact of a case of three fell by 0.6, and nine of another case stayed: by hand."""
     result = stats.paired_difference(
-        sample([-0.6, 0.0, 0.0], [0.0] * 9), sample([0.0] * 3, [0.0] * 9), pooled, better="higher"
+        sample([-0.6, 0.0, 0.0], [0.0] * 9),
+        sample([0.0] * 3, [0.0] * 9),
+        pooled,
+        better="higher",
     ).estimate
     # Three facts of variance 0.12, by two degrees of freedom; two imagined ones that each move 0.6 / 12.
     seen = 3 * 0.12 / 12**2 * 11 / 12

@@ -12,10 +12,14 @@ P = st.floats(0, 1)
 MAYBE = st.lists(st.none() | P, max_size=20)
 
 
-@pytest.mark.parametrize(("comparisons", "level"), [(0, 0.05), (1, 0.05), (2, 0.0253206), (20, 0.0025614)])
+@pytest.mark.parametrize(
+    ("comparisons", "level"), [(0, 0.05), (1, 0.05), (2, 0.0253206), (20, 0.0025614)]
+)
 def test_sidak(comparisons: int, level: float) -> None:
     assert stats.sidak(comparisons) == pytest.approx(level, abs=1e-7)
-    assert 1 - (1 - stats.sidak(comparisons)) ** max(comparisons, 1) == pytest.approx(0.05)
+    assert 1 - (1 - stats.sidak(comparisons)) ** max(comparisons, 1) == pytest.approx(
+        0.05
+    )
 
 
 # statsmodels takes the logarithm of 1 - p.
@@ -25,20 +29,28 @@ def test_sidak(comparisons: int, level: float) -> None:
 @pytest.mark.slow
 def test_adjusted_p_values_agree_with_statsmodels_and_scipy(ps: list[float]) -> None:
     assert stats.holm(ps) == pytest.approx(multipletests(ps, method="holm")[1])
-    assert stats.benjamini_hochberg(ps) == pytest.approx(multipletests(ps, method="fdr_bh")[1])
-    assert stats.benjamini_hochberg(ps) == pytest.approx(scipy.stats.false_discovery_control(ps))
+    assert stats.benjamini_hochberg(ps) == pytest.approx(
+        multipletests(ps, method="fdr_bh")[1]
+    )
+    assert stats.benjamini_hochberg(ps) == pytest.approx(
+        scipy.stats.false_discovery_control(ps)
+    )
     single_step = multipletests(ps, method="sidak")[1]
     assert [stats.sidak_p(p, len(ps)) for p in ps] == pytest.approx(single_step)
 
 
 @given(P, st.integers(1, 500))
-def test_the_adjusted_p_value_decides_as_the_adjusted_level_does(p: float, comparisons: int) -> None:
+def test_the_adjusted_p_value_decides_as_the_adjusted_level_does(
+    p: float, comparisons: int
+) -> None:
     assume(abs(stats.sidak_p(p, comparisons) - 0.05) > 1e-12)
     assert (stats.sidak_p(p, comparisons) < 0.05) == (p < stats.sidak(comparisons))
 
 
 @given(MAYBE)
-def test_tests_that_were_not_possible_stay_none_and_do_not_count(ps: list[float | None]) -> None:
+def test_tests_that_were_not_possible_stay_none_and_do_not_count(
+    ps: list[float | None],
+) -> None:
     given_ps = [p for p in ps if p is not None]
     for adjust in (stats.holm, stats.benjamini_hochberg):
         result = adjust(ps)
@@ -56,7 +68,9 @@ def test_each_p_value_keeps_its_place(ps: list[float], random: object) -> None:
 
 def test_holm_lies_between_bonferroni_and_nothing() -> None:
     assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
-    assert stats.benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.04, 0.04))
+    assert stats.benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx(
+        (0.03, 0.04, 0.04)
+    )
     assert (stats.holm([]), stats.benjamini_hochberg([])) == ((), ())
 
 

@@ -20,7 +20,9 @@ RNG = np.random.default_rng
 def test_wilson_agrees_with_scipy(n: int, share: float) -> None:
     successes = round(share * n)
     expected = scipy.stats.binomtest(successes, n).proportion_ci(method="wilson")
-    assert stats.wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert stats.wilson(successes, n) == pytest.approx(
+        (expected.low, expected.high), abs=1e-12
+    )
 
 
 def test_the_jackknife_of_a_mean_is_the_t_interval() -> None:
@@ -28,7 +30,9 @@ def test_the_jackknife_of_a_mean_is_the_t_interval() -> None:
     result = stats.jackknife([(1.0, sample(values))], mean)
     expected = scipy.stats.t.interval(0.95, 39, values.mean(), scipy.stats.sem(values))
     assert (result.low, result.high) == pytest.approx(expected)
-    assert (result.value, result.se, result.df) == pytest.approx((values.mean(), scipy.stats.sem(values), 39))
+    assert (result.value, result.se, result.df) == pytest.approx(
+        (values.mean(), scipy.stats.sem(values), 39)
+    )
 
 
 def test_the_jackknife_of_a_ratio_agrees_with_leaving_out_one_by_one() -> None:
@@ -53,7 +57,9 @@ def test_variances_of_cases_add_up() -> None:
     squares = [m.var(ddof=1) / len(m) for m in members]
     result = stats.jackknife([(1.0, sample(*members))], macro)
     assert result.se == pytest.approx(math.sqrt(sum(squares)) / 3)
-    welch = sum(squares) ** 2 / sum(v**2 / (len(m) - 1) for v, m in zip(squares, members, strict=True))
+    welch = sum(squares) ** 2 / sum(
+        v**2 / (len(m) - 1) for v, m in zip(squares, members, strict=True)
+    )
     assert result.df == pytest.approx(welch)
 
 
@@ -62,7 +68,9 @@ def test_the_variance_of_pooled_facts_is_that_of_a_stratified_sample() -> None:
     rng = RNG(14)
     members = [rng.normal(size=n) for n in (2, 3, 2, 12)]
     result = stats.jackknife([(1.0, sample(*members))], pooled)
-    assert result.se == pytest.approx(math.sqrt(sum(len(m) * m.var(ddof=1) for m in members)) / 19)
+    assert result.se == pytest.approx(
+        math.sqrt(sum(len(m) * m.var(ddof=1) for m in members)) / 19
+    )
 
 
 def test_coverage_of_pooled_facts_of_many_small_cases_is_near_nominal() -> None:
@@ -81,7 +89,9 @@ def test_a_fact_in_several_cases_is_one_cluster() -> None:
     values = RNG(5).normal(size=30)
     ids = tuple(f"f{i}" for i in range(30))
     once = stats.jackknife([(1.0, sample(values))], mean)
-    thrice = stats.jackknife([(1.0, sample(values, values, values, facts=[ids] * 3))], pooled)
+    thrice = stats.jackknife(
+        [(1.0, sample(values, values, values, facts=[ids] * 3))], pooled
+    )
     assert (thrice.n, thrice.value) == (30, pytest.approx(once.value))
     assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
 
@@ -120,7 +130,9 @@ def test_degenerate_samples_have_no_interval(values: object, note: str) -> None:
 
 
 def test_a_figure_that_rests_on_one_fact_has_no_interval() -> None:
-    result = stats.jackknife([(1.0, sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]))], quotient)
+    result = stats.jackknife(
+        [(1.0, sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]))], quotient
+    )
     assert (result.value, result.low, result.note) == (0.7, None, stats.FRAGILE)
 
 
@@ -135,7 +147,9 @@ def test_coverage_of_a_ratio_is_near_nominal() -> None:
     hits = 0
     for _ in range(300):
         right = rng.random(80) < 0.7
-        rows = np.stack([right * rng.beta(2, 5, 80), right * rng.beta(5, 2, 80)], axis=1)
+        rows = np.stack(
+            [right * rng.beta(2, 5, 80), right * rng.beta(5, 2, 80)], axis=1
+        )
         result = stats.jackknife([(1.0, sample(rows))], quotient)
         assert result.low is not None
         assert result.high is not None
@@ -147,7 +161,9 @@ def test_a_rate_has_wilsons_interval_as_statsmodels_has_it() -> None:
     for hits, n in ((0, 9), (4, 40), (200, 200)):
         values = [1.0] * hits + [0.0] * (n - hits)
         result = stats.estimate(sample(values), mean, bounds=(0, 1), rate=True)
-        assert (result.low, result.high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
+        assert (result.low, result.high) == pytest.approx(
+            proportion_confint(hits, n, method="wilson")
+        )
         assert (result.value, result.n, result.note) == (hits / n, n, "")
 
 
@@ -157,8 +173,12 @@ def test_a_rate_over_some_facts_counts_only_these() -> None:
     assert (result.low, result.high, result.n) == (*stats.wilson(3, 8), 8)
 
 
-@pytest.mark.parametrize(("values", "note"), [([1.0], stats.TOO_FEW), ([], stats.UNDEFINED)])
-def test_a_rate_of_too_few_facts_has_no_interval(values: list[float], note: str) -> None:
+@pytest.mark.parametrize(
+    ("values", "note"), [([1.0], stats.TOO_FEW), ([], stats.UNDEFINED)]
+)
+def test_a_rate_of_too_few_facts_has_no_interval(
+    values: list[float], note: str
+) -> None:
     result = stats.estimate(sample(np.array(values)), mean, bounds=(0, 1), rate=True)
     assert (result.low, result.note) == (None, note)
 
@@ -166,18 +186,29 @@ def test_a_rate_of_too_few_facts_has_no_interval(values: list[float], note: str)
 def test_a_rate_over_cases_that_share_facts_counts_facts() -> None:
     values = [1.0] * 30 + [0.0] * 20
     ids = tuple(f"f{i}" for i in range(50))
-    thrice = stats.estimate(sample(values, values, values, facts=[ids] * 3), pooled, bounds=(0, 1), rate=True)
+    thrice = stats.estimate(
+        sample(values, values, values, facts=[ids] * 3),
+        pooled,
+        bounds=(0, 1),
+        rate=True,
+    )
     assert thrice.n == 50
     assert (thrice.low, thrice.high) == pytest.approx(stats.wilson(30, 50), abs=0.01)
-    apart = stats.estimate(sample(values, values, values), pooled, bounds=(0, 1), rate=True)
+    apart = stats.estimate(
+        sample(values, values, values), pooled, bounds=(0, 1), rate=True
+    )
     assert (apart.low, apart.high, apart.n) == (*stats.wilson(90, 150), 150)
 
 
-def test_a_mean_of_zeros_and_ones_nearly_has_wilsons_interval_by_its_variance_alone() -> None:
+def test_a_mean_of_zeros_and_ones_nearly_has_wilsons_interval_by_its_variance_alone() -> (
+    None
+):
     for hits in (3, 100, 197):
         values = [1.0] * hits + [0.0] * (200 - hits)
         result = stats.estimate(sample(values), mean, bounds=(0, 1))
-        assert (result.low, result.high) == pytest.approx(stats.wilson(hits, 200), abs=0.002)
+        assert (result.low, result.high) == pytest.approx(
+            stats.wilson(hits, 200), abs=0.002
+        )
 
 
 def test_a_figure_without_spread_is_no_certainty() -> None:
@@ -200,7 +231,9 @@ def test_an_unbounded_figure_keeps_the_jackknifes_interval() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
-def test_the_interval_holds_the_value_and_stays_within_the_bounds(values: list[float]) -> None:
+def test_the_interval_holds_the_value_and_stays_within_the_bounds(
+    values: list[float],
+) -> None:
     result = stats.estimate(sample(values), mean, bounds=(0, 1))
     assert 0 <= result.low <= result.value + 1e-9  # type: ignore[operator]
     assert result.value - 1e-9 <= result.high <= 1  # type: ignore[operator]
@@ -210,7 +243,9 @@ def test_the_interval_of_a_bounded_ratio_agrees_with_a_bootstrap() -> None:
     rng = RNG(9)
     wrong = rng.random(300) < 0.6
     rows = np.stack([wrong * rng.beta(2, 2, 300), wrong], axis=1)
-    result = stats.estimate(sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum()))
+    result = stats.estimate(
+        sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum())
+    )
     drawn = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
     assert (result.low, result.high) == pytest.approx(drawn, abs=0.005)
 
@@ -235,7 +270,9 @@ def test_a_figure_in_other_units_has_the_same_interval_in_them() -> None:
     values = RNG(10).random(12)
     plain = stats.estimate(sample(values), mean, bounds=(0, 1))
     for shift, times in ((-1.0, 2.0), (0.0, 100.0)):
-        result = stats.estimate(sample(shift + times * values), mean, bounds=(shift, shift + times))
+        result = stats.estimate(
+            sample(shift + times * values), mean, bounds=(shift, shift + times)
+        )
         ends = [shift + times * end for end in (plain.low, plain.high)]  # type: ignore[operator]
         assert [result.low, result.high] == pytest.approx(ends)
 
@@ -251,7 +288,12 @@ def test_the_interval_of_two_facts_ends_where_the_score_test_does() -> None:
 def test_a_bounded_figure_that_rests_on_one_fact_has_no_interval() -> None:
     rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
     result = stats.estimate(rests, quotient, bounds=(0, 1))
-    assert (result.value, result.low, result.high, result.note) == (0.7, None, None, stats.FRAGILE)
+    assert (result.value, result.low, result.high, result.note) == (
+        0.7,
+        None,
+        None,
+        stats.FRAGILE,
+    )
 
 
 def test_a_figure_with_one_bound_is_cut_there() -> None:
@@ -276,7 +318,9 @@ def test_a_ratio_over_facts_in_two_cases_has_the_spread_of_the_facts_alone() -> 
 
     once = stats.jackknife([(1.0, sample(rows))], quotient)
     twice = stats.jackknife([(1.0, sample(rows, rows, facts=[ids] * 2))], ratio_of_sums)
-    assert (twice.value, twice.se, twice.df) == pytest.approx((once.value, once.se, once.df))
+    assert (twice.value, twice.se, twice.df) == pytest.approx(
+        (once.value, once.se, once.df)
+    )
 
 
 def fieller(x, y):
@@ -295,7 +339,10 @@ def test_the_low_end_of_a_ratio_by_a_t_interval_is_fiellers():
     y = rng.uniform(0.2, 1.0, 60)
     x = y * rng.uniform(0.5, 1.1, 60)
 
-    samples = [stats.sample([[[v] for v in values]], [tuple(map(str, range(60)))], [1]) for values in (x, y)]
+    samples = [
+        stats.sample([[[v] for v in values]], [tuple(map(str, range(60)))], [1])
+        for values in (x, y)
+    ]
 
     def above(one, other):
         return lambda share: stats.jackknife([(1.0, one), (-share, other)], mean).low
@@ -303,7 +350,9 @@ def test_the_low_end_of_a_ratio_by_a_t_interval_is_fiellers():
     ratio = x.mean() / y.mean()
     low, high = fieller(x, y)
     assert stats.ratio_low(above(*samples), ratio) == pytest.approx(low, rel=1e-6)
-    assert 1 / stats.ratio_low(above(*samples[::-1]), 1 / ratio) == pytest.approx(high, rel=1e-6)
+    assert 1 / stats.ratio_low(above(*samples[::-1]), 1 / ratio) == pytest.approx(
+        high, rel=1e-6
+    )
 
 
 def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost():
@@ -313,7 +362,9 @@ def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost()
     def above(share):
         return stats.rate_recovery(flips, share).low
 
-    assert stats.ratio_low(above, 0.4) == pytest.approx(stats.wilson(20, 50)[0], abs=1e-6)
+    assert stats.ratio_low(above, 0.4) == pytest.approx(
+        stats.wilson(20, 50)[0], abs=1e-6
+    )
 
 
 def test_the_ratio_of_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder():
@@ -368,8 +419,12 @@ def test_the_bootstrap_draws_the_same_with_the_same_seed() -> None:
 def test_the_bootstrap_draws_a_fact_of_several_cases_as_one() -> None:
     values = RNG(5).random(60)
     ids = tuple(f"f{i}" for i in range(60))
-    together = stats.bootstrap([(1.0, sample(values, values, facts=[ids] * 2))], pooled, seed=6)
-    assert together == pytest.approx(stats.bootstrap([(1.0, sample(values))], mean, seed=6), abs=0.01)
+    together = stats.bootstrap(
+        [(1.0, sample(values, values, facts=[ids] * 2))], pooled, seed=6
+    )
+    assert together == pytest.approx(
+        stats.bootstrap([(1.0, sample(values))], mean, seed=6), abs=0.01
+    )
     apart = stats.bootstrap([(1.0, sample(values, values))], pooled, seed=6)
     assert apart[1] - apart[0] < 0.8 * (together[1] - together[0])
 
@@ -389,7 +444,11 @@ def test_the_bootstrap_leaves_out_draws_without_a_denominator() -> None:
 
 def test_the_bootstrap_shares_the_level_between_both_ends() -> None:
     values = RNG(10).random(200)
-    low, high = stats.bootstrap([(1.0, sample(values))], mean, seed=11, draws=20_000, level=0.5)
+    low, high = stats.bootstrap(
+        [(1.0, sample(values))], mean, seed=11, draws=20_000, level=0.5
+    )
     # Half of a normal distribution lies within 0.6745 standard deviations.
     margin = 0.6745 * values.std() / np.sqrt(200)
-    assert (low, high) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.03 * margin)
+    assert (low, high) == pytest.approx(
+        (values.mean() - margin, values.mean() + margin), abs=0.03 * margin
+    )

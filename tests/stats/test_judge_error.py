@@ -13,7 +13,9 @@ from pytest_kbrel import stats
 LABELS = (48, 50, 2, 50)
 
 
-def test_the_index_is_sensitivity_less_false_positives_with_newcombes_interval() -> None:
+def test_the_index_is_sensitivity_less_false_positives_with_newcombes_interval() -> (
+    None
+):
     index = stats.judge_index(*LABELS)
     (low, high), (low_wrong, high_wrong) = stats.wilson(48, 50), stats.wilson(2, 50)
     assert index.value == pytest.approx(0.92)
@@ -25,12 +27,18 @@ def test_the_index_is_sensitivity_less_false_positives_with_newcombes_interval()
 
 def test_a_judge_without_an_error_among_many_labels_changes_nothing() -> None:
     index = stats.judge_index(10**7, 10**7, 0, 10**7)
-    assert stats.corrected(0.03, -0.01, 0.07, index) == pytest.approx((0.03, -0.01, 0.07), abs=1e-6)
+    assert stats.corrected(0.03, -0.01, 0.07, index) == pytest.approx(
+        (0.03, -0.01, 0.07), abs=1e-6
+    )
     assert stats.judge_floor(10**7, 10**7, 0, 10**7) < 1e-6
 
 
-@pytest.mark.parametrize("labels", [LABELS, (45, 50, 4, 50), (95, 100, 10, 100), (180, 200, 3, 200)])
-@pytest.mark.parametrize(("value", "half"), [(0.03, 0.04), (0.1, 0.05), (-0.02, 0.03), (0.0, 0.03)])
+@pytest.mark.parametrize(
+    "labels", [LABELS, (45, 50, 4, 50), (95, 100, 10, 100), (180, 200, 3, 200)]
+)
+@pytest.mark.parametrize(
+    ("value", "half"), [(0.03, 0.04), (0.1, 0.05), (-0.02, 0.03), (0.0, 0.03)]
+)
 def test_the_corrected_interval_is_about_that_of_the_delta_method(
     labels: tuple[int, int, int, int], value: float, half: float
 ) -> None:
@@ -38,7 +46,9 @@ def test_the_corrected_interval_is_about_that_of_the_delta_method(
     assert index.value is not None
     assert index.se is not None
     z = stats.z_of(0.025)
-    se = math.sqrt((half / z) ** 2 / index.value**2 + value**2 * index.se**2 / index.value**4)
+    se = math.sqrt(
+        (half / z) ** 2 / index.value**2 + value**2 * index.se**2 / index.value**4
+    )
     centre, low, high = stats.corrected(value, value - half, value + half, index)
     assert centre == pytest.approx(value / index.value)
     assert low is not None
@@ -53,7 +63,9 @@ def test_each_corrected_end_lies_within_those_of_the_worst_judges() -> None:
     assert index.low is not None
     assert index.high is not None
     rng = np.random.default_rng(0)
-    for value, below, above in rng.uniform([-0.3, 0, 0], [0.3, 0.2, 0.2], (500, 3)).tolist():
+    for value, below, above in rng.uniform(
+        [-0.3, 0, 0], [0.3, 0.2, 0.2], (500, 3)
+    ).tolist():
         low, high = value - below, value + above
         _, new_low, new_high = stats.corrected(value, low, high, index)
         assert new_low is not None
@@ -66,7 +78,8 @@ def test_each_corrected_end_lies_within_those_of_the_worst_judges() -> None:
 def test_corrected_ends_move_with_the_difference() -> None:
     index = stats.judge_index(30, 40, 8, 40)
     ends = [
-        stats.corrected(value, value - 0.05, value + 0.05, index) for value in np.linspace(-0.3, 0.3, 241)
+        stats.corrected(value, value - 0.05, value + 0.05, index)
+        for value in np.linspace(-0.3, 0.3, 241)
     ]
     for before, after in itertools.pairwise(ends):
         assert all(one < two for one, two in zip(before, after, strict=True))  # type: ignore[operator]
@@ -77,7 +90,11 @@ def test_corrected_ends_move_with_the_difference() -> None:
 
 def test_an_end_that_is_infinite_stays_so() -> None:
     index = stats.judge_index(*LABELS)
-    assert stats.corrected(0.1, None, None, index) == (pytest.approx(0.1 / 0.92), None, None)
+    assert stats.corrected(0.1, None, None, index) == (
+        pytest.approx(0.1 / 0.92),
+        None,
+        None,
+    )
     chance = stats.Estimate(value=0.2, low=-0.05, high=0.45)
     assert stats.corrected(0.1, 0.05, 0.15, chance) == (pytest.approx(0.5), None, None)
 
@@ -87,7 +104,9 @@ def test_the_floor_is_the_worse_of_both_errors() -> None:
     assert stats.judge_floor(45, 50, 0, 50) == pytest.approx(stats.wilson(5, 50)[1])
 
 
-def judged_session(rng: np.random.Generator, n: int, se: float, fp: float, drop: float) -> tuple[int, int]:
+def judged_session(
+    rng: np.random.Generator, n: int, se: float, fp: float, drop: float
+) -> tuple[int, int]:
     """Return how many of n facts were lost and gained in the eyes of a judge with these errors.
 
     Facts are lost and gained in truth, a fifth of the others change their text, and the judge errs by text.
@@ -101,7 +120,9 @@ def judged_session(rng: np.random.Generator, n: int, se: float, fp: float, drop:
     return int((before & ~after).sum()), int((after & ~before).sum())
 
 
-def misses(labels: int, se: float, fp: float, n: int, drop: float, sessions: int) -> tuple[float, float]:
+def misses(
+    labels: int, se: float, fp: float, n: int, drop: float, sessions: int
+) -> tuple[float, float]:
     """Return how often the lower and the upper end of the corrected interval miss the true drop."""
     rng, missed, measured = np.random.default_rng(7), [0, 0], 0
     for _ in range(sessions):
@@ -113,7 +134,9 @@ def misses(labels: int, se: float, fp: float, n: int, drop: float, sessions: int
             # Such a judge is refused.
             continue
         measured += 1
-        _, low, high = stats.corrected((lost - gained) / n, *stats.tango(n, gained, lost), index)
+        _, low, high = stats.corrected(
+            (lost - gained) / n, *stats.tango(n, gained, lost), index
+        )
         assert low is not None
         assert high is not None
         missed[0] += low > drop
@@ -123,9 +146,16 @@ def misses(labels: int, se: float, fp: float, n: int, drop: float, sessions: int
 
 @pytest.mark.parametrize(
     ("labels", "se", "fp", "drop"),
-    [(50, 0.95, 0.05, 0.08), (50, 0.85, 0.1, 0.0), (50, 0.8, 0.15, 0.15), (200, 0.9, 0.02, 0.05)],
+    [
+        (50, 0.95, 0.05, 0.08),
+        (50, 0.85, 0.1, 0.0),
+        (50, 0.8, 0.15, 0.15),
+        (200, 0.9, 0.02, 0.05),
+    ],
 )
-def test_the_corrected_interval_covers_the_true_drop(labels: int, se: float, fp: float, drop: float) -> None:
+def test_the_corrected_interval_covers_the_true_drop(
+    labels: int, se: float, fp: float, drop: float
+) -> None:
     sessions = 1500
     missed = misses(labels, se, fp, 300, drop, sessions)
     # Three standard errors of a share of 2.5 % above it, and no wider than that asks for.
@@ -137,7 +167,9 @@ def test_the_corrected_interval_covers_the_true_drop(labels: int, se: float, fp:
 @pytest.mark.parametrize("labels", [20, 50, 200])
 @pytest.mark.parametrize(("se", "fp"), [(0.95, 0.05), (0.85, 0.1), (0.8, 0.2)])
 @pytest.mark.parametrize(("n", "drop"), [(120, 0.0), (300, 0.05), (1000, 0.1)])
-def test_coverage_is_as_the_docs_say(labels: int, se: float, fp: float, n: int, drop: float) -> None:
+def test_coverage_is_as_the_docs_say(
+    labels: int, se: float, fp: float, n: int, drop: float
+) -> None:
     missed = misses(labels, se, fp, n, drop, 4000)
     assert 0.94 <= 1 - sum(missed) <= 0.965
     # Three standard errors above the 2.6 % of the docs are not needed: the seed is fixed.

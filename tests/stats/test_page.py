@@ -11,9 +11,14 @@ PAGE = " ".join(" ".join(page.read_text(encoding="utf-8") for page in PAGES).spl
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in TAKE_SECONDS else ()) for name in TABLES],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in TAKE_SECONDS else ())
+        for name in TABLES
+    ],
 )
 def test_the_figures_of_the_page_are_those_that_are_computed(name: str) -> None:
     rows = list(TABLES[name]())
     assert rows
-    assert [row for row in rows if row not in PAGE] == [], "print them: python -m tests.stats.page_tables"
+    assert [row for row in rows if row not in PAGE] == [], (
+        "print them: python -m tests.stats.page_tables"
+    )

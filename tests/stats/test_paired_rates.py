@@ -43,7 +43,9 @@ def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
     worse: int, better: int
 ) -> None:
     assume(worse + better)
-    exact = scipy.stats.binomtest(worse, worse + better, 0.5, alternative="greater").pvalue
+    exact = scipy.stats.binomtest(
+        worse, worse + better, 0.5, alternative="greater"
+    ).pvalue
     result = scipy.stats.binom.pmf(worse, worse + better, 0.5)
     assert stats.mcnemar(worse, better) == pytest.approx(exact - result / 2)
     table = [[5, max(worse, better)], [min(worse, better), 5]]
@@ -70,12 +72,21 @@ def score(of: Flips, difference: float) -> float:
         if min(probabilities) < 0:
             return math.inf
         counts = (of.up, of.down, still)
-        return -sum(n * math.log(max(p, 1e-300)) for n, p in zip(counts, probabilities, strict=True) if n)
+        return -sum(
+            n * math.log(max(p, 1e-300))
+            for n, p in zip(counts, probabilities, strict=True)
+            if n
+        )
 
     low, high = max(0.0, -difference), (1 - difference) / 2
     starts = np.linspace(low, high, 7)[1:-1]
     fits = [
-        minimize(minus_log, [q], method="Nelder-Mead", options={"xatol": 1e-12, "fatol": 1e-14})
+        minimize(
+            minus_log,
+            [q],
+            method="Nelder-Mead",
+            options={"xatol": 1e-12, "fatol": 1e-14},
+        )
         for q in starts
     ]
     q = min(fits, key=lambda fit: fit.fun).x[0]
@@ -84,8 +95,12 @@ def score(of: Flips, difference: float) -> float:
     )
 
 
-@pytest.mark.parametrize("counts", [(1, 0, 30, 13), (5, 2, 60, 33), (8, 11, 20, 1), (0, 4, 5, 200)])
-def test_tangos_interval_ends_where_the_score_test_does(counts: tuple[int, int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "counts", [(1, 0, 30, 13), (5, 2, 60, 33), (8, 11, 20, 1), (0, 4, 5, 200)]
+)
+def test_tangos_interval_ends_where_the_score_test_does(
+    counts: tuple[int, int, int, int],
+) -> None:
     of = flips(*counts)
     low, high = stats.tango(of.n, of.down, of.up)
     assert score(of, low) == pytest.approx(1.959964, abs=1e-4)
@@ -94,7 +109,9 @@ def test_tangos_interval_ends_where_the_score_test_does(counts: tuple[int, int, 
 
 def test_tangos_interval_without_flips_is_a_rule_of_three() -> None:
     for n in (3, 30, 3000):
-        assert stats.tango(n, 0, 0) == pytest.approx((-3.841459 / (n + 3.841459), 3.841459 / (n + 3.841459)))
+        assert stats.tango(n, 0, 0) == pytest.approx(
+            (-3.841459 / (n + 3.841459), 3.841459 / (n + 3.841459))
+        )
 
 
 def test_all_facts_lost() -> None:
@@ -112,17 +129,24 @@ def test_uncorrelated_rates_have_nearly_the_interval_for_independent_ones() -> N
 
 
 @given(FLIPS)
-def test_candidate_and_baseline_exchanged_mirror_the_interval(counts: tuple[int, int, int, int]) -> None:
+def test_candidate_and_baseline_exchanged_mirror_the_interval(
+    counts: tuple[int, int, int, int],
+) -> None:
     of = flips(*counts)
     one, other = compared(of), compared(of.mirrored)
-    assert (one.estimate.low, one.estimate.high) == (-other.estimate.high, -other.estimate.low)  # type: ignore[operator]
+    assert (one.estimate.low, one.estimate.high) == (
+        -other.estimate.high,
+        -other.estimate.low,
+    )  # type: ignore[operator]
     assert one.p + other.p == pytest.approx(1)  # type: ignore[operator]
     as_low = compared(of, better="lower")
     assert (as_low.p, as_low.flips) == (other.p, of.mirrored)
 
 
 @given(FLIPS.filter(lambda counts: counts[1] or counts[2] or counts[3]))
-def test_one_more_lost_fact_never_looks_better(counts: tuple[int, int, int, int]) -> None:
+def test_one_more_lost_fact_never_looks_better(
+    counts: tuple[int, int, int, int],
+) -> None:
     """A fact gained, kept or wrong in both runs is lost instead (what was wrong before was right then)."""
     down, up, both, neither = counts
     before = compared(flips(*counts))
@@ -136,7 +160,9 @@ def test_one_more_lost_fact_never_looks_better(counts: tuple[int, int, int, int]
 
 
 @given(FLIPS)
-def test_p_and_interval_do_not_contradict_each_other(counts: tuple[int, int, int, int]) -> None:
+def test_p_and_interval_do_not_contradict_each_other(
+    counts: tuple[int, int, int, int],
+) -> None:
     result = compared(flips(*counts))
     # Four flips down and none up are the one case of disagreement: z is 2.0, the mid-p 0.031.
     if result.estimate.high < 0:  # type: ignore[operator]
@@ -150,7 +176,12 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     rows = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
     before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
     result = stats.paired_difference(
-        sample(rows), sample(before), quotient, better="higher", bounds=(0, 1), rate=True
+        sample(rows),
+        sample(before),
+        quotient,
+        better="higher",
+        bounds=(0, 1),
+        rate=True,
     )
     assert result.flips == Flips(n=23, down=3, up=0, both=20)
     assert (result.estimate.low, result.estimate.high) == stats.tango(23, 3, 0)
@@ -160,7 +191,13 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     assert stats.facts_to_clear(result, 0.1) == math.ceil(among_kept * 63 / 23)
     other = [[0.0, 0.0], *before[1:]]
     unlike = stats.paired_difference(
-        sample(rows), sample(other), quotient, better="higher", bounds=(0, 1), rate=True, facts=22
+        sample(rows),
+        sample(other),
+        quotient,
+        better="higher",
+        bounds=(0, 1),
+        rate=True,
+        facts=22,
     )
     assert unlike.flips is None
     assert unlike.estimate.value == pytest.approx(20 / 23 - 1)
@@ -170,12 +207,18 @@ def test_facts_outside_the_rate_do_not_count() -> None:
 def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
     after, before = marks(flips(9, 2, 30, 10))
     split = [slice(0, 20), slice(20, 51)]
-    cases = [sample(*(np.array(marks)[part] for part in split)) for marks in (after, before)]
-    together = stats.paired_difference(*cases, pooled, better="higher", bounds=(0, 1), rate=True)
+    cases = [
+        sample(*(np.array(marks)[part] for part in split)) for marks in (after, before)
+    ]
+    together = stats.paired_difference(
+        *cases, pooled, better="higher", bounds=(0, 1), rate=True
+    )
     assert together == compared(flips(9, 2, 30, 10))
     ids = tuple(f"f{i}" for i in range(51))
     shared = [sample(marks, marks, facts=[ids, ids]) for marks in (after, before)]
-    twice = stats.paired_difference(*shared, pooled, better="higher", bounds=(0, 1), rate=True)
+    twice = stats.paired_difference(
+        *shared, pooled, better="higher", bounds=(0, 1), rate=True
+    )
     assert (twice.flips, twice.estimate.n) == (None, 51)
     # All rows twice are no more evidence than once.
     assert twice.tests[0].p(0.0) == pytest.approx(compared(flips(9, 2, 30, 10)).p)
@@ -199,14 +242,21 @@ def brute_power(n: int, share: float, down: float, alpha: float) -> float:
     total = 0.0
     for m in range(n + 1):
         losses = np.arange(m + 1)
-        p = scipy.stats.binom.sf(losses, m, 0.5) + scipy.stats.binom.pmf(losses, m, 0.5) / 2
+        p = (
+            scipy.stats.binom.sf(losses, m, 0.5)
+            + scipy.stats.binom.pmf(losses, m, 0.5) / 2
+        )
         result = scipy.stats.binom.pmf(losses[p < alpha], m, down).sum()
         total += scipy.stats.binom.pmf(m, n, share) * result
     return total
 
 
-@pytest.mark.parametrize(("n", "changed", "alpha"), [(40, 0, 0.05), (80, 9, 0.0025), (150, 60, 1e-4)])
-def test_the_detectable_drop_has_80_percent_power(n: int, changed: int, alpha: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "changed", "alpha"), [(40, 0, 0.05), (80, 9, 0.0025), (150, 60, 1e-4)]
+)
+def test_the_detectable_drop_has_80_percent_power(
+    n: int, changed: int, alpha: float
+) -> None:
     drop = stats.rate_mde(n, changed, alpha)
     assert drop is not None
     for of, high in ((drop, True), (drop - 0.01, False)):
@@ -220,14 +270,18 @@ def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 80, 20), (1, 1, 78, 20), (3, 2, 150, 45)])
-def test_the_facts_needed_clear_the_tolerance(counts: tuple[int, int, int, int]) -> None:
+def test_the_facts_needed_clear_the_tolerance(
+    counts: tuple[int, int, int, int],
+) -> None:
     result = compared(flips(*counts))
     distance = 0.02 + result.estimate.value  # type: ignore[operator]
     needed = stats.facts_to_clear(result, distance)
     assert needed is not None
     for n, within in ((needed, True), (needed - 2, False)):
         times = n / sum(counts)
-        assert (-stats.tango(n, counts[0] * times, counts[1] * times)[0] <= 0.02) is within
+        assert (
+            -stats.tango(n, counts[0] * times, counts[1] * times)[0] <= 0.02
+        ) is within
 
 
 def test_the_facts_needed_raise_the_alarm() -> None:
@@ -235,13 +289,19 @@ def test_the_facts_needed_raise_the_alarm() -> None:
     needed = stats.facts_to_alarm(result, 0.0, 0.001)
     assert needed is not None
     times = needed / 100
-    assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
+    assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(
+        0.001, rel=0.3
+    )
     assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.0, 0.001) is None
 
 
 def test_the_recovered_share_is_judged_by_the_score_test() -> None:
     """The variance under the bound, by a general optimiser over the 2 x 2 table."""
-    for counts, share in (((8, 3, 70, 19), 0.95), ((2, 5, 30, 23), 0.9), ((0, 0, 80, 20), 0.98)):
+    for counts, share in (
+        ((8, 3, 70, 19), 0.95),
+        ((2, 5, 30, 23), 0.9),
+        ((0, 0, 80, 20), 0.98),
+    ):
         of = flips(*counts)
         result = stats.rate_recovery(of, share)
         after, before = (of.both + of.up) / of.n, (of.both + of.down) / of.n
@@ -258,26 +318,44 @@ def _constrained(of: Flips, share: float) -> float:
         if min(cells) < -1e-12:
             return math.inf
         counts = (of.both, of.down, of.up, of.n - of.both - of.down - of.up)
-        return -sum(n * math.log(max(p, 1e-300)) for n, p in zip(counts, cells, strict=True) if n)
+        return -sum(
+            n * math.log(max(p, 1e-300))
+            for n, p in zip(counts, cells, strict=True)
+            if n
+        )
 
     seen = (of.both / of.n, of.down / of.n)
-    starts = [(b, d) for b in np.linspace(0.8, 1, 6) * seen[0] for d in (seen[1] + 0.02, seen[1] + 0.06)]
+    starts = [
+        (b, d)
+        for b in np.linspace(0.8, 1, 6) * seen[0]
+        for d in (seen[1] + 0.02, seen[1] + 0.06)
+    ]
     options = {"xatol": 1e-11, "fatol": 1e-13, "maxiter": 20_000}
-    fits = [minimize(minus_log, start, method="Nelder-Mead", options=options) for start in starts]
+    fits = [
+        minimize(minus_log, start, method="Nelder-Mead", options=options)
+        for start in starts
+    ]
     both, down = min(fits, key=lambda fit: fit.fun).x
     return math.sqrt(share * (share * (both + down) - both + down) / of.n)
 
 
 @pytest.mark.parametrize("comparisons", [1, 20, 200])
-def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(comparisons: int) -> None:
+def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(
+    comparisons: int,
+) -> None:
     """Over all numbers of flips, Poisson with any mean: at least 4.9 and at most 5.01 % where it is worst."""
     alpha = stats.sidak(comparisons)
     most = 700
     chances = []
     for flips in range(most):
         guess = max(0, int(scipy.stats.binom.isf(alpha, flips, 0.5)) - 3)
-        needed = next((b for b in range(guess, flips + 1) if stats.mcnemar(b, flips - b) < alpha), None)
-        chances.append(0.0 if needed is None else scipy.stats.binom.sf(needed - 1, flips, 0.5))
+        needed = next(
+            (b for b in range(guess, flips + 1) if stats.mcnemar(b, flips - b) < alpha),
+            None,
+        )
+        chances.append(
+            0.0 if needed is None else scipy.stats.binom.sf(needed - 1, flips, 0.5)
+        )
     worst = max(
         scipy.stats.poisson.pmf(np.arange(most), mean) @ np.array(chances)
         for mean in np.geomspace(0.5, 500, 60)
@@ -285,19 +363,29 @@ def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(comparison
     assert 0.048 < 1 - (1 - worst) ** comparisons < 0.0501
 
 
-@pytest.mark.parametrize(("n", "down", "up"), [(100, 0.05, 0.03), (300, 0.02, 0.02), (100, 0.1, 0.1)])
+@pytest.mark.parametrize(
+    ("n", "down", "up"), [(100, 0.05, 0.03), (300, 0.02, 0.02), (100, 0.1, 0.1)]
+)
 def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None:
     counts = [(d, u) for d in range(30) for u in range(30)]
     weights = scipy.stats.multinomial.pmf(
         [(d, u, n - d - u) for d, u in counts], n, [down, up, 1 - down - up]
     )
     assert weights.sum() > 0.999
-    held = [low <= up - down <= high for low, high in (stats.tango(n, d, u) for d, u in counts)]
+    held = [
+        low <= up - down <= high
+        for low, high in (stats.tango(n, d, u) for d, u in counts)
+    ]
     assert 0.93 <= weights @ np.array(held) <= 0.97
 
 
 def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:
-    for of in (flips(9, 2, 30, 10), flips(2, 9, 30, 10), flips(0, 0, 5, 5), flips(1, 0, 1, 0)):
+    for of in (
+        flips(9, 2, 30, 10),
+        flips(2, 9, 30, 10),
+        flips(0, 0, 5, 5),
+        flips(1, 0, 1, 0),
+    ):
         result = rate_difference(of)
         low, high = stats.tango(of.n, of.down, of.up)
         value = (of.up - of.down) / of.n
@@ -312,8 +400,12 @@ def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> 
 
 
 def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
-    assert rate_difference(flips(1, 0, 0, 0)) == stats.Estimate(value=-1.0, n=1, note=stats.TOO_FEW)
-    assert stats.rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(n=1, note=stats.TOO_FEW)
+    assert rate_difference(flips(1, 0, 0, 0)) == stats.Estimate(
+        value=-1.0, n=1, note=stats.TOO_FEW
+    )
+    assert stats.rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(
+        n=1, note=stats.TOO_FEW
+    )
     two = stats.rate_recovery(flips(0, 0, 2, 0), 0.5)
     assert (two.value, two.n, two.df) == (0.5, 2, math.inf)
     assert two.low is not None

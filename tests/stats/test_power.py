@@ -33,9 +33,12 @@ def test_where_no_number_of_facts_decides_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "fewest"), [(0.9, 1), (0.5, 1), (0.3, 1), (0.25, 2), (0.05, 4), (0.0025614, 8), (1e-4, 13)]
+    ("alpha", "fewest"),
+    [(0.9, 1), (0.5, 1), (0.3, 1), (0.25, 2), (0.05, 4), (0.0025614, 8), (1e-4, 13)],
 )
-def test_so_many_facts_must_at_least_have_fallen_to_be_significant(alpha: float, fewest: int) -> None:
+def test_so_many_facts_must_at_least_have_fallen_to_be_significant(
+    alpha: float, fewest: int
+) -> None:
     assert stats.fewest_flips(alpha) == fewest
     assert stats.sign_flip(np.full(fewest, -1.0)) < alpha
     if fewest > 1:
@@ -51,9 +54,15 @@ def test_the_drop_that_a_comparison_not_yet_made_would_find() -> None:
     # Without degrees of freedom of its own it has those of all facts.
     plain = stats.Estimate(value=0.5, se=0.05, n=2)
     quantiles = scipy.stats.t.ppf(0.99, 1) + scipy.stats.t.ppf(0.8, 1)
-    assert stats.planned_mde(plain, 0.01, 0.0) == pytest.approx(quantiles * 0.05 * math.sqrt(2))
+    assert stats.planned_mde(plain, 0.01, 0.0) == pytest.approx(
+        quantiles * 0.05 * math.sqrt(2)
+    )
 
 
 def test_nothing_is_foreseen_without_spread() -> None:
-    for figure in (stats.Estimate(value=0.5, se=0.0, n=9), stats.Estimate(n=9), stats.Estimate(se=0.1, n=1)):
+    for figure in (
+        stats.Estimate(value=0.5, se=0.0, n=9),
+        stats.Estimate(n=9),
+        stats.Estimate(se=0.1, n=1),
+    ):
         assert stats.planned_mde(figure, 0.05, 0.8) is None

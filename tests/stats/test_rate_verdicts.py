@@ -44,7 +44,9 @@ def test_so_many_facts_let_an_unchanged_model_pass(within: float, flips: float) 
     for chance, expected in zip((0.8, 0.9, 0.98), NEEDED[within, flips], strict=True):
         n = stats.rate_facts_to_pass(flips, within, chance)
         assert n is not None
-        assert n == pytest.approx(EXACT.get((within, flips, chance), expected), rel=0.03)
+        assert n == pytest.approx(
+            EXACT.get((within, flips, chance), expected), rel=0.03
+        )
         assert n <= expected * 1.03
         assert stats.rate_within(n, flips, within) >= chance
 
@@ -63,11 +65,16 @@ def test_so_many_facts_let_an_unchanged_model_pass(within: float, flips: float) 
     ],
 )
 def test_verdicts_by_true_drop(
-    n: int, flips: float, red_and_passed: tuple[tuple[float, float], ...], of_twenty: tuple[float, float]
+    n: int,
+    flips: float,
+    red_and_passed: tuple[tuple[float, float], ...],
+    of_twenty: tuple[float, float],
 ) -> None:
     drops = (0.0, 0.02, 0.08, 0.10, 0.15)
     chances = [
-        stats.rate_verdicts(n, flips, drop, within=0.08, beyond=0.02, never=0.15, alpha=LEVEL)
+        stats.rate_verdicts(
+            n, flips, drop, within=0.08, beyond=0.02, never=0.15, alpha=LEVEL
+        )
         for drop in drops
     ]
     for actual, (red, passed) in zip(chances, red_and_passed, strict=True):
@@ -91,7 +98,9 @@ def test_verdicts_by_true_drop(
         (1000, 0.05, (0, 0, 0.2)),
     ],
 )
-def test_an_unchanged_model_is_seldom_red_by_never(n: int, never: float, expected: tuple[float, ...]) -> None:
+def test_an_unchanged_model_is_seldom_red_by_never(
+    n: int, never: float, expected: tuple[float, ...]
+) -> None:
     """The expected shares were simulated, and are rounded."""
     for flips, share in zip((0.02, 0.05, 0.10), expected, strict=True):
         actual = 100 * (1 - stats.rate_within(n, flips, never))
@@ -99,7 +108,9 @@ def test_an_unchanged_model_is_seldom_red_by_never(n: int, never: float, expecte
 
 
 @pytest.mark.parametrize(("n", "bound"), [(12, 0.3), (50, 0.08), (120, 0.05)])
-def test_a_pass_and_never_are_those_of_the_interval_and_of_the_test(n: int, bound: float) -> None:
+def test_a_pass_and_never_are_those_of_the_interval_and_of_the_test(
+    n: int, bound: float
+) -> None:
     """All outcomes one by one, judged as a gate judges them."""
     law = scipy.stats.multinomial(n, [0.12, 0.04, 0.84])
     expected = np.zeros(3)
@@ -115,15 +126,22 @@ def test_a_pass_and_never_are_those_of_the_interval_and_of_the_test(n: int, boun
                 expected[1] += chance
             elif worse_end > 2 * bound:
                 expected[2] += chance
-    actual = stats.rate_verdicts(n, 0.16, 0.08, within=bound, beyond=bound / 2, never=2 * bound, alpha=LEVEL)
-    assert (actual.passed, actual.failed, actual.never) == pytest.approx(tuple(expected), abs=1e-8)
+    actual = stats.rate_verdicts(
+        n, 0.16, 0.08, within=bound, beyond=bound / 2, never=2 * bound, alpha=LEVEL
+    )
+    assert (actual.passed, actual.failed, actual.never) == pytest.approx(
+        tuple(expected), abs=1e-8
+    )
     assert actual.red == actual.failed + actual.never
 
 
 def test_no_fact_lost_passes_with_ten_facts_and_not_with_nine() -> None:
     """None is lost of ten with a chance of 0.99 ** 10; the interval is wider than the tolerance."""
     ten, nine = (
-        stats.rate_verdicts(n, 0.02, 0.0, within=0.05, beyond=0.025, never=0.2, alpha=LEVEL) for n in (10, 9)
+        stats.rate_verdicts(
+            n, 0.02, 0.0, within=0.05, beyond=0.025, never=0.2, alpha=LEVEL
+        )
+        for n in (10, 9)
     )
     assert ten.passed == pytest.approx(0.99**10)
     assert nine.passed < 1e-5
@@ -131,12 +149,16 @@ def test_no_fact_lost_passes_with_ten_facts_and_not_with_nine() -> None:
 
 
 @pytest.mark.parametrize("df", [3.0, 12.0, 200.0])
-def test_the_end_of_a_t_interval_lies_beyond_a_bound_as_often_as_when_drawn(df: float) -> None:
+def test_the_end_of_a_t_interval_lies_beyond_a_bound_as_often_as_when_drawn(
+    df: float,
+) -> None:
     rng = np.random.default_rng(1)
     errors = 0.02 * np.sqrt(rng.chisquare(df, 200_000) / df)
     ends = 0.02 * rng.normal(size=200_000) + scipy.stats.t.ppf(0.975, df) * errors
     for bound in (0.03, 0.06, 0.1):
-        assert stats.end_beyond(bound, 0.02, df) == pytest.approx((ends > bound).mean(), abs=0.003)
+        assert stats.end_beyond(bound, 0.02, df) == pytest.approx(
+            (ends > bound).mean(), abs=0.003
+        )
 
 
 def test_facts_that_a_figure_with_a_spread_needs() -> None:

@@ -47,10 +47,19 @@ def test_shares_must_rise_to_one() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "looks"), PRINTED)
-def test_a_p_at_the_boundary_is_the_level_at_every_look(alpha: float, looks: int) -> None:
+def test_a_p_at_the_boundary_is_the_level_at_every_look(
+    alpha: float, looks: int
+) -> None:
     for number, z in enumerate(map(float, PRINTED[alpha, looks].split()), start=1):
-        crossed, missed = float(scipy.stats.norm.sf(z + 0.002)), float(scipy.stats.norm.sf(z - 0.002))
-        assert stats.sequential_p(crossed, looks, number) < alpha < stats.sequential_p(missed, looks, number)
+        crossed, missed = (
+            float(scipy.stats.norm.sf(z + 0.002)),
+            float(scipy.stats.norm.sf(z - 0.002)),
+        )
+        assert (
+            stats.sequential_p(crossed, looks, number)
+            < alpha
+            < stats.sequential_p(missed, looks, number)
+        )
 
 
 def test_one_look_keeps_p_and_the_interval_of_95_percent() -> None:

@@ -30,12 +30,19 @@ def test_two_rates_have_newcombes_interval(
 ) -> None:
     result = stats.contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
     assert result.value == pytest.approx(first[0] / first[1] - second[0] / second[1])
-    assert (result.low, result.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+    assert (result.low, result.high) == (
+        pytest.approx(low, abs=5e-5),
+        pytest.approx(high, abs=5e-5),
+    )
 
 
 def sampled(values: np.ndarray) -> stats.Estimate:
-    sample = stats.sample([[[float(v)] for v in values]], [tuple(map(str, range(len(values))))], [1])
-    return stats.jackknife([(1.0, sample)], lambda parts: parts[0][0][..., 0] / parts[0][1])
+    sample = stats.sample(
+        [[[float(v)] for v in values]], [tuple(map(str, range(len(values))))], [1]
+    )
+    return stats.jackknife(
+        [(1.0, sample)], lambda parts: parts[0][0][..., 0] / parts[0][1]
+    )
 
 
 def test_two_means_have_welchs_test_and_interval() -> None:
@@ -57,7 +64,9 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     assert result.estimate.low == pytest.approx(interval.low - 0.5)
     assert result.estimate.high == pytest.approx(interval.high - 0.5)
     quantiles = scipy_stats.t.ppf(0.95, 14) + scipy_stats.t.ppf(0.8, 14)
-    assert stats.detectable(result, 0.0, 0.05) == pytest.approx(quantiles * scipy_stats.sem(values))
+    assert stats.detectable(result, 0.0, 0.05) == pytest.approx(
+        quantiles * scipy_stats.sem(values)
+    )
     better = stats.unpaired_difference(sampled(values), exactly(0.5), better="lower")
     assert better.p == pytest.approx(1 - plain.pvalue)
 
@@ -76,14 +85,26 @@ def test_weights_turn_intervals_round() -> None:
 def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
     result = stats.unpaired_difference(single, exactly(0.5), better="higher")
-    assert result.estimate == stats.Estimate(value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW)  # type: ignore[arg-type]
+    assert result.estimate == stats.Estimate(
+        value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW
+    )  # type: ignore[arg-type]
     assert (result.p, stats.detectable(result, 0.0, 0.05)) == (None, None)
-    assert stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1)) == result
-    undefined = stats.unpaired_difference(stats.Estimate(n=3), exactly(0.5), better="higher")
-    assert (undefined.estimate, undefined.p) == (stats.Estimate(n=3, note=stats.UNDEFINED), None)
+    assert (
+        stats.unpaired_difference(single, exactly(0.5), better="higher", bounds=(0, 1))
+        == result
+    )
+    undefined = stats.unpaired_difference(
+        stats.Estimate(n=3), exactly(0.5), better="higher"
+    )
+    assert (undefined.estimate, undefined.p) == (
+        stats.Estimate(n=3, note=stats.UNDEFINED),
+        None,
+    )
     half = stats.Estimate(value=0.5, se=0.1, low=0.3, n=9, note="one end")
     assert stats.contrast([(1.0, half), (-1.0, exactly(0.4))]).high is None
-    flat = stats.unpaired_difference(sampled(np.full(9, 0.3)), exactly(0.5), better="higher")
+    flat = stats.unpaired_difference(
+        sampled(np.full(9, 0.3)), exactly(0.5), better="higher"
+    )
     assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, stats.FLAT)
 
 
@@ -92,7 +113,9 @@ def test_the_error_of_the_first_kind_is_kept() -> None:
     rng = np.random.default_rng(7)
     ours, theirs = rng.binomial(200, 0.6, 2000), rng.binomial(3000, 0.6, 2000)
     worse = [
-        stats.unpaired_difference(rate(int(a), 200), rate(int(b), 3000), better="higher").p
+        stats.unpaired_difference(
+            rate(int(a), 200), rate(int(b), 3000), better="higher"
+        ).p
         for a, b in zip(ours, theirs, strict=True)
     ]
     share = np.mean([p is not None and p < 0.05 for p in worse])
@@ -103,14 +126,20 @@ def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
     # 0.05 ** (1 / 200) is 0.98513: with more than 1.487 % of other facts, 200 alike would be rarer than 5 %.
     worst = sampled(np.full(200, -1.0))
     assert worst.low is None
-    result = stats.unpaired_difference(worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0))
+    result = stats.unpaired_difference(
+        worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0)
+    )
     assert result.estimate.value == pytest.approx(-1.3)
     assert result.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
     assert result.estimate.low == pytest.approx(-1.3)
-    assert (result.estimate.se, result.estimate.df) == pytest.approx((2 * 0.014867 / 1.959964, 199), rel=1e-4)
+    assert (result.estimate.se, result.estimate.df) == pytest.approx(
+        (2 * 0.014867 / 1.959964, 199), rel=1e-4
+    )
     assert result.p is not None
     assert result.p < 1e-6
-    few = stats.unpaired_difference(sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1))
+    few = stats.unpaired_difference(
+        sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1)
+    )
     assert few.p is not None
     assert few.p > 0.05
     assert few.estimate.df == pytest.approx(1)
@@ -118,7 +147,11 @@ def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
 
 def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
     wide = stats.Estimate(value=0.9, se=0.2, low=0.5, high=1.3, n=9, df=8)
-    up = stats.unpaired_difference(wide, exactly(0.1), better="higher", bounds=(0, 1)).estimate
-    down = stats.unpaired_difference(exactly(0.1), wide, better="higher", bounds=(0, 1)).estimate
+    up = stats.unpaired_difference(
+        wide, exactly(0.1), better="higher", bounds=(0, 1)
+    ).estimate
+    down = stats.unpaired_difference(
+        exactly(0.1), wide, better="higher", bounds=(0, 1)
+    ).estimate
     assert (up.low, up.high) == (pytest.approx(0.4), 1.0)
     assert (down.low, down.high) == (-1.0, pytest.approx(-0.4))

@@ -22,17 +22,40 @@ P99:
   domain: void
   frames: ["What is [X]?"]
 """
-CAPITALS = ["Lima", "Oslo", "Rome", "Paris", "Quito", "Cairo", "Tokyo", "Accra", "Dakar", "Minsk"]
+CAPITALS = [
+    "Lima",
+    "Oslo",
+    "Rome",
+    "Paris",
+    "Quito",
+    "Cairo",
+    "Tokyo",
+    "Accra",
+    "Dakar",
+    "Minsk",
+]
 AUTHORS = ["Homer", "Dante", "Goethe", "Austen", "Tolstoy", "Joyce"]
 
 
 def world_facts() -> list[dict[str, Any]]:
     places = [
-        {"id": f"c{n}", "relation": "P36", "subject": f"Land {n}", "object": city, "popularity": 10 * (n + 1)}
+        {
+            "id": f"c{n}",
+            "relation": "P36",
+            "subject": f"Land {n}",
+            "object": city,
+            "popularity": 10 * (n + 1),
+        }
         for n, city in enumerate(CAPITALS)
     ]
     books = [
-        {"id": f"b{n}", "relation": "P50", "subject": f"Book {n}", "object": name, "popularity": n + 1}
+        {
+            "id": f"b{n}",
+            "relation": "P50",
+            "subject": f"Book {n}",
+            "object": name,
+            "popularity": n + 1,
+        }
         for n, name in enumerate(AUTHORS)
     ]
     return places + books
@@ -42,8 +65,12 @@ def world_facts() -> list[dict[str, Any]]:
 def suite_file(tmp_path: Path) -> Callable[..., Path]:
     """Write a suite file beside a small world; facts and relations can be replaced."""
 
-    def write(text: str, facts: list[dict[str, Any]] | None = None, relations: str = RELATIONS) -> Path:
-        lines = [json.dumps(fact) for fact in (world_facts() if facts is None else facts)]
+    def write(
+        text: str, facts: list[dict[str, Any]] | None = None, relations: str = RELATIONS
+    ) -> Path:
+        lines = [
+            json.dumps(fact) for fact in (world_facts() if facts is None else facts)
+        ]
         (tmp_path / "facts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
         (tmp_path / "relations.yaml").write_text(relations, "utf-8")
         path = tmp_path / "t.kb.yaml"

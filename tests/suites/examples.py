@@ -88,7 +88,8 @@ reliability:
   answer_cue: ''
   stop: "\\n\\n"
 """,
-    "a setting with a text": HEAD + "head_to_tail: {prompt: {setting: in-domain, text: 'Q: {question}'}}\n",
+    "a setting with a text": HEAD
+    + "head_to_tail: {prompt: {setting: in-domain, text: 'Q: {question}'}}\n",
     "several wordings": HEAD
     + "head_to_tail: {wordings: 2, slices: {geography-head: , culture-tail: {wordings: 1}}}\n"
     + "reliability: {relations: [P36], distractors: 4, slices: {seen-zero-shot: {wordings: 2}}}\n",

@@ -16,7 +16,11 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("retrieval of reliability must be tfidf", "found 'aaa"),
     ),
-    "duplicate key": (HEAD + "monitor:\nseed: 1\nmonitor:\n", 5, ("key 'monitor' stands twice", "line 3")),
+    "duplicate key": (
+        HEAD + "monitor:\nseed: 1\nmonitor:\n",
+        5,
+        ("key 'monitor' stands twice", "line 3"),
+    ),
     "duplicate slice key": (
         HEAD + "monitor:\n  slices:\n    P36:\n    P36:\n",
         6,
@@ -27,24 +31,46 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         5,
         ("key must be text", "found false", "quotes"),
     ),
-    "broken yaml": (HEAD + "monitor: {slices: [P36}\n", 3, ("not valid YAML", "expected")),
-    "tab": (HEAD + "monitor:\n\tlimit: 3\n", 4, ("found a tab before the text; allowed: spaces",)),
-    "tab behind spaces": (HEAD + "monitor:\n  limit: 3\n  \tseed: 1\n", 5, ("found a tab before the text",)),
-    "two documents": (HEAD + "monitor:\n---\na: 1\n", 4, ("not valid YAML", "single document")),
+    "broken yaml": (
+        HEAD + "monitor: {slices: [P36}\n",
+        3,
+        ("not valid YAML", "expected"),
+    ),
+    "tab": (
+        HEAD + "monitor:\n\tlimit: 3\n",
+        4,
+        ("found a tab before the text; allowed: spaces",),
+    ),
+    "tab behind spaces": (
+        HEAD + "monitor:\n  limit: 3\n  \tseed: 1\n",
+        5,
+        ("found a tab before the text",),
+    ),
+    "two documents": (
+        HEAD + "monitor:\n---\na: 1\n",
+        4,
+        ("not valid YAML", "single document"),
+    ),
     "empty file": ("# nothing\n", 1, ("the file is empty", "a mapping is needed")),
     "python tag": (
         HEAD + "monitor: !!python/name:os.system x\n",
         3,
         ("not valid YAML", "could not determine a constructor", "python/name"),
     ),
-    "circle": (HEAD + "monitor: &m\n  gates: *m\n", 3, ("an alias refers to the value it stands in",)),
+    "circle": (
+        HEAD + "monitor: &m\n  gates: *m\n",
+        3,
+        ("an alias refers to the value it stands in",),
+    ),
     "impossible day": (
-        HEAD + "reliability:\n  unseen: {count: 5, as_of: 2026-02-30, expires: 2028-01-01}\n",
+        HEAD
+        + "reliability:\n  unseen: {count: 5, as_of: 2026-02-30, expires: 2028-01-01}\n",
         4,
         ("not a value: '2026-02-30'",),
     ),
     "expires first": (
-        HEAD + "reliability:\n  unseen:\n    count: 5\n    as_of: 2028-01-01\n    expires: 2026-11-01\n",
+        HEAD
+        + "reliability:\n  unseen:\n    count: 5\n    as_of: 2028-01-01\n    expires: 2026-11-01\n",
         7,
         ("expires must be later than as_of (2028-01-01)", "found 2026-11-01"),
     ),
@@ -86,7 +112,11 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown bucket": (
         HEAD + "head_to_tail:\n  slices: [geografy-head]\n",
         4,
-        ("unknown slice 'geografy-head'", "allowed: geography-head", "did you mean 'geography-head'?"),
+        (
+            "unknown slice 'geografy-head'",
+            "allowed: geography-head",
+            "did you mean 'geography-head'?",
+        ),
     ),
     "empty bucket": (
         HEAD + "head_to_tail:\n  slices: [void-head]\n",
@@ -96,7 +126,11 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown seen relation": (
         HEAD + "reliability:\n  relations: [P36, P51]\n",
         4,
-        ("unknown relation 'P51' in reliability", "allowed: P36, P50", "did you mean 'P50'?"),
+        (
+            "unknown relation 'P51' in reliability",
+            "allowed: P36, P50",
+            "did you mean 'P50'?",
+        ),
     ),
     "duplicate seen relation": (
         HEAD + "reliability:\n  relations: [P36, P36]\n",
@@ -115,17 +149,30 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "format without statements": (
         HEAD + "monitor:\n  formats: all\n  slices: [P36, P50]\n",
         5,
-        ("'formats: all' needs 'statements' of relation 'P50'", "with [Y] at its end", "found 0"),
+        (
+            "'formats: all' needs 'statements' of relation 'P50'",
+            "with [Y] at its end",
+            "found 0",
+        ),
     ),
     "gate on a format that is not asked": (
         HEAD + "monitor:\n  slices: [P36]\n  gates:\n    accuracy_wp: 0.1\n",
         6,
-        ("accuracy_wp is measured with 'formats: all' of monitor", "found: questions", "allowed"),
+        (
+            "accuracy_wp is measured with 'formats: all' of monitor",
+            "found: questions",
+            "allowed",
+        ),
     ),
     "slice gate on a cost that is not counted": (
-        HEAD + "monitor:\n  formats: all\n  slices:\n    P36:\n      gates: {saving_tokens: 2}\n",
+        HEAD
+        + "monitor:\n  formats: all\n  slices:\n    P36:\n      gates: {saving_tokens: 2}\n",
         7,
-        ("saving_tokens is measured with 'study: full' of monitor", "found: monitor", "allowed"),
+        (
+            "saving_tokens is measured with 'study: full' of monitor",
+            "found: monitor",
+            "allowed",
+        ),
     ),
     "gate for no slice": (
         HEAD + "reliability:\n  gates:\n    ncr: 0.1\n    ur: 0.5\n",
@@ -138,17 +185,23 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("avg needs a slice unseen-zero-shot", "found: seen-zero-shot", "allowed"),
     ),
     "gap without a tail": (
-        HEAD + "head_to_tail:\n  slices: [culture-head]\n  overall: {gates: {gap: 0.5}}\n",
+        HEAD
+        + "head_to_tail:\n  slices: [culture-head]\n  overall: {gates: {gap: 0.5}}\n",
         5,
         ("gap needs a slice tail", "found: culture-head", "allowed"),
     ),
     "a waiver of an unknown fact": (
-        HEAD + "monitor:\nwaivers:\n  - {fact: capital-3, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {fact: capital-3, owner: Ann, reason: known, expires: 2030-12-31}\n",
         5,
-        ("unknown fact 'capital-3' in waivers", "allowed: the id of one of the suite's 16 facts"),
+        (
+            "unknown fact 'capital-3' in waivers",
+            "allowed: the id of one of the suite's 16 facts",
+        ),
     ),
     "a waiver of a fact that is nearly there": (
-        HEAD + "monitor:\nwaivers:\n  - {fact: c33, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {fact: c33, owner: Ann, reason: known, expires: 2030-12-31}\n",
         5,
         ("unknown fact 'c33'", "did you mean 'c3'?"),
     ),
@@ -170,8 +223,12 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("fact 'c3' stands twice in waivers", "the first is on line 5"),
     ),
     "gates over everything and nothing but the top tenth": (
-        HEAD + "head_to_tail: {slices: [geography-top10]}\noverall: {gates: {as_expected: 0.1}}\n",
+        HEAD
+        + "head_to_tail: {slices: [geography-top10]}\noverall: {gates: {as_expected: 0.1}}\n",
         4,
-        ("'overall' needs a slice that is not part of another", "found: head_to_tail[geography-top10]"),
+        (
+            "'overall' needs a slice that is not part of another",
+            "found: head_to_tail[geography-top10]",
+        ),
     ),
 }

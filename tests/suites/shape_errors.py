@@ -7,34 +7,64 @@ from tests.suites.examples import HEAD
 
 # name: (text, line, parts of the message)
 SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
-    "not a mapping": ("- a\n- b\n", 1, ("a suite file must be a mapping", "found a list")),
+    "not a mapping": (
+        "- a\n- b\n",
+        1,
+        ("a suite file must be a mapping", "found a list"),
+    ),
     "no suite": (
         "facts: facts.jsonl\nmonitor:\n",
         1,
         ("lacks the key 'suite'", "found: facts, monitor", "needed"),
     ),
-    "no facts": ("suite: t\nmonitor:\n", 1, ("lacks the key 'facts'", "found: suite, monitor", "needed")),
+    "no facts": (
+        "suite: t\nmonitor:\n",
+        1,
+        ("lacks the key 'facts'", "found: suite, monitor", "needed"),
+    ),
     "no probe": (HEAD, 1, ("no probe found", "monitor, head_to_tail, reliability")),
     "unknown key": (
         HEAD + "monitr:\n",
         3,
         ("unknown key 'monitr'", "allowed: suite", "did you mean 'monitor'?"),
     ),
-    "blank name": ("suite: ' '\nfacts: facts.jsonl\nmonitor:\n", 1, ("suite must be text", "found ' '")),
-    "number for a name": ("suite: 5\nfacts: facts.jsonl\nmonitor:\n", 1, ("text", "found 5", "quotes")),
+    "blank name": (
+        "suite: ' '\nfacts: facts.jsonl\nmonitor:\n",
+        1,
+        ("suite must be text", "found ' '"),
+    ),
+    "number for a name": (
+        "suite: 5\nfacts: facts.jsonl\nmonitor:\n",
+        1,
+        ("text", "found 5", "quotes"),
+    ),
     "seed as text": (
         HEAD + "seed: abc\nmonitor:\n",
         3,
         ("seed must be a whole number", "from 0 to", "found 'abc'"),
     ),
-    "a language's name": (HEAD + "language: German\nmonitor:\n", 3, ("a language tag", "found 'German'")),
-    "a language that YAML reads as false": (HEAD + "language: no\nmonitor:\n", 3, ("in quotes if text",)),
+    "a language's name": (
+        HEAD + "language: German\nmonitor:\n",
+        3,
+        ("a language tag", "found 'German'"),
+    ),
+    "a language that YAML reads as false": (
+        HEAD + "language: no\nmonitor:\n",
+        3,
+        ("in quotes if text",),
+    ),
     "seed below zero": (HEAD + "seed: -1\nmonitor:\n", 3, ("seed must be", "found -1")),
-    "seed of 20 digits": (HEAD + f"seed: {10**20}\nmonitor:\n", 3, ("seed must be", f"found {10**20}")),
+    "seed of 20 digits": (
+        HEAD + f"seed: {10**20}\nmonitor:\n",
+        3,
+        ("seed must be", f"found {10**20}"),
+    ),
     "a billion choices": (
         HEAD + "reliability:\n  choices: 1000000000\n",
         4,
-        ("choices of reliability must be a whole number from 1 to 1,000, found 1000000000",),
+        (
+            "choices of reliability must be a whole number from 1 to 1,000, found 1000000000",
+        ),
     ),
     "a thousand and one distractors": (
         HEAD + "reliability: {distractors: 1001}\n",
@@ -52,7 +82,8 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("max_new_tokens of head_to_tail", "from 1 to 1,000,000", "found 1000000000"),
     ),
     "a billion unseen questions": (
-        HEAD + "reliability:\n  unseen: {count: 1000000000, as_of: 2026-11-01, expires: 2028-01-01}\n",
+        HEAD
+        + "reliability:\n  unseen: {count: 1000000000, as_of: 2026-11-01, expires: 2028-01-01}\n",
         4,
         ("count of unseen", "from 1 to 10,000", "found 1000000000"),
     ),
@@ -66,7 +97,11 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("limit of monitor", "from 1 to 1,000,000,000", "found 10000000000"),
     ),
-    "a limit in percent": (HEAD + "monitor: {limit: 40%}\n", 3, ("found '40%'; did you mean 0.4?",)),
+    "a limit in percent": (
+        HEAD + "monitor: {limit: 40%}\n",
+        3,
+        ("found '40%'; did you mean 0.4?",),
+    ),
     "a bound in percent": (
         HEAD + "monitor:\n  gates:\n    accuracy: {min: '40%'}\n",
         5,
@@ -90,43 +125,82 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "a number in quotes": (
         HEAD + "monitor: {negatives: '2'}\n",
         3,
-        ("negatives of monitor must be a whole number", "found '2'; did you mean 2 without quotes?"),
+        (
+            "negatives of monitor must be a whole number",
+            "found '2'; did you mean 2 without quotes?",
+        ),
     ),
     "a hexadecimal limit of thousands of digits": (
         HEAD + "monitor: {limit: 0x" + "f" * 50 + "}\n",
         3,
         ("limit of monitor", "found a number of about 60 digits"),
     ),
-    "a limit without end": (HEAD + "monitor: {limit: 1e400}\n", 3, ("limit of monitor", "found inf")),
-    "a limit that is a yes": (HEAD + "monitor: {limit: yes}\n", 3, ("limit of monitor", "found true")),
+    "a limit without end": (
+        HEAD + "monitor: {limit: 1e400}\n",
+        3,
+        ("limit of monitor", "found inf"),
+    ),
+    "a limit that is a yes": (
+        HEAD + "monitor: {limit: yes}\n",
+        3,
+        ("limit of monitor", "found true"),
+    ),
     "a gate far beyond all figures": (
         HEAD + "monitor: {gates: {calls_monitor: 1.0e+20}}\n",
         3,
         ("calls_monitor must be at least 0 and at most 1e+12", "found 1e+20"),
     ),
-    "probe as a list": (HEAD + "monitor: [P36]\n", 3, ("monitor must be a mapping", "found a list")),
+    "probe as a list": (
+        HEAD + "monitor: [P36]\n",
+        3,
+        ("monitor must be a mapping", "found a list"),
+    ),
     "unknown setting": (
         HEAD + "monitor:\n  negatves: 5\n",
         4,
-        ("unknown key 'negatves' in monitor", "allowed: slices, limit", "did you mean 'negatives'?"),
+        (
+            "unknown key 'negatves' in monitor",
+            "allowed: slices, limit",
+            "did you mean 'negatives'?",
+        ),
     ),
-    "setting of another probe": (HEAD + "monitor:\n  choices: 5\n", 4, ("unknown key 'choices' in monitor",)),
+    "setting of another probe": (
+        HEAD + "monitor:\n  choices: 5\n",
+        4,
+        ("unknown key 'choices' in monitor",),
+    ),
     "wrong variant": (
         HEAD + "monitor:\n  variant: publishd\n",
         4,
-        ("one of definition, published", "found 'publishd'", "did you mean 'published'?"),
+        (
+            "one of definition, published",
+            "found 'publishd'",
+            "did you mean 'published'?",
+        ),
     ),
     "wrong format": (
         HEAD + "monitor:\n  formats: alle\n",
         4,
         ("one of questions, all", "found 'alle'"),
     ),
-    "wrong study": (HEAD + "monitor:\n  study: fully\n", 4, ("one of monitor, full", "did you mean 'full'?")),
-    "an ablation of nothing": (HEAD + "monitor: {ablation: 0}\n", 3, ("from 1 to 1,000", "found 0")),
+    "wrong study": (
+        HEAD + "monitor:\n  study: fully\n",
+        4,
+        ("one of monitor, full", "did you mean 'full'?"),
+    ),
+    "an ablation of nothing": (
+        HEAD + "monitor: {ablation: 0}\n",
+        3,
+        ("from 1 to 1,000", "found 0"),
+    ),
     "a prompt without its question": (
         HEAD + "monitor:\n  prompt: Say it.\n",
         4,
-        ("prompt of monitor", "{question} must stand in it once, found nowhere", "found 'Say it.'"),
+        (
+            "prompt of monitor",
+            "{question} must stand in it once, found nowhere",
+            "found 'Say it.'",
+        ),
     ),
     "a prompt with two questions": (
         HEAD + "reliability:\n  prompt: |\n    {question}\n    {question}\n",
@@ -148,8 +222,16 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         ("choice_prompt of reliability", "{options} must stand in it once"),
     ),
-    "an empty stop": (HEAD + "monitor:\n  stop: ['']\n", 4, ("stop of monitor", "none of them empty")),
-    "a number for a system message": (HEAD + "monitor:\n  system: 5\n", 4, ("system of monitor", "text")),
+    "an empty stop": (
+        HEAD + "monitor:\n  stop: ['']\n",
+        4,
+        ("stop of monitor", "none of them empty"),
+    ),
+    "a number for a system message": (
+        HEAD + "monitor:\n  system: 5\n",
+        4,
+        ("system of monitor", "text"),
+    ),
     "an unknown style of examples": (
         HEAD + "reliability:\n  example_style: chat\n",
         4,
@@ -160,26 +242,67 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("negatives of monitor", "from 1 to 1,000", "found 0"),
     ),
-    "true for a number": (HEAD + "monitor: {negatives: true}\n", 3, ("whole number", "found true")),
-    "two distractors": (HEAD + "reliability: {distractors: 2}\n", 3, ("from 4 to 1,000", "found 2")),
+    "true for a number": (
+        HEAD + "monitor: {negatives: true}\n",
+        3,
+        ("whole number", "found true"),
+    ),
+    "two distractors": (
+        HEAD + "reliability: {distractors: 2}\n",
+        3,
+        ("from 4 to 1,000", "found 2"),
+    ),
     "unseen metric in a seen slice of a group": (
-        HEAD + "reliability:\n  slice_by: answer_type\n  slices: {seen-time-four-shot: {gates: {ur: 1}}}\n",
+        HEAD
+        + "reliability:\n  slice_by: answer_type\n  slices: {seen-time-four-shot: {gates: {ur: 1}}}\n",
         5,
         ("unknown metric 'ur' in gates of slice seen-time-four-shot",),
     ),
-    "shots without a number": (HEAD + "reliability: {shots: {seen: some}}\n", 3, ("seen of shots",)),
-    "unknown control": (HEAD + "reliability: {controls: none}\n", 3, ("one of counted, asked",)),
-    "limit zero": (HEAD + "monitor:\n  limit: 0\n", 4, ("limit of monitor must be", "found 0")),
-    "limit above one": (HEAD + "monitor:\n  limit: 1.5\n", 4, ("share above 0", "found 1.5")),
-    "limit as text": (HEAD + "monitor:\n  limit: many\n", 4, ("whole number from 1", "found 'many'")),
-    "no slices": (HEAD + "monitor:\n  slices: []\n", 4, ("at least one", "found an empty list")),
+    "shots without a number": (
+        HEAD + "reliability: {shots: {seen: some}}\n",
+        3,
+        ("seen of shots",),
+    ),
+    "unknown control": (
+        HEAD + "reliability: {controls: none}\n",
+        3,
+        ("one of counted, asked",),
+    ),
+    "limit zero": (
+        HEAD + "monitor:\n  limit: 0\n",
+        4,
+        ("limit of monitor must be", "found 0"),
+    ),
+    "limit above one": (
+        HEAD + "monitor:\n  limit: 1.5\n",
+        4,
+        ("share above 0", "found 1.5"),
+    ),
+    "limit as text": (
+        HEAD + "monitor:\n  limit: many\n",
+        4,
+        ("whole number from 1", "found 'many'"),
+    ),
+    "no slices": (
+        HEAD + "monitor:\n  slices: []\n",
+        4,
+        ("at least one", "found an empty list"),
+    ),
     "slices as text": (
         HEAD + "monitor:\n  slices: P36\n",
         4,
         ("a list of names or a mapping", "found 'P36'"),
     ),
-    "empty slices": (HEAD + "monitor:\n  slices: {}\n", 4, ("at least one", "found an empty mapping")),
-    "number for a slice": (HEAD + "monitor:\n  slices: [36]\n", 4, ("text", "found 36", "quotes")),
+    "empty slices": (
+        HEAD + "monitor:\n  slices: {}\n",
+        4,
+        ("at least one", "found an empty mapping"),
+    ),
+    "number for a slice": (
+        HEAD + "monitor:\n  slices: [36]\n",
+        4,
+        ("text", "found 36", "quotes"),
+    ),
     "duplicate slices": (
         HEAD + "monitor:\n  slices:\n    - P36\n    - P50\n    - P36\n",
         7,
@@ -197,7 +320,10 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown reliability slice": (
         HEAD + "reliability:\n  slices: [seen]\n",
         4,
-        ("unknown slice 'seen' in reliability", "allowed: seen-zero-shot, unseen-zero-shot"),
+        (
+            "unknown slice 'seen' in reliability",
+            "allowed: seen-zero-shot, unseen-zero-shot",
+        ),
     ),
     "unknown reliability slice in a mapping": (
         HEAD + "reliability:\n  slices:\n    unseen-few-shot:\n",
@@ -217,27 +343,44 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown metric": (
         HEAD + "monitor:\n  gates:\n    acuracy: 0.4\n",
         5,
-        ("unknown metric 'acuracy' in gates of monitor", "allowed: monitor, pfd", "did you mean 'accuracy'?"),
+        (
+            "unknown metric 'acuracy' in gates of monitor",
+            "allowed: monitor, pfd",
+            "did you mean 'accuracy'?",
+        ),
     ),
     "overall metric in a slice": (
         HEAD + "head_to_tail:\n  gates:\n    gap: {max: 0.1}\n",
         5,
-        ("unknown metric 'gap'", "'gap' is a figure over all slices: it stands under 'overall"),
+        (
+            "unknown metric 'gap'",
+            "'gap' is a figure over all slices: it stands under 'overall",
+        ),
     ),
     "slice metric in overall": (
         HEAD + "reliability:\n  overall:\n    gates:\n      cr: {min: 0.1}\n",
         6,
-        ("unknown metric 'cr' in gates of overall of reliability", "'cr' is a figure of single slices"),
+        (
+            "unknown metric 'cr' in gates of overall of reliability",
+            "'cr' is a figure of single slices",
+        ),
     ),
     "unseen metric in a seen slice": (
         HEAD + "reliability:\n  slices:\n    seen-zero-shot: {gates: {ur: 0.5}}\n",
         5,
-        ("unknown metric 'ur' in gates of slice seen-zero-shot of reliability", "allowed: cr, wr"),
+        (
+            "unknown metric 'ur' in gates of slice seen-zero-shot of reliability",
+            "allowed: cr, wr",
+        ),
     ),
     "unknown rule": (
         HEAD + "monitor:\n  gates:\n    accuracy:\n      max_dropp: 0.1\n",
         6,
-        ("unknown rule 'max_dropp' in accuracy", f"allowed: {', '.join(RULES)}", "did you mean 'max_drop'?"),
+        (
+            "unknown rule 'max_dropp' in accuracy",
+            f"allowed: {', '.join(RULES)}",
+            "did you mean 'max_drop'?",
+        ),
     ),
     "refused rule": (
         HEAD + "monitor:\n  gates:\n    accuracy: {gt: 0.1}\n",
@@ -287,7 +430,11 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "percent": (
         HEAD + "monitor:\n  gates:\n    accuracy: {min: 40}\n",
         5,
-        ("'min' of accuracy must be at least 0 and at most 1", "found 40", "did you mean 0.4?"),
+        (
+            "'min' of accuracy must be at least 0 and at most 1",
+            "found 40",
+            "did you mean 0.4?",
+        ),
     ),
     "negative drop": (
         HEAD + "monitor:\n  gates:\n    monitor: {max_drop: -0.1}\n",
@@ -317,12 +464,20 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "unknown key of overall": (
         HEAD + "monitor:\n  overall:\n    gate: {}\n",
         5,
-        ("unknown key 'gate' in overall of monitor", "allowed: gates", "did you mean 'gates'?"),
+        (
+            "unknown key 'gate' in overall of monitor",
+            "allowed: gates",
+            "did you mean 'gates'?",
+        ),
     ),
     "unseen without a date": (
         HEAD + "reliability:\n  unseen: {count: 5, as_of: 2026-01-01}\n",
         4,
-        ("unseen lacks the key 'expires'", "found: count, as_of", "needed: count, as_of, expires"),
+        (
+            "unseen lacks the key 'expires'",
+            "found: count, as_of",
+            "needed: count, as_of, expires",
+        ),
     ),
     "unseen with a word for a date": (
         HEAD + "reliability:\n  unseen: {count: 5, as_of: soon, expires: 2028-01-01}\n",
@@ -330,30 +485,44 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("as_of must be a date such as 2026-11-01", "found 'soon'"),
     ),
     "no unseen questions": (
-        HEAD + "reliability:\n  unseen: {count: 0, as_of: 2026-01-01, expires: 2028-01-01}\n",
+        HEAD
+        + "reliability:\n  unseen: {count: 0, as_of: 2026-01-01, expires: 2028-01-01}\n",
         4,
         ("count of unseen", "from 1 to 10,000", "found 0"),
     ),
     "unknown limit of integrity": (
         HEAD + "integrity: {empty: 0.2,\n  truncate: 0.8}\nmonitor:\n",
         4,
-        ("unknown key 'truncate' in integrity of a suite; allowed: answered, ", "did you mean 'truncated'?"),
+        (
+            "unknown key 'truncate' in integrity of a suite; allowed: answered, ",
+            "did you mean 'truncated'?",
+        ),
     ),
     "a limit of integrity that is no share": (
         HEAD + "monitor:\n  integrity:\n    errored: 20\n",
         5,
-        ("errored in integrity of monitor must be a share, a number from 0 to 1, found 20",),
+        (
+            "errored in integrity of monitor must be a share, a number from 0 to 1, found 20",
+        ),
     ),
     "a limit of integrity in percent": (
         HEAD + "integrity: {empty: 20%}\nmonitor:\n",
         3,
-        ("empty in integrity of a suite must be a share, a number from 0 to 1, found '20%'",),
+        (
+            "empty in integrity of a suite must be a share, a number from 0 to 1, found '20%'",
+        ),
     ),
-    "a limit of integrity below 0": (HEAD + "integrity: {errored: -0.1}\nmonitor:\n", 3, ("found -0.1",)),
+    "a limit of integrity below 0": (
+        HEAD + "integrity: {errored: -0.1}\nmonitor:\n",
+        3,
+        ("found -0.1",),
+    ),
     "a number where integrity takes a word": (
         HEAD + "integrity: {below_random: 0.5}\nmonitor:\n",
         3,
-        ("below_random in integrity of a suite must be one of invalid, allowed, found 0.5",),
+        (
+            "below_random in integrity of a suite must be one of invalid, allowed, found 0.5",
+        ),
     ),
     "a wrong word in integrity": (
         HEAD + "head_to_tail:\n  integrity: {constant: allow}\n",
@@ -365,11 +534,20 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         5,
         ("unknown key 'integrity'",),
     ),
-    "no waivers": (HEAD + "monitor:\nwaivers: []\n", 4, ("a list of waivers", "found an empty list")),
+    "no waivers": (
+        HEAD + "monitor:\nwaivers: []\n",
+        4,
+        ("a list of waivers", "found an empty list"),
+    ),
     "a waiver without an owner": (
-        HEAD + "monitor:\nwaivers:\n  - {fact: c3, reason: known, expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {fact: c3, reason: known, expires: 2030-12-31}\n",
         5,
-        ("a waiver lacks the key 'owner'", "found: fact, reason, expires", "needed: owner, reason, expires"),
+        (
+            "a waiver lacks the key 'owner'",
+            "found: fact, reason, expires",
+            "needed: owner, reason, expires",
+        ),
     ),
     "a waiver without an end": (
         HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: known}\n",
@@ -377,7 +555,8 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("a waiver lacks the key 'expires'",),
     ),
     "a waiver of nothing": (
-        HEAD + "monitor:\nwaivers:\n  - {owner: Ann, reason: known, expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {owner: Ann, reason: known, expires: 2030-12-31}\n",
         5,
         ("one 'fact' or one 'slice'", "found: owner, reason, expires"),
     ),
@@ -389,24 +568,35 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("one 'fact' or one 'slice'", "found: fact, slice, owner"),
     ),
     "an unknown key of a waiver": (
-        HEAD + "monitor:\nwaivers:\n  - {facts: c3, owner: Ann, reason: known, expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {facts: c3, owner: Ann, reason: known, expires: 2030-12-31}\n",
         5,
-        ("unknown key 'facts' in a waiver", "allowed: fact, slice", "did you mean 'fact'?"),
+        (
+            "unknown key 'facts' in a waiver",
+            "allowed: fact, slice",
+            "did you mean 'fact'?",
+        ),
     ),
     "a blank reason": (
-        HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: ' ', expires: 2030-12-31}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: ' ', expires: 2030-12-31}\n",
         5,
         ("reason of a waiver must be text", "found ' '"),
     ),
     "a waiver until some time": (
-        HEAD + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: known, expires: soon}\n",
+        HEAD
+        + "monitor:\nwaivers:\n  - {fact: c3, owner: Ann, reason: known, expires: soon}\n",
         5,
         ("expires of a waiver must be a date such as 2026-11-01", "found 'soon'"),
     ),
     "a metric of a probe over everything": (
         HEAD + "monitor:\noverall: {gates: {accuracy: 0.1}}\n",
         4,
-        ("unknown metric 'accuracy' in gates of overall", "allowed: as_expected", "under that probe"),
+        (
+            "unknown metric 'accuracy' in gates of overall",
+            "allowed: as_expected",
+            "under that probe",
+        ),
     ),
     "a slice over everything": (
         HEAD + "monitor:\noverall: {slices: [P36]}\n",

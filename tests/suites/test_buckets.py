@@ -42,24 +42,33 @@ def lands(count: int, **more: Any) -> list[dict[str, Any]]:
             "id": f"c{n:03}",
             "subject": f"Land {n}",
             "object": f"City {n}",
-            "popularity": 1000 + n if given["popularity"] is None else given["popularity"],
+            "popularity": 1000 + n
+            if given["popularity"] is None
+            else given["popularity"],
         }
         for n in range(count)
     ]
 
 
 def slices(path: Path, **more: Any) -> dict[str, list[str]]:
-    return {case.slice: [fact.id for fact in case.facts] for case in load_suite(path, **more).cases}
+    return {
+        case.slice: [fact.id for fact in case.facts]
+        for case in load_suite(path, **more).cases
+    }
 
 
 TOP = HEAD + "head_to_tail: {slices: [world-head, world-top10]}\n"
 
 
-def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(suite_file: Write) -> None:
+def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(
+    suite_file: Write,
+) -> None:
     facts = lands(100)
     by_slice = slices(suite_file(TOP, facts, RELATIONS))
     head = [
-        f["id"] for f, b in zip(facts, buckets([f["popularity"] for f in facts]), strict=True) if b == "head"
+        f["id"]
+        for f, b in zip(facts, buckets([f["popularity"] for f in facts]), strict=True)
+        if b == "head"
     ]
     assert by_slice["world-head"] == head
     assert len(head) == 32
@@ -71,13 +80,20 @@ def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
     assert list(by_slice) == ["world-head", "world-torso", "world-tail"]
 
 
-def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(suite_file: Write) -> None:
+def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(
+    suite_file: Write,
+) -> None:
     facts = lands(60, popularity=5, bucket="head")
-    ranked = sorted((hashlib.sha256(f"0\0{f['id']}".encode()).digest(), f["id"]) for f in facts)
+    ranked = sorted(
+        (hashlib.sha256(f"0\0{f['id']}".encode()).digest(), f["id"]) for f in facts
+    )
     expected = sorted(name for _, name in ranked[:6])
     top = HEAD + "head_to_tail: {slices: [world-top10]}\n"
     assert slices(suite_file(top, facts, RELATIONS))["world-top10"] == expected
-    assert sorted(slices(suite_file(top, facts[::-1], RELATIONS))["world-top10"]) == expected
+    assert (
+        sorted(slices(suite_file(top, facts[::-1], RELATIONS))["world-top10"])
+        == expected
+    )
     assert slices(suite_file(top, facts, RELATIONS), seed=1)["world-top10"] != expected
 
 
@@ -86,8 +102,12 @@ def test_the_top_tenth_is_taken_within_what_can_be_compared(suite_file: Write) -
              for n, fact in enumerate(lands(100))]  # fmt: skip
     facts = [{**fact, "bucket": "head"} for fact in lands(100) + books]
     text = "head_to_tail: {{slices: [world-top10], bucket_by: {}}}\n"
-    by_relation = slices(suite_file(HEAD + text.format("relation"), facts, RELATIONS))["world-top10"]
-    by_domain = slices(suite_file(HEAD + text.format("domain"), facts, RELATIONS))["world-top10"]
+    by_relation = slices(suite_file(HEAD + text.format("relation"), facts, RELATIONS))[
+        "world-top10"
+    ]
+    by_domain = slices(suite_file(HEAD + text.format("domain"), facts, RELATIONS))[
+        "world-top10"
+    ]
     assert (len(by_relation), len(by_domain)) == (20, 20)
     assert sum(name.startswith("b") for name in by_relation) == 10
     assert not any(name.startswith("b") for name in by_domain)
@@ -104,18 +124,30 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
         "world-torso": ["c001", "c004", "c007"],
         "world-tail": ["c002", "c005", "c008"],
     }
-    with pytest.raises(SuiteError, match=r"facts\.jsonl:1: fact 'c000' has no 'popularity'.*top10 needs"):
+    with pytest.raises(
+        SuiteError,
+        match=r"facts\.jsonl:1: fact 'c000' has no 'popularity'.*top10 needs",
+    ):
         load_suite(suite_file(TOP, facts, RELATIONS))
 
 
 def test_facts_without_an_answer_are_in_no_bucket(suite_file: Write) -> None:
-    unseen = {"relation": "P36", "subject": "Atlantis", "object": None, "question": "Capital of Atlantis?"}
+    unseen = {
+        "relation": "P36",
+        "subject": "Atlantis",
+        "object": None,
+        "question": "Capital of Atlantis?",
+    }
     facts = lands(100)
     by_slice = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
-    assert sorted(name for ids in by_slice.values() for name in ids) == [fact["id"] for fact in facts]
+    assert sorted(name for ids in by_slice.values() for name in ids) == [
+        fact["id"] for fact in facts
+    ]
 
 
-def predicates(*counts: int, stated: tuple[str, ...] = ()) -> tuple[list[dict[str, Any]], str]:
+def predicates(
+    *counts: int, stated: tuple[str, ...] = ()
+) -> tuple[list[dict[str, Any]], str]:
     """As many facts of each of several relations as said, and the relations."""
     facts = [
         {"relation": f"R{r}", "subject": f"S{n}", "object": f"O{n}"}
@@ -132,9 +164,14 @@ def predicates(*counts: int, stated: tuple[str, ...] = ()) -> tuple[list[dict[st
 def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> None:
     counts = (8, 7, 6, 5, 4, 3, 2, 1)
     facts, relations = predicates(*counts)
-    by_slice = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    by_slice = slices(
+        suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations)
+    )
     # Of 36: 1 3 6 10 15 21 28 36, so the 5 crosses 12 and the 7 crosses 24.
-    assert {name: sorted({f.partition(":")[0] for f in ids}) for name, ids in by_slice.items()} == {
+    assert {
+        name: sorted({f.partition(":")[0] for f in ids})
+        for name, ids in by_slice.items()
+    } == {
         "world-head": ["R0"],
         "world-torso": ["R1", "R2"],
         "world-tail": ["R3", "R4", "R5", "R6", "R7"],
@@ -146,32 +183,53 @@ def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> 
     }
 
 
-def test_predicates_are_bucketed_by_the_popularity_they_state(suite_file: Write) -> None:
+def test_predicates_are_bucketed_by_the_popularity_they_state(
+    suite_file: Write,
+) -> None:
     stated = tuple(f", popularity: {n}" for n in (1, 2, 3, 4, 5, 6, 7, 8))
     facts, relations = predicates(*[1] * 8, stated=stated)
-    by_slice = slices(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    by_slice = slices(
+        suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations)
+    )
     assert by_slice["world-head"] == ["R7:S0"]
     assert by_slice["world-torso"] == ["R5:S0", "R6:S0"]
 
 
-def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(suite_file: Write) -> None:
+def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
+    suite_file: Write,
+) -> None:
     facts, relations = predicates(1, 1, stated=(", popularity: 3", ""))
-    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:3: .*'popularity' of 'R0' and none of 'R1'; allowed"):
-        load_suite(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    with pytest.raises(
+        SuiteError,
+        match=r"t\.kb\.yaml:3: .*'popularity' of 'R0' and none of 'R1'; allowed",
+    ):
+        load_suite(
+            suite_file(
+                HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations
+            )
+        )
 
 
 @pytest.mark.parametrize(
     ("gates", "message"),
     [
-        ("accuracy: 0.1", r"t\.kb\.yaml:4: accuracy needs a slice head, torso, tail, found: world-top10"),
-        ("missing_macro: 0.1", r"missing_macro needs a slice head, torso, tail, found: world-top10"),
+        (
+            "accuracy: 0.1",
+            r"t\.kb\.yaml:4: accuracy needs a slice head, torso, tail, found: world-top10",
+        ),
+        (
+            "missing_macro: 0.1",
+            r"missing_macro needs a slice head, torso, tail, found: world-top10",
+        ),
         ("accuracy_head: 0.1", r"accuracy_head needs a slice head, found: world-top10"),
     ],
 )
 def test_figures_over_all_facts_need_more_than_the_top_tenth(
     suite_file: Write, gates: str, message: str
 ) -> None:
-    text = f"head_to_tail:\n  slices: [world-top10]\n  overall: {{gates: {{{gates}}}}}\n"
+    text = (
+        f"head_to_tail:\n  slices: [world-top10]\n  overall: {{gates: {{{gates}}}}}\n"
+    )
     with pytest.raises(SuiteError, match=message.replace(":4:", ":5:")):
         load_suite(suite_file(HEAD + text, lands(100), RELATIONS))
 
@@ -182,13 +240,28 @@ IN_DOMAIN = HEAD + "head_to_tail: {prompt: in-domain}\n"
 def examples(path: Path, **more: Any) -> dict[str, tuple[str, str | None]]:
     """Return question and answer of the example that each fact is shown."""
     cases = load_suite(path, **more).cases
-    assert all([name for name, _ in case.shots] == [fact.id for fact in case.facts] for case in cases)
-    return {name: (shot.question, shot.answer) for case in cases for name, (shot,) in case.shots}
+    assert all(
+        [name for name, _ in case.shots] == [fact.id for fact in case.facts]
+        for case in cases
+    )
+    return {
+        name: (shot.question, shot.answer)
+        for case in cases
+        for name, (shot,) in case.shots
+    }
 
 
-def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(suite_file: Write) -> None:
+def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(
+    suite_file: Write,
+) -> None:
     books = [
-        {"id": f"b{n}", "relation": "P50", "subject": f"Book {n}", "object": f"Author {n}", "popularity": n}
+        {
+            "id": f"b{n}",
+            "relation": "P50",
+            "subject": f"Book {n}",
+            "object": f"Author {n}",
+            "popularity": n,
+        }
         for n in range(1, 40)
     ]
     chosen = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
@@ -196,9 +269,15 @@ def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(sui
     for name, (question, answer) in chosen.items():
         number = question.rstrip("?").rpartition(" ")[2]
         if name.startswith("b"):
-            assert (question, answer) == (f"Who wrote Book {number}?", f"Author {number}")
+            assert (question, answer) == (
+                f"Who wrote Book {number}?",
+                f"Author {number}",
+            )
         else:
-            assert (question, answer) == (f"What is the capital of Land {number}?", f"City {number}")
+            assert (question, answer) == (
+                f"What is the capital of Land {number}?",
+                f"City {number}",
+            )
         assert int(number) != int(name[1:])
     assert len(set(chosen.values())) > 30
 
@@ -219,10 +298,21 @@ def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None
     assert bare == ["c003"]
 
 
-def test_a_fact_without_an_in_domain_example_is_counted_and_said(suite_file: Write) -> None:
-    alone = {"id": "b1", "relation": "P50", "subject": "Book", "object": "Author", "popularity": 1}
+def test_a_fact_without_an_in_domain_example_is_counted_and_said(
+    suite_file: Write,
+) -> None:
+    alone = {
+        "id": "b1",
+        "relation": "P50",
+        "subject": "Book",
+        "object": "Author",
+        "popularity": 1,
+    }
     cases = {
-        case.slice: case for case in load_suite(suite_file(IN_DOMAIN, [*lands(9), alone], RELATIONS)).cases
+        case.slice: case
+        for case in load_suite(
+            suite_file(IN_DOMAIN, [*lands(9), alone], RELATIONS)
+        ).cases
     }
     (case,) = (case for case in cases.values() if case.notes)
     assert dict(case.shots)["b1"] == ()
@@ -232,10 +322,23 @@ def test_a_fact_without_an_in_domain_example_is_counted_and_said(suite_file: Wri
     )
 
 
-def test_an_example_does_not_say_the_fact_the_other_way_round(suite_file: Write) -> None:
-    pairs = [("France", "Spain"), ("Spain", "France"), ("Kenya", "Uganda"), ("Uganda", "Kenya")]
+def test_an_example_does_not_say_the_fact_the_other_way_round(
+    suite_file: Write,
+) -> None:
+    pairs = [
+        ("France", "Spain"),
+        ("Spain", "France"),
+        ("Kenya", "Uganda"),
+        ("Uganda", "Kenya"),
+    ]
     facts = [
-        {"id": f"c{n}", "relation": "P36", "subject": one, "object": other, "popularity": n + 1}
+        {
+            "id": f"c{n}",
+            "relation": "P36",
+            "subject": one,
+            "object": other,
+            "popularity": n + 1,
+        }
         for n, (one, other) in enumerate(pairs)
     ]
     chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
@@ -243,7 +346,9 @@ def test_an_example_does_not_say_the_fact_the_other_way_round(suite_file: Write)
         assert chosen[fact["id"]][1] not in (fact["subject"], fact["object"])
 
 
-def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(suite_file: Write) -> None:
+def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(
+    suite_file: Write,
+) -> None:
     facts = lands(60)
     full = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
     assert examples(suite_file(IN_DOMAIN, facts[::-1], RELATIONS)) == full
@@ -251,7 +356,10 @@ def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(sui
     assert 0 < len(part) <= 9
     assert part.items() <= full.items()
     assert examples(suite_file(IN_DOMAIN, facts, RELATIONS), seed=5) != full
-    more = [*copy.deepcopy(facts), {**facts[0], "id": "new", "subject": "New", "object": "Newtown"}]
+    more = [
+        *copy.deepcopy(facts),
+        {**facts[0], "id": "new", "subject": "New", "object": "Newtown"},
+    ]
     changed = examples(suite_file(IN_DOMAIN, more, RELATIONS))
     assert sum(changed[name] != full[name] for name in full) < 10
 
@@ -261,20 +369,42 @@ def test_facts_with_questions_of_their_own_show_one_another(suite_file: Write) -
     for fact in facts[:10]:
         fact["question"] = f"Name the seat of {fact['subject']}."
     chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert all(chosen[f["id"]][0].startswith("Name the seat of") == ("question" in f) for f in facts)
+    assert all(
+        chosen[f["id"]][0].startswith("Name the seat of") == ("question" in f)
+        for f in facts
+    )
 
 
 def test_other_prompts_show_no_example(suite_file: Write) -> None:
-    assert all(case.shots == () for case in load_suite(suite_file(HEAD + "head_to_tail:\n")).cases)
+    assert all(
+        case.shots == ()
+        for case in load_suite(suite_file(HEAD + "head_to_tail:\n")).cases
+    )
 
 
-PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "public-data" / "head-to-tail"
+PUBLIC = (
+    Path(__file__).resolve().parents[2].parent
+    / "shared"
+    / "public-data"
+    / "head-to-tail"
+)
 
 
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public files are not here")
 def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
     source = PUBLIC / "head_to_tail_dbpedia.first400.json"
-    assert main(["import", "head-to-tail", str(source), "--output", str(tmp_path / "facts.jsonl")]) == 0
+    assert (
+        main(
+            [
+                "import",
+                "head-to-tail",
+                str(source),
+                "--output",
+                str(tmp_path / "facts.jsonl"),
+            ]
+        )
+        == 0
+    )
     path = tmp_path / "t.kb.yaml"
     path.write_text(HEAD + "head_to_tail: {prompt: zero-shot}\n", encoding="utf-8")
     counts = {name: len(ids) for name, ids in slices(path).items()}
@@ -300,16 +430,26 @@ def test_every_case_knows_the_buckets_of_its_facts(suite_file: Write) -> None:
     assert set(expected.values()) == {"head", "torso", "tail"}
     assert bucket_of["monitor[P36]"] == expected
     torso = {fact for fact, bucket in expected.items() if bucket == "torso"}
-    assert bucket_of["head_to_tail[world-torso]"] == dict.fromkeys(sorted(torso), "torso")
+    assert bucket_of["head_to_tail[world-torso]"] == dict.fromkeys(
+        sorted(torso), "torso"
+    )
 
 
-def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(suite_file: Write) -> None:
+def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(
+    suite_file: Write,
+) -> None:
     small = [
-        {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1} for n, fact in enumerate(lands(9))
+        {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1}
+        for n, fact in enumerate(lands(9))
     ]
-    text = HEAD + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
+    text = (
+        HEAD
+        + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
+    )
     bucket_of = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
-    assert {f"b{n}": "tail" for n in range(9)}.items() <= bucket_of["head_to_tail[world-tail]"].items()
+    assert {f"b{n}": "tail" for n in range(9)}.items() <= bucket_of[
+        "head_to_tail[world-tail]"
+    ].items()
     assert set(bucket_of["monitor[P50]"].values()) == {"head", "torso", "tail"}
 
 
@@ -326,7 +466,9 @@ def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) ->
         "  unseen: {count: 3, as_of: 2026-11-01, expires: 2090-01-01}\n"
     )
     bucket_of = buckets_of(suite_file(text, facts, RELATIONS))
-    assert set(bucket_of["reliability[seen-zero-shot]"]) == {f"c{n:03}" for n in range(12)}
+    assert set(bucket_of["reliability[seen-zero-shot]"]) == {
+        f"c{n:03}" for n in range(12)
+    }
     assert bucket_of["reliability[unseen-zero-shot]"] == {}
 
 
@@ -334,9 +476,13 @@ def test_a_slice_may_pool_a_bucket_of_several_domains(suite_file: Write) -> None
     text = HEAD + "head_to_tail:\n  slices: [geography+culture-head]\n"
     path = suite_file(text)
     (case,) = load_suite(path).cases
-    single = suite_file(HEAD + "head_to_tail:\n  slices: [geography-head, culture-head]\n")
+    single = suite_file(
+        HEAD + "head_to_tail:\n  slices: [geography-head, culture-head]\n"
+    )
     apart = [fact for case in load_suite(single).cases for fact in case.facts]
     assert case.id == "head_to_tail[geography+culture-head]"
     assert [fact.id for fact in case.facts] == [fact.id for fact in apart]
     with pytest.raises(SuiteError, match=r"unknown slice 'nowhere-head'"):
-        load_suite(suite_file(HEAD + "head_to_tail:\n  slices: [geography+nowhere-head]\n"))
+        load_suite(
+            suite_file(HEAD + "head_to_tail:\n  slices: [geography+nowhere-head]\n")
+        )

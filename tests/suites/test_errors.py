@@ -16,11 +16,26 @@ ERRORS = {**SHAPE_ERRORS, **MEANING_ERRORS}
 
 # What the schema cannot say: how the parts of a tolerance stand to each other.
 UNORDERED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "{max_drop: {within: 0.02, beyond: 0.05}}": ("beyond", ("must be below 'within' (0.02)", "found 0.05")),
-    "{max_drop: {within: 0.02, beyond: 0.02}}": ("beyond", ("must be below 'within' (0.02)", "found 0.02")),
-    "{max_drop: {within: 0.02, never: 0.02}}": ("never", ("must be above 'within' (0.02)", "found 0.02")),
-    "{recovery: {within: 0.9, beyond: 0.8}}": ("beyond", ("must be above 'within' (0.9)", "found 0.8")),
-    "{recovery: {within: 0.9, never: 0.95}}": ("never", ("must be below 'within' (0.9)", "found 0.95")),
+    "{max_drop: {within: 0.02, beyond: 0.05}}": (
+        "beyond",
+        ("must be below 'within' (0.02)", "found 0.05"),
+    ),
+    "{max_drop: {within: 0.02, beyond: 0.02}}": (
+        "beyond",
+        ("must be below 'within' (0.02)", "found 0.02"),
+    ),
+    "{max_drop: {within: 0.02, never: 0.02}}": (
+        "never",
+        ("must be above 'within' (0.02)", "found 0.02"),
+    ),
+    "{recovery: {within: 0.9, beyond: 0.8}}": (
+        "beyond",
+        ("must be above 'within' (0.9)", "found 0.8"),
+    ),
+    "{recovery: {within: 0.9, never: 0.95}}": (
+        "never",
+        ("must be below 'within' (0.9)", "found 0.95"),
+    ),
 }
 
 
@@ -39,17 +54,25 @@ def test_wrong_suite_says_where_what_was_found_and_what_is_allowed(
 
 
 @pytest.mark.parametrize("gate", UNORDERED)
-def test_the_parts_of_a_tolerance_stand_in_order(gate: str, suite_file: Callable[..., Path]) -> None:
+def test_the_parts_of_a_tolerance_stand_in_order(
+    gate: str, suite_file: Callable[..., Path]
+) -> None:
     part, words = UNORDERED[gate]
     with pytest.raises(SuiteError) as caught:
-        load_suite(suite_file(HEAD + f"monitor:\n  gates:\n    accuracy:\n      {gate[1:-1]}\n"))
+        load_suite(
+            suite_file(
+                HEAD + f"monitor:\n  gates:\n    accuracy:\n      {gate[1:-1]}\n"
+            )
+        )
     assert f"{part!r} of" in str(caught.value)
     for word in words:
         assert word in str(caught.value)
 
 
 def test_missing_suite_file(tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match=r"none\.kb\.yaml: cannot be read: No such file"):
+    with pytest.raises(
+        SuiteError, match=r"none\.kb\.yaml: cannot be read: No such file"
+    ):
         load_suite(tmp_path / "none.kb.yaml")
 
 
@@ -66,7 +89,9 @@ def test_suite_with_control_characters(suite_file: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
-def test_deep_nesting_is_an_error_and_no_crash(opening: str, suite_file: Callable[..., Path]) -> None:
+def test_deep_nesting_is_an_error_and_no_crash(
+    opening: str, suite_file: Callable[..., Path]
+) -> None:
     with pytest.raises(SuiteError, match="levels deep"):
         load_suite(suite_file(opening * 50_000))
 
@@ -74,14 +99,21 @@ def test_deep_nesting_is_an_error_and_no_crash(opening: str, suite_file: Callabl
 def test_no_relations_file_beside_the_facts(suite_file: Callable[..., Path]) -> None:
     path = suite_file(HEAD + "monitor:\n")
     (path.parent / "relations.yaml").unlink()
-    with pytest.raises(SuiteError, match=r":2: no relations\.yaml beside the facts file.*not found; allowed"):
+    with pytest.raises(
+        SuiteError,
+        match=r":2: no relations\.yaml beside the facts file.*not found; allowed",
+    ):
         load_suite(path)
 
 
 def test_fact_of_an_unknown_relation(suite_file: Callable[..., Path]) -> None:
-    facts = [*world_facts(), {"relation": "P37", "subject": "Peru", "object": "Spanish"}]
+    facts = [
+        *world_facts(),
+        {"relation": "P37", "subject": "Peru", "object": "Spanish"},
+    ]
     with pytest.raises(
-        SuiteError, match=r"facts\.jsonl:17: unknown relation 'P37'; allowed: P36, P50.*mean 'P36'"
+        SuiteError,
+        match=r"facts\.jsonl:17: unknown relation 'P37'; allowed: P36, P50.*mean 'P36'",
     ):
         load_suite(suite_file(HEAD + "monitor:\n", facts))
 
@@ -90,7 +122,10 @@ def test_fact_without_popularity(suite_file: Callable[..., Path]) -> None:
     facts = world_facts()
     del facts[2]["popularity"]
     path = suite_file(HEAD + "head_to_tail:\n", facts)
-    with pytest.raises(SuiteError, match=r"facts\.jsonl:3: fact 'c2' has no 'popularity'.*allowed: a number"):
+    with pytest.raises(
+        SuiteError,
+        match=r"facts\.jsonl:3: fact 'c2' has no 'popularity'.*allowed: a number",
+    ):
         load_suite(path)
     path.write_text(HEAD + "head_to_tail: {slices: [culture-head]}\n", "utf-8")
     assert [case.slice for case in load_suite(path).cases] == ["culture-head"]
@@ -99,31 +134,47 @@ def test_fact_without_popularity(suite_file: Callable[..., Path]) -> None:
 @pytest.mark.parametrize(
     ("probe", "message"),
     [
-        ("monitor: {slices: [P50]}", r"facts\.jsonl:11: fact 'b0' .*relation 'P50' has no frames; allowed: "),
+        (
+            "monitor: {slices: [P50]}",
+            r"facts\.jsonl:11: fact 'b0' .*relation 'P50' has no frames; allowed: ",
+        ),
         (
             "head_to_tail: {slices: [culture-tail]}",
             r"facts\.jsonl:11: fact 'b0' has no question.*allowed: either",
         ),
-        ("reliability: {relations: [P50]}", r"facts\.jsonl:11: fact 'b0' has no question.*allowed: either"),
+        (
+            "reliability: {relations: [P50]}",
+            r"facts\.jsonl:11: fact 'b0' has no question.*allowed: either",
+        ),
     ],
 )
-def test_relation_without_frames(probe: str, message: str, suite_file: Callable[..., Path]) -> None:
+def test_relation_without_frames(
+    probe: str, message: str, suite_file: Callable[..., Path]
+) -> None:
     relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
     with pytest.raises(SuiteError, match=message):
         load_suite(suite_file(HEAD + probe + "\n", relations=relations))
 
 
 def test_facts_with_questions_need_no_frames(suite_file: Callable[..., Path]) -> None:
-    facts = [fact | {"question": f"Who wrote {fact['subject']}?"} for fact in world_facts()[10:]]
+    facts = [
+        fact | {"question": f"Who wrote {fact['subject']}?"}
+        for fact in world_facts()[10:]
+    ]
     relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
-    suite = load_suite(suite_file(HEAD + "head_to_tail:\nreliability:\n", facts, relations))
+    suite = load_suite(
+        suite_file(HEAD + "head_to_tail:\nreliability:\n", facts, relations)
+    )
     assert suite.cases[-1].id == "reliability[seen-zero-shot]"
 
 
-def test_one_object_leaves_monitor_without_contexts(suite_file: Callable[..., Path]) -> None:
+def test_one_object_leaves_monitor_without_contexts(
+    suite_file: Callable[..., Path],
+) -> None:
     facts = [fact | {"object": "Lima"} for fact in world_facts()[:10]]
     with pytest.raises(
-        SuiteError, match=r"t\.kb\.yaml:3: slice 'P36': fact 'c0' .*at least 1 .*found 0.*allowed"
+        SuiteError,
+        match=r"t\.kb\.yaml:3: slice 'P36': fact 'c0' .*at least 1 .*found 0.*allowed",
     ):
         load_suite(suite_file(HEAD + "monitor:\n", facts))
 
@@ -132,6 +183,7 @@ def test_four_distractors_are_the_least(suite_file: Callable[..., Path]) -> None
     path = suite_file(HEAD + "reliability:\n", world_facts()[:5])
     assert len(load_suite(path).cases[0].facts[0].negatives) == 4
     with pytest.raises(
-        SuiteError, match=r":3: slice 'seen-zero-shot': fact 'c0' .*least 4 .*found 3.*allowed"
+        SuiteError,
+        match=r":3: slice 'seen-zero-shot': fact 'c0' .*least 4 .*found 3.*allowed",
     ):
         load_suite(suite_file(HEAD + "reliability:\n", world_facts()[:4]))

@@ -13,7 +13,12 @@ import pytest
 import yaml
 
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
-from pytest_kbrel.catalogue.probes import PROBES, reliability_slice, reliability_slices, slice_name
+from pytest_kbrel.catalogue.probes import (
+    PROBES,
+    reliability_slice,
+    reliability_slices,
+    slice_name,
+)
 from pytest_kbrel.facts.located import Entry, Node
 from pytest_kbrel.records import RULES, Gate, Integrity
 from pytest_kbrel.suites import load_suite
@@ -42,12 +47,24 @@ def test_the_words_there_are() -> None:
     others = "max_rise max_increase max_decrease threshold min_absolute_change min_relative_change"
     assert set(SYNONYMS) == {*" ".join(SAME.values()).split(), *others.split()}
     assert set(REFUSED) == {
-        *("gt", "lt", "eq", "not_eq", "tolerance", "rtol", "atol", "relative", "absolute"),
+        *(
+            "gt",
+            "lt",
+            "eq",
+            "not_eq",
+            "tolerance",
+            "rtol",
+            "atol",
+            "relative",
+            "absolute",
+        ),
         *("greater_is_better", "higher_is_better", "weight"),
     }
 
 
-@pytest.mark.parametrize("word", ["GTE", "Min", "min_", " min", "maximum_", "", "above"])
+@pytest.mark.parametrize(
+    "word", ["GTE", "Min", "min_", " min", "maximum_", "", "above"]
+)
 def test_another_word_is_no_rule(word: str) -> None:
     with pytest.raises(ValueError, match="unknown rule"):
         as_gate(word, 0.1, METRICS["accuracy"])
@@ -78,15 +95,22 @@ def test_a_bound_may_stand_at_the_end_of_the_range(
             as_gate(rule, bound, METRICS[metric])
 
 
-@pytest.mark.parametrize(("bound", "hint"), [(40, "0.4"), (100, "1"), (1.5, "0.015"), (100.5, ""), (1e6, "")])
+@pytest.mark.parametrize(
+    ("bound", "hint"), [(40, "0.4"), (100, "1"), (1.5, "0.015"), (100.5, ""), (1e6, "")]
+)
 def test_a_percentage_is_told_as_a_share(bound: float, hint: str) -> None:
     with pytest.raises(ValueError, match="found") as caught:
         as_gate("min", bound, METRICS["accuracy"])
-    assert str(caught.value).endswith(f"; did you mean {hint}?" if hint else f"found {bound:g}")
+    assert str(caught.value).endswith(
+        f"; did you mean {hint}?" if hint else f"found {bound:g}"
+    )
 
 
 def test_a_change_may_be_nothing_and_no_improvement() -> None:
-    for key, rule, same in (("min_absolute_change", "max_drop", 0), ("min_relative_change", "recovery", 1)):
+    for key, rule, same in (
+        ("min_absolute_change", "max_drop", 0),
+        ("min_relative_change", "recovery", 1),
+    ):
         assert as_gate(key, 0, METRICS["accuracy"]) == (rule, same)
         assert as_gate(key, -0.0, METRICS["accuracy"]) == (rule, same)
         with pytest.raises(ValueError, match=f"'{key}' must be at most 0, found 0.001"):
@@ -107,17 +131,27 @@ def test_the_metrics_that_have_controls() -> None:
         "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
         "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
         "cwr": ("cwr_control_random", "cwr_control_shuffled"),
-        "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
+        "nccr": (
+            "nccr_control_majority",
+            "nccr_control_random",
+            "nccr_control_shuffled",
+        ),
     }
 
 
 def test_what_a_metric_needs() -> None:
-    once = dict.fromkeys(("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1))
+    once = dict.fromkeys(
+        ("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1)
+    )
     assert {name: dict(probe.setting_needs) for name, probe in PROBES.items()} == {
         "monitor": {
-            **dict.fromkeys(("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"), ("formats", "all")),
             **dict.fromkeys(
-                ("calls_study", "tokens_study", "saving_calls", "saving_tokens"), ("study", "full")
+                ("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"),
+                ("formats", "all"),
+            ),
+            **dict.fromkeys(
+                ("calls_study", "tokens_study", "saving_calls", "saving_tokens"),
+                ("study", "full"),
             ),
         },
         "head_to_tail": once,
@@ -127,7 +161,10 @@ def test_what_a_metric_needs() -> None:
         "monitor": {},
         "head_to_tail": {
             "gap": ("head", "tail"),
-            **{f"accuracy_{name}": (name,) for name in ("head", "torso", "tail", "top10")},
+            **{
+                f"accuracy_{name}": (name,)
+                for name in ("head", "torso", "tail", "top10")
+            },
         },
         "reliability": {
             **dict.fromkeys(("nccr", "ncr"), ("seen",)),
@@ -138,7 +175,9 @@ def test_what_a_metric_needs() -> None:
 
 
 @pytest.mark.parametrize("other", [{"metric": "pfd"}, {"rule": "max"}])
-def test_a_special_gate_replaces_that_of_its_metric_and_rule_only(other: dict[str, str]) -> None:
+def test_a_special_gate_replaces_that_of_its_metric_and_rule_only(
+    other: dict[str, str],
+) -> None:
     general = Gate(metric="accuracy", rule="min", bound=0.1)
     special = Gate(**{"metric": "accuracy", "rule": "min", "bound": 0.0, **other})  # type: ignore[arg-type]
     assert merged_gates([general], [special]) == (general, special)
@@ -148,7 +187,10 @@ def test_a_special_gate_replaces_that_of_its_metric_and_rule_only(other: dict[st
 
 def entries(**limits: object) -> dict[str, Entry]:
     path = Path("t.kb.yaml")
-    inside = {name: Entry(line=2, node=Node(path=path, line=2, value=item)) for name, item in limits.items()}  # type: ignore[arg-type]
+    inside = {
+        name: Entry(line=2, node=Node(path=path, line=2, value=item))
+        for name, item in limits.items()
+    }  # type: ignore[arg-type]
     return {"integrity": Entry(line=1, node=Node(path=path, line=1, value=inside))}
 
 
@@ -158,18 +200,36 @@ def test_every_limit_of_integrity_takes_its_whole_range() -> None:
     words = ("below_random", "constant")
     assert CHOICES == ("invalid", "allowed")
     assert set(LIMITS) == {
-        *("answered", "empty", "truncated", "repeated", "errored", "unparsable", "unread"),
+        *(
+            "answered",
+            "empty",
+            "truncated",
+            "repeated",
+            "errored",
+            "unparsable",
+            "unread",
+        ),
         *("anchor_prob", "first_token"),
         *words,
     }
     for name in LIMITS:
         good, wrong = (
-            (CHOICES, (0, "Invalid")) if name in words else ((0, 0.5, 1), (-0.001, 1.001, True, "1"))
+            (CHOICES, (0, "Invalid"))
+            if name in words
+            else ((0, 0.5, 1), (-0.001, 1.001, True, "1"))
         )
         for item in good:
-            assert getattr(read_integrity(entries(**{name: item}), "a suite", Integrity()), name) == item
+            assert (
+                getattr(
+                    read_integrity(entries(**{name: item}), "a suite", Integrity()),
+                    name,
+                )
+                == item
+            )
         for item in wrong:
-            with pytest.raises(Exception, match=f"{name} in integrity of a suite must be"):
+            with pytest.raises(
+                Exception, match=f"{name} in integrity of a suite must be"
+            ):
                 read_integrity(entries(**{name: item}), "a suite", Integrity())
 
 
@@ -192,7 +252,9 @@ def test_every_limit_of_integrity_takes_its_whole_range() -> None:
         ("unseenzero-shot", None),
     ],
 )
-def test_the_name_of_a_reliability_slice(name: str, parts: tuple[str, str, str] | None) -> None:
+def test_the_name_of_a_reliability_slice(
+    name: str, parts: tuple[str, str, str] | None
+) -> None:
     result = reliability_slice(name)
     assert (result and (result.kind, result.group, result.prompt)) == parts
     if parts is not None:
@@ -201,7 +263,11 @@ def test_the_name_of_a_reliability_slice(name: str, parts: tuple[str, str, str] 
 
 def test_the_slices_that_are_known_without_facts() -> None:
     plain = ("seen-zero-shot", "unseen-zero-shot", "seen-four-shot", "unseen-four-shot")
-    assert reliability_slices("none") == (*plain, "seen-four-shot-2", "unseen-four-shot-2")
+    assert reliability_slices("none") == (
+        *plain,
+        "seen-four-shot-2",
+        "unseen-four-shot-2",
+    )
     assert reliability_slices("dataset") == reliability_slices("none")
     typed = reliability_slices("answer_type")
     assert len(typed) == 30
@@ -240,13 +306,18 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("nccr", "min", -1, ("min", -1)),
     ],
 )
-def test_meaning(metric: str, key: str, value: float, expected: tuple[str, float]) -> None:
+def test_meaning(
+    metric: str, key: str, value: float, expected: tuple[str, float]
+) -> None:
     assert as_gate(key, value, METRICS[metric]) == expected
 
 
 @pytest.mark.parametrize("key", REFUSED)
 def test_what_has_no_equal_is_refused_with_the_way_out(key: str) -> None:
-    with pytest.raises(ValueError, match=f"rule '{key}' has no equal here: .*allowed: {', '.join(RULES)}$"):
+    with pytest.raises(
+        ValueError,
+        match=f"rule '{key}' has no equal here: .*allowed: {', '.join(RULES)}$",
+    ):
         as_gate(key, 0.1, METRICS["accuracy"])
 
 
@@ -263,7 +334,10 @@ def test_the_documentation_has_every_name_of_other_tools() -> None:
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_a_metric_with_a_control_may_be_demanded_to_stand_above_it(name: str) -> None:
-    assert as_gate("above_control", 0.05, METRICS[name], True) == ("above_control", 0.05)
+    assert as_gate("above_control", 0.05, METRICS[name], True) == (
+        "above_control",
+        0.05,
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +350,9 @@ def test_a_metric_with_a_control_may_be_demanded_to_stand_above_it(name: str) ->
         ("nccr", True, 2.5, "at most 2, found 2.5"),
     ],
 )
-def test_what_cannot_be_demanded_is_refused(name: str, controlled: bool, bound: float, message: str) -> None:
+def test_what_cannot_be_demanded_is_refused(
+    name: str, controlled: bool, bound: float, message: str
+) -> None:
     with pytest.raises(ValueError, match="above_control") as caught:
         as_gate("above_control", bound, METRICS[name], controlled)
     assert message in str(caught.value)
@@ -298,10 +374,14 @@ def test_the_schema_knows_where_there_are_controls() -> None:
 
 @pytest.mark.parametrize("page", ["suites.md", "gates.md"])
 def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL
+    )
     keys = make_schema()["properties"].keys()
     # A suite's dates are texts.
-    suites = [json.loads(json.dumps(yaml.safe_load(block), default=str)) for block in blocks]
+    suites = [
+        json.loads(json.dumps(yaml.safe_load(block), default=str)) for block in blocks
+    ]
     suites = [suite for suite in suites if suite and suite.keys() <= keys]
     assert len(suites) >= 2
     for suite in suites:
@@ -314,10 +394,14 @@ def limits(path: Path) -> dict[str, Integrity]:
 
 
 def test_without_the_key_the_defaults_hold(suite_file: Callable[..., Path]) -> None:
-    assert set(limits(suite_file(HEAD + "monitor:\nhead_to_tail:\n")).values()) == {Integrity()}
+    assert set(limits(suite_file(HEAD + "monitor:\nhead_to_tail:\n")).values()) == {
+        Integrity()
+    }
 
 
-def test_a_probe_states_what_the_suite_states_otherwise(suite_file: Callable[..., Path]) -> None:
+def test_a_probe_states_what_the_suite_states_otherwise(
+    suite_file: Callable[..., Path],
+) -> None:
     text = (
         HEAD
         + "integrity: {empty: 0.2, errored: 0.01}\n"
@@ -331,7 +415,9 @@ def test_a_probe_states_what_the_suite_states_otherwise(suite_file: Callable[...
 
 
 def test_a_whole_number_is_a_share_too(suite_file: Callable[..., Path]) -> None:
-    (result,) = set(limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values())
+    (result,) = set(
+        limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values()
+    )
     # Wire form and JSON tell 1 from 1.0.
     assert isinstance(result.answered, float)
 

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.records import Gate, HeadToTailSettings, MonitorSettings, ReliabilitySettings
+from pytest_kbrel.records import (
+    Gate,
+    HeadToTailSettings,
+    MonitorSettings,
+    ReliabilitySettings,
+)
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.suites import load_suite
 from tests.suites.conftest import world_facts
@@ -42,11 +47,18 @@ def test_every_setting_arrives(suite_file: Write) -> None:
         HeadToTailSettings(prompt="zero-shot", max_new_tokens=20),
         ReliabilitySettings(choices=10, distractors=4, max_new_tokens=8),
     ]
-    assert {(case.suite, case.seed) for case in suite.cases} == {("suites/t.kb.yaml", 7)}
+    assert {(case.suite, case.seed) for case in suite.cases} == {
+        ("suites/t.kb.yaml", 7)
+    }
     assert [len(case.facts) for case in suite.cases] == [5, 5, 1, 3, 4, 6]
     assert {case.line for case in suite.cases} == {6, 14, 22}
-    assert [relation.id for case in suite.cases[::2] for relation in case.relations] == ["P36"] * 3
-    assert all(fact.object is None and len(fact.negatives) == 4 for fact in suite.cases[-1].facts)
+    assert [
+        relation.id for case in suite.cases[::2] for relation in case.relations
+    ] == ["P36"] * 3
+    assert all(
+        fact.object is None and len(fact.negatives) == 4
+        for fact in suite.cases[-1].facts
+    )
     assert all(len(fact.negatives) == 4 for fact in suite.cases[-2].facts)
     assert suite.cases[0].gates == (
         Gate(metric="monitor", rule="max", bound=0.6, line=11),
@@ -64,7 +76,10 @@ def test_aggregates(suite_file: Write) -> None:
         ("reliability[overall]", "overall", 30),
         ("pooled[overall]", "overall", 1),
     ]
-    assert suite.aggregates[1].members == ("head_to_tail[geography-head]", "head_to_tail[geography-tail]")
+    assert suite.aggregates[1].members == (
+        "head_to_tail[geography-head]",
+        "head_to_tail[geography-tail]",
+    )
     assert suite.aggregates[1].gates == (
         Gate(metric="gap", rule="max", bound=0.6, line=20),
         Gate(metric="missing", rule="max", bound=1.0, line=20),
@@ -73,7 +88,9 @@ def test_aggregates(suite_file: Write) -> None:
     assert one.aggregates == ()
     two = load_suite(suite_file(HEAD + "monitor:\n"))
     assert [a.id for a in two.aggregates] == ["monitor[overall]", "pooled[overall]"]
-    gated = load_suite(suite_file(HEAD + "monitor: {slices: [P36], overall: {gates: {pfd: 1}}}\n"))
+    gated = load_suite(
+        suite_file(HEAD + "monitor: {slices: [P36], overall: {gates: {pfd: 1}}}\n")
+    )
     assert gated.aggregates[0].members == ("monitor[P36]",)
 
 
@@ -111,7 +128,10 @@ monitor:
         Gate(metric="accuracy", rule="max_drop", bound=0.1, line=5),
         Gate(metric="pfd", rule="max", bound=0.5, line=10),
     )
-    assert [(gate.rule, gate.bound) for gate in second.gates] == [("min", 0.4), ("max_drop", 0.1)]
+    assert [(gate.rule, gate.bound) for gate in second.gates] == [
+        ("min", 0.4),
+        ("max_drop", 0.1),
+    ]
     assert (first.line, second.line) == (7, 11)
 
 
@@ -137,14 +157,17 @@ monitor:
 
 
 def test_exponents_are_numbers(suite_file: Write) -> None:
-    suite = load_suite(suite_file(HEAD + "monitor: {slices: [P36], gates: {pfd: {max_drop: 1e-3}}}\n"))
+    suite = load_suite(
+        suite_file(HEAD + "monitor: {slices: [P36], gates: {pfd: {max_drop: 1e-3}}}\n")
+    )
     assert suite.cases[0].gates[0].bound == 0.001
 
 
 def test_limits_nest(suite_file: Write) -> None:
     path = suite_file(HEAD + "monitor: {slices: [P36], limit: 6}\n")
     ids = [
-        [fact.id for fact in load_suite(path, limit=limit).cases[0].facts] for limit in (None, 4, 0.5, 2, 1)
+        [fact.id for fact in load_suite(path, limit=limit).cases[0].facts]
+        for limit in (None, 4, 0.5, 2, 1)
     ]
     assert [len(result) for result in ids] == [6, 4, 3, 2, 1]
     for larger, smaller in pairwise(ids):
@@ -180,19 +203,41 @@ def test_bucket_by_domain_compares_across_relations(suite_file: Write) -> None:
     relations = (Path(__file__).parent / "relations.yaml").read_text("utf-8")
     groups = {}
     for scope in ("relation", "domain"):
-        path = suite_file(HEAD + f"head_to_tail: {{bucket_by: {scope}}}\n", facts, relations)
-        groups[scope] = {case.slice: [f.id for f in case.facts] for case in load_suite(path).cases}
+        path = suite_file(
+            HEAD + f"head_to_tail: {{bucket_by: {scope}}}\n", facts, relations
+        )
+        groups[scope] = {
+            case.slice: [f.id for f in case.facts] for case in load_suite(path).cases
+        }
     # On one scale any land outweighs the books; on its own, a book can be famous too.
-    assert [f for f in groups["domain"]["world-tail"] if f.startswith("b")] == [f"b{n}" for n in range(6)]
-    assert [f for f in groups["relation"]["world-tail"] if f.startswith("b")] == ["b0", "b1", "b2", "b3"]
+    assert [f for f in groups["domain"]["world-tail"] if f.startswith("b")] == [
+        f"b{n}" for n in range(6)
+    ]
+    assert [f for f in groups["relation"]["world-tail"] if f.startswith("b")] == [
+        "b0",
+        "b1",
+        "b2",
+        "b3",
+    ]
 
 
 def test_dates_only_warn(suite_file: Write) -> None:
     path = suite_file(GOOD["all keys"])
-    suites = [load_suite(path, today=datetime.date(year, 12, 1)) for year in (2025, 2026, 2028)]
+    suites = [
+        load_suite(path, today=datetime.date(year, 12, 1))
+        for year in (2025, 2026, 2028)
+    ]
     assert [len(suite.warnings) for suite in suites] == [1, 0, 1]
-    assert suites[0].warnings[0].startswith(f"{path}:28: as_of 2026-11-01 is after today (2025-12-01)")
-    assert suites[2].warnings[0].startswith(f"{path}:28: the unseen questions expired on 2028-01-01")
+    assert (
+        suites[0]
+        .warnings[0]
+        .startswith(f"{path}:28: as_of 2026-11-01 is after today (2025-12-01)")
+    )
+    assert (
+        suites[2]
+        .warnings[0]
+        .startswith(f"{path}:28: the unseen questions expired on 2028-01-01")
+    )
     assert suites[0].cases == suites[1].cases == suites[2].cases
     assert load_suite(path, today=datetime.date(2028, 1, 1)).warnings == ()
 
@@ -225,7 +270,9 @@ def test_importing_the_loader_imports_no_yaml() -> None:
 def test_all_that_monitor_can_ask_arrives(suite_file: Write) -> None:
     suite = load_suite(suite_file(GOOD["the whole of MONITOR"]))
     (case,) = suite.cases
-    assert case.settings == MonitorSettings(negatives=5, formats="all", study="full", ablation=1)
+    assert case.settings == MonitorSettings(
+        negatives=5, formats="all", study="full", ablation=1
+    )
     assert case.relations[0].openings == ("The capital of [X] is",)
     assert [(gate.metric, gate.rule) for gate in case.gates] == [
         ("accuracy_wp", "min"),
@@ -233,4 +280,7 @@ def test_all_that_monitor_can_ask_arrives(suite_file: Write) -> None:
         ("saving_calls", "min"),
         ("delta_negative", "min"),
     ]
-    assert [gate.metric for gate in suite.aggregates[0].gates] == ["accuracy_max", "monitor_ablated"]
+    assert [gate.metric for gate in suite.aggregates[0].gates] == [
+        "accuracy_max",
+        "monitor_ablated",
+    ]

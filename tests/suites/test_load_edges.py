@@ -34,7 +34,9 @@ TODAY = datetime.date(2026, 11, 20)
 
 
 def loaded(path: Path, **more: Any) -> dict[str, Case]:
-    return {case.slice: case for case in load_suite(path, **{"today": TODAY, **more}).cases}
+    return {
+        case.slice: case for case in load_suite(path, **{"today": TODAY, **more}).cases
+    }
 
 
 def test_a_seed_of_nothing_replaces_the_suites(suite_file: Write) -> None:
@@ -54,9 +56,15 @@ def test_what_a_suite_is_called_may_be_nothing(suite_file: Write) -> None:
     assert load_suite(path).cases[0].judge == "rules"
 
 
-@pytest.mark.parametrize(("limit", "count"), [("1", 1), ("10", 10), ("0.001", 1), ("1.0", 10)])
-def test_a_limit_at_the_end_of_its_range(limit: str, count: int, suite_file: Write) -> None:
-    case = loaded(suite_file(HEAD + f"monitor: {{slices: [P36], limit: {limit}}}\n"))["P36"]
+@pytest.mark.parametrize(
+    ("limit", "count"), [("1", 1), ("10", 10), ("0.001", 1), ("1.0", 10)]
+)
+def test_a_limit_at_the_end_of_its_range(
+    limit: str, count: int, suite_file: Write
+) -> None:
+    case = loaded(suite_file(HEAD + f"monitor: {{slices: [P36], limit: {limit}}}\n"))[
+        "P36"
+    ]
     assert len(case.facts) == count
 
 
@@ -72,23 +80,34 @@ def test_a_limit_beyond_the_end_of_its_range(limit: str, suite_file: Write) -> N
 def test_a_limit_of_a_slice_goes_before_that_of_the_probe(suite_file: Write) -> None:
     text = "reliability:\n  limit: 2\n  slices: {seen-zero-shot: {limit: 3}, unseen-zero-shot: }\n"
     text += "  unseen: {count: 6, as_of: 2026-11-01, expires: 2028-01-01}\n"
-    counts = {name: len(case.facts) for name, case in loaded(suite_file(HEAD + text)).items()}
+    counts = {
+        name: len(case.facts) for name, case in loaded(suite_file(HEAD + text)).items()
+    }
     # A probe's general limit is for seen facts.
     assert counts == {"seen-zero-shot": 3, "unseen-zero-shot": 6}
 
 
 def test_examples_may_be_none_of_a_kind(suite_file: Write) -> None:
-    text = HEAD + "reliability: {slices: [seen-four-shot], shots: {seen: 4, unseen: 0}}\n"
+    text = (
+        HEAD + "reliability: {slices: [seen-four-shot], shots: {seen: 4, unseen: 0}}\n"
+    )
     shots = loaded(suite_file(text))["seen-four-shot"].repository
     assert [shot.answer is None for shot in shots] == [False] * 4
     text = HEAD + "reliability: {slices: [seen-four-shot], shots: {seen: 0}}\n"
-    with pytest.raises(SuiteError, match="four-shot needs at least 4 examples with an answer, found 0"):
+    with pytest.raises(
+        SuiteError, match="four-shot needs at least 4 examples with an answer, found 0"
+    ):
         load_suite(suite_file(text))
 
 
-def test_examples_come_in_the_order_of_the_digests_of_seed_and_id(suite_file: Write) -> None:
+def test_examples_come_in_the_order_of_the_digests_of_seed_and_id(
+    suite_file: Write,
+) -> None:
     for seed in (0, 3):
-        text = HEAD + f"seed: {seed}\nreliability: {{slices: [seen-four-shot], relations: [P36], limit: 1}}\n"
+        text = (
+            HEAD
+            + f"seed: {seed}\nreliability: {{slices: [seen-four-shot], relations: [P36], limit: 1}}\n"
+        )
         case = loaded(suite_file(text))["seen-four-shot"]
         ids = {fact.id for fact in case.facts}
         order = sorted(
@@ -122,7 +141,9 @@ def test_a_popularity_of_nothing_is_one(suite_file: Write) -> None:
         "P36: {label: l, domain: d, frames: ['[X]?'], popularity: 0}\n"
         "P50: {label: l, domain: d, frames: ['[X]?'], popularity: 0}\n"
     )
-    cases = loaded(suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations))
+    cases = loaded(
+        suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations)
+    )
     assert {name: len(case.facts) for name, case in cases.items()} == {"d-tail": 16}
     assert set(dict(cases["d-tail"].buckets).values()) == {"tail"}
 
@@ -162,14 +183,32 @@ def test_unseen_questions_need_all_three_keys(key: str, suite_file: Write) -> No
 
 
 def test_unseen_questions_are_for_a_later_day_until_that_day(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability:\n  unseen: {count: 5, as_of: 2026-11-01, expires: 2028-01-01}\n")
-    days = [datetime.date(2026, 10, 31), datetime.date(2026, 11, 1), datetime.date(2028, 1, 1)]
+    path = suite_file(
+        HEAD
+        + "reliability:\n  unseen: {count: 5, as_of: 2026-11-01, expires: 2028-01-01}\n"
+    )
+    days = [
+        datetime.date(2026, 10, 31),
+        datetime.date(2026, 11, 1),
+        datetime.date(2028, 1, 1),
+    ]
     assert [len(load_suite(path, today=day).warnings) for day in days] == [1, 0, 0]
-    assert "expired on 2028-01-01" in load_suite(path, today=datetime.date(2028, 1, 2)).warnings[0]
+    assert (
+        "expired on 2028-01-01"
+        in load_suite(path, today=datetime.date(2028, 1, 2)).warnings[0]
+    )
 
 
 def fact(name: str, **more: Any) -> Fact:
-    return Fact(**{"id": name, "relation": "R", "subject": f"s-{name}", "object": f"o-{name}", **more})
+    return Fact(
+        **{
+            "id": name,
+            "relation": "R",
+            "subject": f"s-{name}",
+            "object": f"o-{name}",
+            **more,
+        }
+    )
 
 
 def test_the_majority_is_the_most_frequent_object_and_of_several_the_least() -> None:
@@ -184,9 +223,14 @@ def test_the_majority_is_the_most_frequent_object_and_of_several_the_least() -> 
 
 
 def test_a_shuffled_question_is_drawn_by_seed_and_fact() -> None:
-    others = {"R": [fact(str(n)) for n in range(40)], "S": [fact(f"t{n}") for n in range(40)]}
+    others = {
+        "R": [fact(str(n)) for n in range(40)],
+        "S": [fact(f"t{n}") for n in range(40)],
+    }
     drawn = {
-        (seed, name): _other(fact(name), others, seed) for seed in (0, 1) for name in ("a", "b", "c", "d")
+        (seed, name): _other(fact(name), others, seed)
+        for seed in (0, 1)
+        for name in ("a", "b", "c", "d")
     }
     assert drawn[0, "a"] == _other(fact("a"), others, 0)
     assert len({one.id for one in drawn.values() if one}) > 4
@@ -207,13 +251,18 @@ def test_a_shuffled_question_has_another_subject_and_another_answer() -> None:
     assert _other(one, {"R": refused}, 0) is None
     assert _other(one, {"R": [*refused, fact("g")]}, 0) == fact("g")
     # Of another relation only where its own has none, and there in the order of their names.
-    assert _other(one, {"R": refused, "T": [fact("t")], "S": [fact("s")]}, 0) == fact("s")
+    assert _other(one, {"R": refused, "T": [fact("t")], "S": [fact("s")]}, 0) == fact(
+        "s"
+    )
     assert _other(one, {"R": [fact("r")], "A": [fact("s")]}, 0) == fact("r")
     assert _other(one, {}, 0) is None
 
 
 SETTINGS = ReliabilitySettings(prompt="four-shot-2")
-SHOTS = tuple(Shot(question=f"q{n}", answer=None, valid_until="2027-01-01" if n else "") for n in range(4))
+SHOTS = tuple(
+    Shot(question=f"q{n}", answer=None, valid_until="2027-01-01" if n else "")
+    for n in range(4)
+)
 
 
 def remaining(
@@ -224,22 +273,38 @@ def remaining(
         settings=SETTINGS, gates=(), repository=shots,
     )  # fmt: skip
     (case_after,), warnings = without_expired([case], Path("t.kb.yaml"), today)
-    return [one.id for one in case_after.facts], len(case_after.repository), list(warnings)
+    return (
+        [one.id for one in case_after.facts],
+        len(case_after.repository),
+        list(warnings),
+    )
 
 
-def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer() -> None:
+def test_a_question_is_left_out_from_its_day_on_and_only_one_without_an_answer() -> (
+    None
+):
     day = datetime.date(2027, 1, 1)
     unseen = fact("u", object=None, question="q", valid_until="2027-01-01")
-    others = (fact("never", object=None, question="q"), fact("seen", valid_until="2027-01-01"))
-    assert remaining(day - datetime.timedelta(1), unseen, *others) == (["u", "never", "seen"], 0, [])
+    others = (
+        fact("never", object=None, question="q"),
+        fact("seen", valid_until="2027-01-01"),
+    )
+    assert remaining(day - datetime.timedelta(1), unseen, *others) == (
+        ["u", "never", "seen"],
+        0,
+        [],
+    )
     assert remaining(day, unseen, *others) == (
         ["never", "seen"],
         0,
-        ["t.kb.yaml:0: left out 1 question of the kind R: since 2027-01-01 it may have an answer"],
+        [
+            "t.kb.yaml:0: left out 1 question of the kind R: since 2027-01-01 it may have an answer"
+        ],
     )
     later = fact("later", object=None, question="q", valid_until="2027-01-02")
     with pytest.raises(
-        SuiteError, match=r"all 2 questions of c may have an answer by now \(the first since 2027-01-01"
+        SuiteError,
+        match=r"all 2 questions of c may have an answer by now \(the first since 2027-01-01",
     ):
         remaining(datetime.date(2028, 1, 1), later, unseen)
 
@@ -255,35 +320,57 @@ def test_questions_are_counted_by_kind_and_by_day() -> None:
     assert warnings == [
         f"t.kb.yaml:0: left out {count} of the kind {kind}: since {day} {they} may have an answer"
         for kind in ("R", "S")
-        for count, day, they in (("2 questions", "2027-01-01", "they"), ("1 question", "2027-01-02", "it"))
+        for count, day, they in (
+            ("2 questions", "2027-01-01", "they"),
+            ("1 question", "2027-01-02", "it"),
+        )
     ]
 
 
 def test_examples_are_left_out_while_enough_are_left() -> None:
-    day, answered = datetime.date(2027, 1, 1), Shot(question="a", answer="b", valid_until="")
+    day, answered = (
+        datetime.date(2027, 1, 1),
+        Shot(question="a", answer="b", valid_until=""),
+    )
     enough = (*SHOTS[:1], Shot(question="z", answer=None), *SHOTS[1:], answered)
-    assert remaining(day - datetime.timedelta(1), fact("f"), shots=enough)[1:] == (6, [])
+    assert remaining(day - datetime.timedelta(1), fact("f"), shots=enough)[1:] == (
+        6,
+        [],
+    )
     assert remaining(day, fact("f"), shots=enough)[1:] == (
         3,
-        ['t.kb.yaml:0: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'],
+        [
+            't.kb.yaml:0: left out 3 examples answered "unsure": since 2027-01-01 they may have an answer'
+        ],
     )
     early = Shot(question="e", answer=None, valid_until="2026-12-31")
-    assert [told[told.index("since") :] for told in remaining(day, fact("f"), shots=(*enough, early))[2]] == [
+    assert [
+        told[told.index("since") :]
+        for told in remaining(day, fact("f"), shots=(*enough, early))[2]
+    ] == [
         "since 2026-12-31 it may have an answer",
         "since 2027-01-01 they may have an answer",
     ]
-    with pytest.raises(SuiteError, match='c shows 2 examples answered "unsure", and 1 of those'):
+    with pytest.raises(
+        SuiteError, match='c shows 2 examples answered "unsure", and 1 of those'
+    ):
         remaining(day, fact("f"), shots=(*SHOTS, answered))
 
 
 def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -> None:
     text = HEAD + "reliability: {controls: asked, relations: [P50], distractors: 4}\n"
     facts = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[15:]]
-    with pytest.raises(SuiteError, match=r"fact 'b5' cannot be asked about another subject: found no other"):
+    with pytest.raises(
+        SuiteError,
+        match=r"fact 'b5' cannot be asked about another subject: found no other",
+    ):
         load_suite(suite_file(text, facts))
     both = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[14:]]
     case = loaded(suite_file(text, both))["seen-zero-shot"]
-    assert [control.shuffled for control in case.controls] == ["Who wrote Book 5?", "Who wrote Book 4?"]
+    assert [control.shuffled for control in case.controls] == [
+        "Who wrote Book 5?",
+        "Who wrote Book 4?",
+    ]
 
 
 def test_a_suites_language_is_that_of_facts_that_name_none(suite_file: Write) -> None:
@@ -292,10 +379,14 @@ def test_a_suites_language_is_that_of_facts_that_name_none(suite_file: Write) ->
     lines = [json.loads(line) for line in facts.read_text("utf-8").splitlines()]
     own = next(line for line in lines if line["relation"] == "P36")
     own["language"] = "fr"
-    facts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    facts.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     (case,) = load_suite(path).cases
     assert {fact.language for fact in case.facts} == {"de", "fr"}
-    assert [fact.language for fact in case.facts if fact.subject == own["subject"]] == ["fr"]
+    assert [fact.language for fact in case.facts if fact.subject == own["subject"]] == [
+        "fr"
+    ]
     assert dict(settings_of(case))["language"] == "de, fr"
 
 
@@ -305,33 +396,61 @@ def test_nothing_stated_is_english_and_no_setting(suite_file: Write) -> None:
         assert "language" not in dict(settings_of(case))
 
 
-@pytest.mark.parametrize("written", ["German", "de_DE", "d", "7", "'de '", "[de]", "no", "''"])
+@pytest.mark.parametrize(
+    "written", ["German", "de_DE", "d", "7", "'de '", "[de]", "no", "''"]
+)
 def test_what_is_no_language_tag_is_refused(suite_file: Write, written: str) -> None:
     with pytest.raises(SuiteError, match=r"t\.kb\.yaml:3: language must be .*, found"):
-        load_suite(suite_file(HEAD + f"language: {written}\nmonitor: {{slices: [P36]}}\n"))
+        load_suite(
+            suite_file(HEAD + f"language: {written}\nmonitor: {{slices: [P36]}}\n")
+        )
 
 
 @pytest.mark.parametrize("tag", ["sw", "no", "yue-Hant"])
-def test_a_language_without_rules_is_said_in_the_settings(suite_file: Write, tag: str) -> None:
-    (case,) = load_suite(suite_file(HEAD + f"language: '{tag}'\nmonitor: {{slices: [P36]}}\n")).cases
+def test_a_language_without_rules_is_said_in_the_settings(
+    suite_file: Write, tag: str
+) -> None:
+    (case,) = load_suite(
+        suite_file(HEAD + f"language: '{tag}'\nmonitor: {{slices: [P36]}}\n")
+    ).cases
     language = tag.partition("-")[0]
     assert dict(settings_of(case))["language"] == f"{language} (no rules)"
     assert unsupported_languages(settings_of(case)) == (language,)
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
-def test_a_known_language_is_not_called_unsupported(suite_file: Write, tag: str) -> None:
-    (case,) = load_suite(suite_file(HEAD + f"language: '{tag}'\nmonitor: {{slices: [P36]}}\n")).cases
+def test_a_known_language_is_not_called_unsupported(
+    suite_file: Write, tag: str
+) -> None:
+    (case,) = load_suite(
+        suite_file(HEAD + f"language: '{tag}'\nmonitor: {{slices: [P36]}}\n")
+    ).cases
     assert unsupported_languages(settings_of(case)) == ()
 
 
-def test_the_probes_judge_in_the_facts_language_beside_the_suites_own_patterns(suite_file: Write) -> None:
-    path = suite_file(HEAD + "language: de\nuninformative: mine.yaml\nmonitor: {slices: [P36]}\n")
-    (path.parent / "mine.yaml").write_text("unsure: ['unsicher bin ich']\n", encoding="utf-8")
+def test_the_probes_judge_in_the_facts_language_beside_the_suites_own_patterns(
+    suite_file: Write,
+) -> None:
+    path = suite_file(
+        HEAD + "language: de\nuninformative: mine.yaml\nmonitor: {slices: [P36]}\n"
+    )
+    (path.parent / "mine.yaml").write_text(
+        "unsure: ['unsicher bin ich']\n", encoding="utf-8"
+    )
     (case,) = load_suite(path).cases
     fact = dataclasses.replace(case.facts[0], object="Lima", aliases=())
-    for answer in ("Das weiß ich nicht.", "unsure", "I don't know.", "Unsicher bin ich!"):
+    for answer in (
+        "Das weiß ich nicht.",
+        "unsure",
+        "I don't know.",
+        "Unsicher bin ich!",
+    ):
         assert judged_by_rules(case, fact, answer).label == "uninformative", answer
-    assert judged_by_rules(case, fact, "Die Hauptstadt ist nicht Lima.").label == "wrong"
+    assert (
+        judged_by_rules(case, fact, "Die Hauptstadt ist nicht Lima.").label == "wrong"
+    )
     english = dataclasses.replace(fact, language="en")
-    assert judged_by_rules(case, english, "Die Hauptstadt ist nicht Lima.").label == "correct"
+    assert (
+        judged_by_rules(case, english, "Die Hauptstadt ist nicht Lima.").label
+        == "correct"
+    )

@@ -24,15 +24,22 @@ def settings_of(tmp_path):
 
 def test_a_prompt_of_head_to_tail_is_a_name_a_text_or_both(settings_of):
     assert settings_of("head_to_tail: {prompt: concise}") == {"prompt": "concise"}
-    assert settings_of("head_to_tail: {prompt: 'Q {question}'}") == {"prompt_text": "Q {question}"}
+    assert settings_of("head_to_tail: {prompt: 'Q {question}'}") == {
+        "prompt_text": "Q {question}"
+    }
     both = "head_to_tail: {prompt: {setting: zero-shot, text: '{question}'}}"
     assert settings_of(both) == {"prompt": "zero-shot", "prompt_text": "{question}"}
-    assert settings_of("head_to_tail: {prompt: {setting: in-domain}}") == {"prompt": "in-domain"}
+    assert settings_of("head_to_tail: {prompt: {setting: in-domain}}") == {
+        "prompt": "in-domain"
+    }
 
 
 def test_texts_may_have_lines_and_lose_the_white_space_around_them(settings_of):
     text = "monitor:\n  prompt: |\n    Be brief.\n\n    {question}\n  system: |\n    One.\n    Two.\n"
-    assert settings_of(text) == {"prompt_text": "Be brief.\n\n{question}", "system": "One.\nTwo."}
+    assert settings_of(text) == {
+        "prompt_text": "Be brief.\n\n{question}",
+        "system": "One.\nTwo.",
+    }
 
 
 def test_stops_are_one_text_or_some_or_none(settings_of):
@@ -42,7 +49,10 @@ def test_stops_are_one_text_or_some_or_none(settings_of):
 
 
 def test_what_is_the_probes_own_is_no_change(settings_of):
-    assert settings_of(f'head_to_tail: {{answer_cue: "{ANSWER_CUE}", stop: ["\\n"]}}') == {}
+    assert (
+        settings_of(f'head_to_tail: {{answer_cue: "{ANSWER_CUE}", stop: ["\\n"]}}')
+        == {}
+    )
     assert settings_of('monitor: {answer_cue: "", stop: "\\n"}') == {}
     # The published script cuts nothing while the model writes.
     assert "stop" in settings_of('monitor: {variant: published, stop: "\\n"}')
@@ -53,13 +63,31 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("head_to_tail:\n  prompt: 'Say it.'", "prompt of head_to_tail: {question} must stand in it once"),
+        (
+            "head_to_tail:\n  prompt: 'Say it.'",
+            "prompt of head_to_tail: {question} must stand in it once",
+        ),
         ("head_to_tail:\n  prompt: few-shots", "did you mean 'few-shot'?"),
-        ("head_to_tail:\n  prompt: 5", "must be one of few-shot, zero-shot, in-domain, concise, a text with"),
-        ("head_to_tail:\n  prompt: {setting: none}", "setting of prompt of head_to_tail must be one of"),
-        ("head_to_tail:\n  prompt: {txt: x}", "unknown key 'txt' in prompt of head_to_tail"),
-        ("head_to_tail:\n  prompt: '{question} {question}'", "must stand in it once, found 2 times"),
-        ("head_to_tail:\n  prompt: '{question} {examples}'", "{examples} must stand before {question}"),
+        (
+            "head_to_tail:\n  prompt: 5",
+            "must be one of few-shot, zero-shot, in-domain, concise, a text with",
+        ),
+        (
+            "head_to_tail:\n  prompt: {setting: none}",
+            "setting of prompt of head_to_tail must be one of",
+        ),
+        (
+            "head_to_tail:\n  prompt: {txt: x}",
+            "unknown key 'txt' in prompt of head_to_tail",
+        ),
+        (
+            "head_to_tail:\n  prompt: '{question} {question}'",
+            "must stand in it once, found 2 times",
+        ),
+        (
+            "head_to_tail:\n  prompt: '{question} {examples}'",
+            "{examples} must stand before {question}",
+        ),
         (
             "head_to_tail:\n  prompt: '{examples} {examples} {question}'",
             "may stand in it once, found 2 times",
@@ -69,14 +97,38 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
             "unknown placeholder {examples}; allowed: {question}",
         ),
         ("monitor:\n  example_style: turns", "unknown key 'example_style' in monitor"),
-        ("reliability:\n  prompt: 'Q: {questoin}'", "unknown placeholder {questoin}; allowed: {question}"),
-        ("reliability:\n  choice_prompt: '{question}'", "{options} must stand in it once, found nowhere"),
-        ("reliability:\n  example_style: chat", "must be one of text, turns, found 'chat'"),
-        ("monitor:\n  stop: ''", "stop of monitor must be a list of texts, none of them empty, found ''"),
-        ("monitor:\n  stop: [x, '']", "each of stop of monitor must be a list of texts"),
-        ("monitor:\n  stop: 5", "stop of monitor must be a list of texts, none of them empty, found 5"),
-        ("monitor:\n  system: 5", "system of monitor must be text, found 5 (put it in quotes if text is"),
-        ("monitor:\n  answer_cue:", "answer_cue of monitor must be text, found nothing"),
+        (
+            "reliability:\n  prompt: 'Q: {questoin}'",
+            "unknown placeholder {questoin}; allowed: {question}",
+        ),
+        (
+            "reliability:\n  choice_prompt: '{question}'",
+            "{options} must stand in it once, found nowhere",
+        ),
+        (
+            "reliability:\n  example_style: chat",
+            "must be one of text, turns, found 'chat'",
+        ),
+        (
+            "monitor:\n  stop: ''",
+            "stop of monitor must be a list of texts, none of them empty, found ''",
+        ),
+        (
+            "monitor:\n  stop: [x, '']",
+            "each of stop of monitor must be a list of texts",
+        ),
+        (
+            "monitor:\n  stop: 5",
+            "stop of monitor must be a list of texts, none of them empty, found 5",
+        ),
+        (
+            "monitor:\n  system: 5",
+            "system of monitor must be text, found 5 (put it in quotes if text is",
+        ),
+        (
+            "monitor:\n  answer_cue:",
+            "answer_cue of monitor must be text, found nothing",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(settings_of, text, said):
@@ -89,7 +141,8 @@ def test_a_mistake_is_named_with_its_line(settings_of, text, said):
 def test_patterns_are_read_by_kind_in_the_files_order(tmp_path):
     path = tmp_path / "more.yaml"
     path.write_text(
-        "unsure:\n  - 'beyond my (data|training)'\n  - no comment\nnone:\n  - '^-+$'\n", encoding="utf-8"
+        "unsure:\n  - 'beyond my (data|training)'\n  - no comment\nnone:\n  - '^-+$'\n",
+        encoding="utf-8",
     )
     assert read_uninformative(path) == (
         ("unsure", "beyond my (data|training)"),
@@ -112,7 +165,9 @@ def test_patterns_are_read_by_kind_in_the_files_order(tmp_path):
         ("", 1, "the file is empty"),
     ],
 )
-def test_what_is_no_list_of_patterns_is_refused_with_its_line(tmp_path, text, line, said):
+def test_what_is_no_list_of_patterns_is_refused_with_its_line(
+    tmp_path, text, line, said
+):
     path = tmp_path / "more.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SuiteError) as caught:

@@ -49,7 +49,9 @@ def test_frames_and_negatives_come_from_the_data(cases: Cases) -> None:
     assert case.settings.negatives == 3  # type: ignore[union-attr]
 
 
-def test_distractors_of_questions_are_of_the_answers_kind(cases: Cases, tmp_path: Path) -> None:
+def test_distractors_of_questions_are_of_the_answers_kind(
+    cases: Cases, tmp_path: Path
+) -> None:
     kinds = {"who wrote book": "Ann Lee{}", "when was work": "19{}"}
     lines = [
         {"question": f"{asked} {n}", "answer": [answer.format(n)]}
@@ -57,11 +59,17 @@ def test_distractors_of_questions_are_of_the_answers_kind(cases: Cases, tmp_path
         for n in range(10, 20)
     ]
     lines.append({"question": "is it so", "answer": ["Yes"]})
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (case,) = cases("facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot]}\n")
+    (tmp_path / "q.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines)
+    )
+    (case,) = cases(
+        "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot]}\n"
+    )
     for fact in case.facts[:20]:
         assert len(fact.negatives) == 9
-        assert all(name.isdigit() == str(fact.object).isdigit() for name in fact.negatives)
+        assert all(
+            name.isdigit() == str(fact.object).isdigit() for name in fact.negatives
+        )
     assert case.alike[0][1] == 1.0
     assert case.alike[-1] == (case.facts[-1].id, 0.0)
     assert case.notes == (
@@ -70,14 +78,28 @@ def test_distractors_of_questions_are_of_the_answers_kind(cases: Cases, tmp_path
     )
     # An encoder is given more to choose from, where there are more of the kind.
     text = "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot], distractors: 4"
-    for more, size in (("", 4), (", retrieval: hf/x", 9), (", retrieval: hf/x, distractors_from: hf/y", 4)):
+    for more, size in (
+        ("", 4),
+        (", retrieval: hf/x", 9),
+        (", retrieval: hf/x, distractors_from: hf/y", 4),
+    ):
         assert len(cases(f"{text}{more}}}\n")[0].facts[0].negatives) == size
 
 
 def test_several_files_and_folders(cases: Cases, tmp_path: Path) -> None:
-    rows = [HEADER, *({"subject": s, "object": o, "taxonomy": [n]} for s, o, n in ["abc", "def", "ghi"])]
-    (tmp_path / "P50-subclass.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    both = cases("facts: [P36-subclass.json, P50-subclass.json]\nformat: fktc\nmonitor:\n")
+    rows = [
+        HEADER,
+        *(
+            {"subject": s, "object": o, "taxonomy": [n]}
+            for s, o, n in ["abc", "def", "ghi"]
+        ),
+    ]
+    (tmp_path / "P50-subclass.json").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
+    both = cases(
+        "facts: [P36-subclass.json, P50-subclass.json]\nformat: fktc\nmonitor:\n"
+    )
     assert [(case.slice, len(case.facts)) for case in both] == [("P36", 11), ("P50", 3)]
     assert cases("facts: .\nformat: fktc\nmonitor:\n") == both
 
@@ -86,17 +108,31 @@ def test_a_relations_file_comes_on_top(cases: Cases, tmp_path: Path) -> None:
     (tmp_path / "more.yaml").write_text(
         "P36: {label: seat, domain: places, statements: ['[Y] rules [X].']}\nP9: {label: x, domain: y}\n"
     )
-    (case,) = cases("facts: P36-subclass.json\nformat: fktc\nrelations: more.yaml\nmonitor:\n")
+    (case,) = cases(
+        "facts: P36-subclass.json\nformat: fktc\nrelations: more.yaml\nmonitor:\n"
+    )
     (relation,) = case.relations
-    assert (relation.label, relation.domain, relation.statements) == ("seat", "places", ("[Y] rules [X].",))
+    assert (relation.label, relation.domain, relation.statements) == (
+        "seat",
+        "places",
+        ("[Y] rules [X].",),
+    )
     assert len(relation.frames) == 3
-    (tmp_path / "more.yaml").write_text("P36: {label: seat, domain: places, frames: ['Seat of [X]?']}\n")
-    (case,) = cases("facts: P36-subclass.json\nformat: fktc\nrelations: more.yaml\nmonitor:\n")
+    (tmp_path / "more.yaml").write_text(
+        "P36: {label: seat, domain: places, frames: ['Seat of [X]?']}\n"
+    )
+    (case,) = cases(
+        "facts: P36-subclass.json\nformat: fktc\nrelations: more.yaml\nmonitor:\n"
+    )
     assert case.relations[0].frames == ("Seat of [X]?",)
 
 
-def test_a_relations_file_beside_a_public_file_is_not_taken_unasked(cases: Cases, tmp_path: Path) -> None:
-    (tmp_path / "relations.yaml").write_text("P36: {label: old, domain: old, frames: ['Old [X]?']}\n")
+def test_a_relations_file_beside_a_public_file_is_not_taken_unasked(
+    cases: Cases, tmp_path: Path
+) -> None:
+    (tmp_path / "relations.yaml").write_text(
+        "P36: {label: old, domain: old, frames: ['Old [X]?']}\n"
+    )
     (case,) = cases("facts: P36-subclass.json\nformat: fktc\nmonitor:\n")
     assert case.relations[0].label == "capital"
 
@@ -104,44 +140,74 @@ def test_a_relations_file_beside_a_public_file_is_not_taken_unasked(cases: Cases
 def test_frames_for_facts_that_bring_none(cases: Cases, tmp_path: Path) -> None:
     rows = [{"sub_label": s, "obj_label": o} for s, o in ["ab", "cd", "ef"]]
     (tmp_path / "P50.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(SuiteError, match=r"P50\.jsonl:1: .*relation 'P50' has no frames"):
+    with pytest.raises(
+        SuiteError, match=r"P50\.jsonl:1: .*relation 'P50' has no frames"
+    ):
         cases("facts: P50.jsonl\nformat: lama\nmonitor:\n")
-    (tmp_path / "frames.yaml").write_text("P50: {label: author, domain: books, frames: ['Who wrote [X]?']}\n")
-    (case,) = cases("facts: P50.jsonl\nformat: lama\nrelations: frames.yaml\nmonitor:\n")
+    (tmp_path / "frames.yaml").write_text(
+        "P50: {label: author, domain: books, frames: ['Who wrote [X]?']}\n"
+    )
+    (case,) = cases(
+        "facts: P50.jsonl\nformat: lama\nrelations: frames.yaml\nmonitor:\n"
+    )
     assert [fact.subject for fact in case.facts] == ["a", "c", "e"]
 
 
 def questions(folder: Path, *more: dict[str, Any]) -> str:
     rows = [{"question": f"Who is {n}?", "answer": f"name {n}"} for n in range(6)]
-    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, *more]))
+    (folder / "q.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [*rows, *more])
+    )
     return "facts: q.jsonl\nformat: qa\n"
 
 
-def test_questions_without_an_answer_are_the_unseen_ones(cases: Cases, tmp_path: Path) -> None:
-    text = questions(tmp_path, *({"question": f"Who will be {n}?", "options": []} for n in range(3)))
+def test_questions_without_an_answer_are_the_unseen_ones(
+    cases: Cases, tmp_path: Path
+) -> None:
+    text = questions(
+        tmp_path, *({"question": f"Who will be {n}?", "options": []} for n in range(3))
+    )
     # Unseen facts need wrong answers of their own relation to choose from.
-    result = {case.slice: [fact.question for fact in case.facts] for case in cases(text + "reliability:\n")}
+    result = {
+        case.slice: [fact.question for fact in case.facts]
+        for case in cases(text + "reliability:\n")
+    }
     assert result == {
         "seen-zero-shot": [f"Who is {n}?" for n in range(6)],
         "unseen-zero-shot": [f"Who will be {n}?" for n in range(3)],
     }
 
 
-def test_read_and_made_up_questions_are_asked_together(cases: Cases, tmp_path: Path) -> None:
+def test_read_and_made_up_questions_are_asked_together(
+    cases: Cases, tmp_path: Path
+) -> None:
     text = questions(tmp_path, {"question": "Who will be 0?", "answer": None})
-    unseen = "reliability: {unseen: {count: 4, as_of: 2026-11-01, expires: 2090-01-01}}\n"
-    unseen_case = next(case for case in cases(text + unseen) if case.slice == "unseen-zero-shot")
+    unseen = (
+        "reliability: {unseen: {count: 4, as_of: 2026-11-01, expires: 2090-01-01}}\n"
+    )
+    unseen_case = next(
+        case for case in cases(text + unseen) if case.slice == "unseen-zero-shot"
+    )
     assert len(unseen_case.facts) == 5
     assert unseen_case.facts[0].question == "Who will be 0?"
 
 
-def test_questions_without_an_answer_and_nothing_else(cases: Cases, tmp_path: Path) -> None:
+def test_questions_without_an_answer_and_nothing_else(
+    cases: Cases, tmp_path: Path
+) -> None:
     rows = [
-        {"question": f"How many bells has {n}?", "answer": None, "answer_type": "number", "valid_until": day}
+        {
+            "question": f"How many bells has {n}?",
+            "answer": None,
+            "answer_type": "number",
+            "valid_until": day,
+        }
         for n, day in enumerate(("2031-01-01", "2090-01-01", ""))
     ]
     (tmp_path / "u.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (case,) = cases("facts: u.jsonl\nformat: qa\nreliability: {slices: [unseen-zero-shot]}\n")
+    (case,) = cases(
+        "facts: u.jsonl\nformat: qa\nreliability: {slices: [unseen-zero-shot]}\n"
+    )
     assert [len(set(fact.negatives)) for fact in case.facts] == [20, 20, 20]
     assert all(option.isdigit() for fact in case.facts for option in fact.negatives)
     assert case.facts[0].negatives != case.facts[1].negatives
@@ -151,18 +217,25 @@ def test_questions_without_an_answer_and_nothing_else(cases: Cases, tmp_path: Pa
 
 
 def test_own_tables_need_no_format(cases: Cases, tmp_path: Path) -> None:
-    (tmp_path / "relations.yaml").write_text("P1: {label: a, domain: b, frames: ['What of [X]?']}\n")
+    (tmp_path / "relations.yaml").write_text(
+        "P1: {label: a, domain: b, frames: ['What of [X]?']}\n"
+    )
     rows = "".join(f"P1,s{n},o{n}\n" for n in range(4))
     (tmp_path / "f.csv").write_text("relation,subject,object\n" + rows)
     (case,) = cases("facts: f.csv\nmonitor:\n")
     assert [fact.id for fact in case.facts] == [f"P1:s{n}:o{n}" for n in range(4)]
     (tmp_path / "f.csv").write_text("relation,subject,object\nP2,a,b\n")
-    with pytest.raises(SuiteError, match=r"f\.csv:2: unknown relation 'P2'; allowed: P1.*relations\.yaml"):
+    with pytest.raises(
+        SuiteError,
+        match=r"f\.csv:2: unknown relation 'P2'; allowed: P1.*relations\.yaml",
+    ):
         cases("facts: f.csv\nmonitor:\n")
 
 
 def test_several_files_of_own_facts(cases: Cases, tmp_path: Path) -> None:
-    (tmp_path / "relations.yaml").write_text("P1: {label: a, domain: b, frames: ['What of [X]?']}\n")
+    (tmp_path / "relations.yaml").write_text(
+        "P1: {label: a, domain: b, frames: ['What of [X]?']}\n"
+    )
     for name in "ab":
         row = {"relation": "P1", "subject": f"s{name}", "object": f"o{name}"}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
@@ -170,7 +243,8 @@ def test_several_files_of_own_facts(cases: Cases, tmp_path: Path) -> None:
     assert [fact.id for fact in case.facts] == ["P1:sa", "P1:sb"]
     shutil.copy(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     with pytest.raises(
-        SuiteError, match=r"b\.jsonl:1: id 'P1:sa' stands twice; the first is in .*a\.jsonl:1"
+        SuiteError,
+        match=r"b\.jsonl:1: id 'P1:sa' stands twice; the first is in .*a\.jsonl:1",
     ):
         cases("facts: [a.jsonl, b.jsonl]\nmonitor:\n")
 
@@ -182,7 +256,10 @@ def test_several_files_of_own_facts(cases: Cases, tmp_path: Path) -> None:
             "facts: P36-subclass.json\nformat: fktk\n",
             r":3: format must be one of fktc, .*did you mean 'fktc'",
         ),
-        ("facts: P37-subclass.json\nformat: fktc\n", r":2: facts must be a file.*did you mean 'P36-subclass"),
+        (
+            "facts: P37-subclass.json\nformat: fktc\n",
+            r":2: facts must be a file.*did you mean 'P36-subclass",
+        ),
         ("facts: .\nformat: qa\n", ":2: facts must be a file, found '.'"),
         ("facts: []\n", ":2: facts must be"),
         ("facts: [a.jsonl, a.jsonl]\n", ":2: 'a.jsonl' stands twice in facts"),

@@ -56,26 +56,44 @@ def test_a_slice_is_asked_in_the_setting_of_its_name(suite_file: Write) -> None:
 def test_one_aggregate_a_setting(suite_file: Write) -> None:
     gates = "  overall: {gates: {nccr: 0.1}}\n"
     one = load_suite(suite_file(HEAD + "reliability:\n" + UNSEEN + gates), today=TODAY)
-    assert [aggregate.id for aggregate in one.aggregates] == ["reliability[overall]", "pooled[overall]"]
-    several = load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY)
+    assert [aggregate.id for aggregate in one.aggregates] == [
+        "reliability[overall]",
+        "pooled[overall]",
+    ]
+    several = load_suite(
+        suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY
+    )
     *settings, pooled = several.aggregates
     assert pooled.members == tuple(case.id for case in several.cases)
     assert {aggregate.slice: aggregate.members for aggregate in settings} == {
-        "overall-zero-shot": ("reliability[seen-zero-shot]", "reliability[unseen-zero-shot]"),
-        "overall-four-shot": ("reliability[seen-four-shot]", "reliability[unseen-four-shot]"),
+        "overall-zero-shot": (
+            "reliability[seen-zero-shot]",
+            "reliability[unseen-zero-shot]",
+        ),
+        "overall-four-shot": (
+            "reliability[seen-four-shot]",
+            "reliability[unseen-four-shot]",
+        ),
         "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
     }
-    assert all([gate.metric for gate in result.gates] == ["nccr"] for result in settings)
+    assert all(
+        [gate.metric for gate in result.gates] == ["nccr"] for result in settings
+    )
 
 
 def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
     gates = "  overall: {gates: {iur: 0.1}}\n"
-    with pytest.raises(SuiteError, match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2"):
+    with pytest.raises(
+        SuiteError,
+        match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2",
+    ):
         load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates))
 
 
 def test_slices_by_answer_type(suite_file: Write) -> None:
-    relations = RELATIONS.replace("label: capital\n", "label: capital\n  answer_type: location\n")
+    relations = RELATIONS.replace(
+        "label: capital\n", "label: capital\n  answer_type: location\n"
+    )
     facts = world_facts()
     facts[-1]["object"], facts[-2]["answer_type"] = "1984", "person"
     text = HEAD + "reliability:\n  slice_by: answer_type\n  distractors: 4\n" + UNSEEN
@@ -85,18 +103,31 @@ def test_slices_by_answer_type(suite_file: Write) -> None:
         "seen-time-zero-shot": 1,
         "seen-person-zero-shot": 1,
         "seen-other-zero-shot": 4,
-        **{f"unseen-{kind}-zero-shot": 8 for kind in ("number", "person", "time", "location", "other")},
+        **{
+            f"unseen-{kind}-zero-shot": 8
+            for kind in ("number", "person", "time", "location", "other")
+        },
     }
-    aggregate, _ = load_suite(suite_file(text, facts, relations), today=TODAY).aggregates
+    aggregate, _ = load_suite(
+        suite_file(text, facts, relations), today=TODAY
+    ).aggregates
     assert aggregate.id == "reliability[overall]"
     assert len(aggregate.members) == 9
 
 
-def test_an_empty_group_is_answered_with_those_that_have_facts(suite_file: Write) -> None:
-    relations = RELATIONS.replace("label: capital\n", "label: capital\n  answer_type: location\n")
-    text = HEAD + "reliability:\n  slice_by: answer_type\n  slices: [seen-person-zero-shot]\n"
+def test_an_empty_group_is_answered_with_those_that_have_facts(
+    suite_file: Write,
+) -> None:
+    relations = RELATIONS.replace(
+        "label: capital\n", "label: capital\n  answer_type: location\n"
+    )
+    text = (
+        HEAD
+        + "reliability:\n  slice_by: answer_type\n  slices: [seen-person-zero-shot]\n"
+    )
     with pytest.raises(
-        SuiteError, match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some"
+        SuiteError,
+        match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some",
     ):
         loaded(suite_file(text, relations=relations))
 
@@ -104,7 +135,9 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(suite_file: Write
 def test_the_nearest_name_of_a_dataset_has_facts(suite_file: Write) -> None:
     facts = [{**fact, "dataset": "popqa"} for fact in world_facts()]
     text = HEAD + "reliability:\n  slice_by: dataset\n  slices: [seen-popq-zero-shot]\n"
-    with pytest.raises(SuiteError, match=r"allowed: .*; did you mean 'seen-popqa-zero-shot'") as caught:
+    with pytest.raises(
+        SuiteError, match=r"allowed: .*; did you mean 'seen-popqa-zero-shot'"
+    ) as caught:
         loaded(suite_file(text, facts))
     assert " seen-zero-shot" not in str(caught.value)
 
@@ -115,7 +148,11 @@ def test_slices_by_dataset(suite_file: Write) -> None:
         fact["dataset"] = "popqa" if number % 2 else "nq-open"
     text = HEAD + "reliability:\n  slice_by: dataset\n" + UNSEEN
     cases = loaded(suite_file(text, facts))
-    assert list(cases) == ["unseen-zero-shot", "seen-nq-open-zero-shot", "seen-popqa-zero-shot"]
+    assert list(cases) == [
+        "unseen-zero-shot",
+        "seen-nq-open-zero-shot",
+        "seen-popqa-zero-shot",
+    ]
     named = "  slices: {seen-popqa-four-shot: {limit: 2, gates: {cr: 0.1}}, unseen-four-shot: }\n"
     cases = loaded(suite_file(text + named, facts))
     assert {name: len(case.facts) for name, case in cases.items()} == {
@@ -128,34 +165,66 @@ def test_slices_by_dataset(suite_file: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("slices: [seen-person-zero-shot]", ("unknown slice", "groups are made by the key 'slice_by'")),
+        (
+            "slices: [seen-person-zero-shot]",
+            ("unknown slice", "groups are made by the key 'slice_by'"),
+        ),
         (
             "{slice_by: answer_type, slices: [seen-persn-zero-shot]}",
             ("did you mean 'seen-person-zero-shot'?",),
         ),
-        ("{slice_by: answer_type, slices: [seen-zero-shot]}", ("allowed: seen-number-zero-shot",)),
-        ("{slice_by: dataset, slices: [seen-popqq-zero-shot]}", ("did you mean 'seen-popqa-zero-shot'?",)),
+        (
+            "{slice_by: answer_type, slices: [seen-zero-shot]}",
+            ("allowed: seen-number-zero-shot",),
+        ),
+        (
+            "{slice_by: dataset, slices: [seen-popqq-zero-shot]}",
+            ("did you mean 'seen-popqa-zero-shot'?",),
+        ),
         ("{slice_by: dataset, slices: [popqa]}", ("unknown slice 'popqa'",)),
-        ("{slice_by: type}", ("slice_by of reliability must be one of none, answer_type, dataset",)),
-        ("{retrieval: tf-idf}", ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?")),
+        (
+            "{slice_by: type}",
+            ("slice_by of reliability must be one of none, answer_type, dataset",),
+        ),
+        (
+            "{retrieval: tf-idf}",
+            ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?"),
+        ),
         *(
             (
                 f"{{retrieval: {spec}}}",
-                ("retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside", spec),
+                (
+                    "retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside",
+                    spec,
+                ),
             )
-            for spec in ("vllm/org/name", "answers/x.jsonl", "scripted/model.yaml", "' vllm/reference'")
+            for spec in (
+                "vllm/org/name",
+                "answers/x.jsonl",
+                "scripted/model.yaml",
+                "' vllm/reference'",
+            )
         ),
-        ("{distractors_from: fact}", ("must be facts, openai/NAME", "did you mean 'facts'?")),
+        (
+            "{distractors_from: fact}",
+            ("must be facts, openai/NAME", "did you mean 'facts'?"),
+        ),
         ("{controls: all}", ("must be one of counted, asked",)),
         ("{shots: {sen: 4}}", ("unknown key 'sen'", "did you mean 'seen'?")),
-        ("{shots: {seen: -1}}", ("seen of shots must be a whole number from 0 to 10,000",)),
+        (
+            "{shots: {seen: -1}}",
+            ("seen of shots must be a whole number from 0 to 10,000",),
+        ),
         ("{shots: none.jsonl}", ("shots of reliability must be a file",)),
         ("{shots: 5}", ("a file of examples or {seen: 280, unseen: 40}",)),
         (
             "{slices: [seen-four-shot-2], shots: {unseen: 1}}",
             ("four-shot-2 needs at least 2 examples without an answer, found 1",),
         ),
-        ("{slices: [seen-four-shot], shots: {seen: 3}}", ("at least 4 examples with an answer, found 3",)),
+        (
+            "{slices: [seen-four-shot], shots: {seen: 3}}",
+            ("at least 4 examples with an answer, found 3",),
+        ),
     ],
 )
 def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) -> None:
@@ -176,23 +245,39 @@ def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> N
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
     facts = [{**fact, "dataset": "pop qa"} for fact in world_facts()]
-    with pytest.raises(SuiteError, match=r"facts.jsonl:1: fact 'c0' has the dataset 'pop qa'; allowed"):
+    with pytest.raises(
+        SuiteError, match=r"facts.jsonl:1: fact 'c0' has the dataset 'pop qa'; allowed"
+    ):
         load_suite(suite_file(HEAD + "reliability: {slice_by: dataset}\n", facts))
 
 
 def many_facts(count: int) -> list[dict[str, Any]]:
     return [
-        {"id": f"m{n}", "relation": "P36", "subject": f"Land {n}", "object": f"City {n % 90}"}
+        {
+            "id": f"m{n}",
+            "relation": "P36",
+            "subject": f"Land {n}",
+            "object": f"City {n % 90}",
+        }
         for n in range(count)
     ]
 
 
-def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(suite_file: Write) -> None:
-    text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2, unseen-four-shot-2]\n" + UNSEEN
+def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(
+    suite_file: Write,
+) -> None:
+    text = (
+        HEAD
+        + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2, unseen-four-shot-2]\n"
+        + UNSEEN
+    )
     cases = loaded(suite_file(text, many_facts(400)))
     shots = cases["seen-four-shot-2"].repository
     assert Counter(shot.answer is None for shot in shots) == {False: 280, True: 40}
-    questions = {f"What is the capital of {fact.subject}?" for fact in cases["seen-four-shot-2"].facts}
+    questions = {
+        f"What is the capital of {fact.subject}?"
+        for fact in cases["seen-four-shot-2"].facts
+    }
     questions |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
     assert not questions & {shot.question for shot in shots}
     assert all(shot.subject in shot.question for shot in shots)
@@ -200,30 +285,55 @@ def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(suite_file
 
 
 def test_asked_facts_are_examples_where_there_are_no_others(suite_file: Write) -> None:
-    case = loaded(suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n"))["seen-four-shot"]
+    case = loaded(
+        suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n")
+    )["seen-four-shot"]
     questions = [shot.question for shot in case.repository if shot.answer is not None]
     assert len(questions) == 16
     subjects = {fact.subject for fact in case.facts}
-    assert not [question for question in questions[:4] if any(name in question for name in subjects)]
+    assert not [
+        question
+        for question in questions[:4]
+        if any(name in question for name in subjects)
+    ]
 
 
-def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(suite_file: Write) -> None:
+def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(
+    suite_file: Write,
+) -> None:
     text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2]\n"
     facts = many_facts(400)
     full = loaded(suite_file(text, facts))["seen-four-shot-2"]
-    assert loaded(suite_file(text, facts), limit=3)["seen-four-shot-2"].repository == full.repository
-    assert loaded(suite_file(text, facts[::-1]))["seen-four-shot-2"].repository == full.repository
-    assert loaded(suite_file(text, facts), seed=1)["seen-four-shot-2"].repository != full.repository
+    assert (
+        loaded(suite_file(text, facts), limit=3)["seen-four-shot-2"].repository
+        == full.repository
+    )
+    assert (
+        loaded(suite_file(text, facts[::-1]))["seen-four-shot-2"].repository
+        == full.repository
+    )
+    assert (
+        loaded(suite_file(text, facts), seed=1)["seen-four-shot-2"].repository
+        != full.repository
+    )
     # Without unseen questions in the suite nothing is asked of the future.
-    assert not [shot for shot in full.repository if "20" in shot.question and shot.answer is None]
+    assert not [
+        shot
+        for shot in full.repository
+        if "20" in shot.question and shot.answer is None
+    ]
 
 
 def test_zero_shot_slices_carry_no_repository(suite_file: Write) -> None:
-    assert loaded(suite_file(HEAD + "reliability:\n"))["seen-zero-shot"].repository == ()
+    assert (
+        loaded(suite_file(HEAD + "reliability:\n"))["seen-zero-shot"].repository == ()
+    )
 
 
 def test_a_file_of_own_examples(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability: {slices: [seen-four-shot], shots: mine.jsonl}\n")
+    path = suite_file(
+        HEAD + "reliability: {slices: [seen-four-shot], shots: mine.jsonl}\n"
+    )
     lines = [json.dumps({"question": f"Q{n}?", "answer": f"A{n}"}) for n in range(5)]
     (path.parent / "mine.jsonl").write_text("\n".join(lines), "utf-8")
     assert [shot.question for shot in loaded(path)["seen-four-shot"].repository] == [
@@ -231,18 +341,27 @@ def test_a_file_of_own_examples(suite_file: Write) -> None:
     ]
 
 
-def test_a_model_that_writes_distractors_needs_no_facts_for_them(suite_file: Write) -> None:
+def test_a_model_that_writes_distractors_needs_no_facts_for_them(
+    suite_file: Write,
+) -> None:
     facts = world_facts()[:3]
     with pytest.raises(SuiteError, match="at least 4 wrong answers"):
         load_suite(suite_file(HEAD + "reliability:\n", facts))
-    case = loaded(suite_file(HEAD + "reliability: {distractors_from: reference}\n", facts))["seen-zero-shot"]
+    case = loaded(
+        suite_file(HEAD + "reliability: {distractors_from: reference}\n", facts)
+    )["seen-zero-shot"]
     assert settings_of(case).distractors_from == "reference"
     assert {len(fact.negatives) for fact in case.facts} == {2}
 
 
 def test_the_majority_is_that_of_all_facts_of_the_relation(suite_file: Write) -> None:
-    facts = [{**fact, "object": "Rome"} if fact["id"] in ("c0", "c1") else fact for fact in world_facts()]
-    case = loaded(suite_file(HEAD + "reliability: {limit: 3, distractors: 4}\n", facts))["seen-zero-shot"]
+    facts = [
+        {**fact, "object": "Rome"} if fact["id"] in ("c0", "c1") else fact
+        for fact in world_facts()
+    ]
+    case = loaded(
+        suite_file(HEAD + "reliability: {limit: 3, distractors: 4}\n", facts)
+    )["seen-zero-shot"]
     relations = {fact.id: fact.relation for fact in case.facts}
     assert {control.fact_id: control.majority for control in case.controls} == {
         # Authors come once each: the first by name.
@@ -252,14 +371,20 @@ def test_the_majority_is_that_of_all_facts_of_the_relation(suite_file: Write) ->
     assert {control.shuffled for control in case.controls} == {""}
 
 
-def test_shuffled_questions_are_about_another_subject_with_another_answer(suite_file: Write) -> None:
+def test_shuffled_questions_are_about_another_subject_with_another_answer(
+    suite_file: Write,
+) -> None:
     text = HEAD + "reliability:\n  controls: asked\n" + UNSEEN
     facts = many_facts(30)
     for fact in facts[:15]:
         fact["object"] = "Rome"
     cases = loaded(suite_file(text, facts))
-    objects = {f"What is the capital of {fact['subject']}?": fact["object"] for fact in facts}
-    for fact, control in zip(cases["seen-zero-shot"].facts, cases["seen-zero-shot"].controls, strict=True):
+    objects = {
+        f"What is the capital of {fact['subject']}?": fact["object"] for fact in facts
+    }
+    for fact, control in zip(
+        cases["seen-zero-shot"].facts, cases["seen-zero-shot"].controls, strict=True
+    ):
         assert control.shuffled != f"What is the capital of {fact.subject}?"
         assert objects[control.shuffled] != fact.object
     questions = {fact.question for fact in cases["unseen-zero-shot"].facts}
@@ -268,87 +393,142 @@ def test_shuffled_questions_are_about_another_subject_with_another_answer(suite_
     ):
         assert control.shuffled != fact.question
         assert control.majority == ""
-    assert {control.shuffled for control in cases["unseen-zero-shot"].controls} - questions
+    assert {
+        control.shuffled for control in cases["unseen-zero-shot"].controls
+    } - questions
     again = loaded(suite_file(text, facts[::-1]))
-    assert set(again["seen-zero-shot"].controls) == set(cases["seen-zero-shot"].controls)
+    assert set(again["seen-zero-shot"].controls) == set(
+        cases["seen-zero-shot"].controls
+    )
 
 
 def test_a_question_without_its_subject_cannot_be_shuffled(suite_file: Write) -> None:
-    facts = [{**fact, "question": f"Number {n}?"} for n, fact in enumerate(world_facts())]
-    with pytest.raises(SuiteError, match=r"'c0' cannot be asked about another subject.*controls: counted"):
+    facts = [
+        {**fact, "question": f"Number {n}?"} for n, fact in enumerate(world_facts())
+    ]
+    with pytest.raises(
+        SuiteError,
+        match=r"'c0' cannot be asked about another subject.*controls: counted",
+    ):
         load_suite(suite_file(HEAD + "reliability: {controls: asked}\n", facts))
 
 
 def test_what_has_come_to_pass_is_left_out_with_a_warning(suite_file: Write) -> None:
-    text = HEAD + "reliability:\n  slices: [unseen-zero-shot, unseen-four-shot]\n" + UNSEEN
+    text = (
+        HEAD + "reliability:\n  slices: [unseen-zero-shot, unseen-four-shot]\n" + UNSEEN
+    )
     path = suite_file(text)
     before = load_suite(path, today=datetime.date(2028, 12, 31))
     after = load_suite(path, today=datetime.date(2029, 1, 1))
-    gone = {fact.id for fact in before.cases[0].facts} - {fact.id for fact in after.cases[0].facts}
+    gone = {fact.id for fact in before.cases[0].facts} - {
+        fact.id for fact in after.cases[0].facts
+    }
     remaining = [fact for fact in before.cases[0].facts if fact.id not in gone]
     # Nothing comes in place of what is left out, and nothing else changes.
     assert list(after.cases[0].facts) == remaining
     assert after.cases[1].facts == after.cases[0].facts
     assert after.cases[0].repository == before.cases[0].repository
-    assert {f.valid_until for f in before.cases[0].facts if f.id in gone} == {"2029-01-01"}
+    assert {f.valid_until for f in before.cases[0].facts if f.id in gone} == {
+        "2029-01-01"
+    }
     expected = {
         f"{path}:4: left out {n} question{'s' * (n > 1)} of the kind {kind}: since 2029-01-01 "
         f"{'they' if n > 1 else 'it'} may have an answer"
-        for kind, n in Counter(f.relation for f in before.cases[0].facts if f.id in gone).items()
+        for kind, n in Counter(
+            f.relation for f in before.cases[0].facts if f.id in gone
+        ).items()
     }
     assert expected
     assert set(after.warnings) - set(before.warnings) == expected
 
 
-def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability:\n  slices: [seen-four-shot-2, seen-four-shot]\n" + UNSEEN)
-    first = min(shot.valid_until for shot in loaded(path)["seen-four-shot-2"].repository if shot.valid_until)
+def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(
+    suite_file: Write,
+) -> None:
+    path = suite_file(
+        HEAD + "reliability:\n  slices: [seen-four-shot-2, seen-four-shot]\n" + UNSEEN
+    )
+    first = min(
+        shot.valid_until
+        for shot in loaded(path)["seen-four-shot-2"].repository
+        if shot.valid_until
+    )
     day = datetime.date.fromisoformat(first)
     before = load_suite(path, today=day - datetime.timedelta(days=1))
     after = load_suite(path, today=day)
-    two_shot, other = by_slice(after)["seen-four-shot-2"], by_slice(after)["seen-four-shot"]
+    two_shot, other = (
+        by_slice(after)["seen-four-shot-2"],
+        by_slice(after)["seen-four-shot"],
+    )
     shots = by_slice(before)["seen-four-shot-2"].repository
     gone = [shot for shot in shots if shot.valid_until == first]
     assert {shot.answer for shot in gone} == {None}
     assert two_shot.repository == tuple(shot for shot in shots if shot not in gone)
     (warning,) = set(after.warnings) - set(before.warnings)
     assert warning.startswith(f"{path}:4: left out {len(gone)} example")
-    assert warning.endswith(f"since {first} {'they' if len(gone) > 1 else 'it'} may have an answer")
+    assert warning.endswith(
+        f"since {first} {'they' if len(gone) > 1 else 'it'} may have an answer"
+    )
     # Examples that are never shown concern nobody.
     assert other.repository == shots
 
 
 def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability:\n  slices: [seen-four-shot-2]\n  shots: mine.jsonl\n")
-    rows: list[dict[str, Any]] = [{"question": f"Who is {n}?", "answer": str(n)} for n in range(4)]
-    rows += [{"question": f"Who won {n}?", "answer": None, "valid_until": "2027-01-01"} for n in range(2)]
-    (path.parent / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    path = suite_file(
+        HEAD + "reliability:\n  slices: [seen-four-shot-2]\n  shots: mine.jsonl\n"
+    )
+    rows: list[dict[str, Any]] = [
+        {"question": f"Who is {n}?", "answer": str(n)} for n in range(4)
+    ]
+    rows += [
+        {"question": f"Who won {n}?", "answer": None, "valid_until": "2027-01-01"}
+        for n in range(2)
+    ]
+    (path.parent / "mine.jsonl").write_text(
+        "\n".join(map(json.dumps, rows)), encoding="utf-8"
+    )
     assert len(loaded(path)["seen-four-shot-2"].repository) == 6
-    with pytest.raises(SuiteError, match=r't.kb.yaml:\d: .*shows 2 examples answered "unsure", and 0 of'):
+    with pytest.raises(
+        SuiteError,
+        match=r't.kb.yaml:\d: .*shows 2 examples answered "unsure", and 0 of',
+    ):
         load_suite(path, today=datetime.date(2027, 1, 1))
 
 
 def test_invented_names_never_have_an_answer(suite_file: Write) -> None:
     path = suite_file(HEAD + "reliability:\n" + UNSEEN)
-    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))["unseen-zero-shot"]
+    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))[
+        "unseen-zero-shot"
+    ]
     assert len(late.facts) == 30
     assert {fact.valid_until for fact in late.facts} == {""}
 
 
 def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
-    by_type = HEAD + "reliability:\n  slice_by: answer_type\n  slices: [unseen-number-zero-shot]\n"
+    by_type = (
+        HEAD
+        + "reliability:\n  slice_by: answer_type\n  slices: [unseen-number-zero-shot]\n"
+    )
     path = suite_file(by_type + UNSEEN)
     seed = next(
         seed
         for seed in range(99)
-        if load_suite(path, seed=seed, today=TODAY, limit=1).cases[0].facts[0].valid_until
+        if load_suite(path, seed=seed, today=TODAY, limit=1)
+        .cases[0]
+        .facts[0]
+        .valid_until
     )
-    with pytest.raises(SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"):
+    with pytest.raises(
+        SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"
+    ):
         load_suite(path, seed=seed, limit=1, today=datetime.date(2400, 1, 1))
 
 
 def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
-    text = HEAD + "uninformative: mine.yaml\nmonitor: {slices: [P36]}\nhead_to_tail:\nreliability:\n"
+    text = (
+        HEAD
+        + "uninformative: mine.yaml\nmonitor: {slices: [P36]}\nhead_to_tail:\nreliability:\n"
+    )
     path = suite_file(text)
     (path.parent / "mine.yaml").write_text("unsure: ['no comment']\n", encoding="utf-8")
     cases = load_suite(path).cases
@@ -357,7 +537,10 @@ def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
 
 
 def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:
-    with pytest.raises(SuiteError, match=r"t.kb.yaml:3: uninformative must be a file, found 'mine.yaml'"):
+    with pytest.raises(
+        SuiteError,
+        match=r"t.kb.yaml:3: uninformative must be a file, found 'mine.yaml'",
+    ):
         load_suite(suite_file(HEAD + "uninformative: mine.yaml\nreliability:\n"))
 
 

@@ -42,7 +42,10 @@ def test_it_is_a_schema() -> None:
 
 @pytest.mark.parametrize("name", GOOD)
 def test_right_suites_are_valid(name: str) -> None:
-    assert [error.message for error in VALIDATOR.iter_errors(as_json(yaml.safe_load(GOOD[name])))] == []
+    assert [
+        error.message
+        for error in VALIDATOR.iter_errors(as_json(yaml.safe_load(GOOD[name])))
+    ] == []
 
 
 @pytest.mark.parametrize("name", SHAPE_ERRORS)
@@ -50,7 +53,9 @@ def test_wrong_suites_are_not(name: str) -> None:
     assert not VALIDATOR.is_valid(as_json(yaml.safe_load(SHAPE_ERRORS[name][0])))
 
 
-def keys_of(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
+def keys_of(
+    schema: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The keys that a suite file may have, by their path, each with its schema."""
     if isinstance(schema, list):
         for one in schema:
@@ -70,28 +75,46 @@ def keys_of(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, dict
 def test_every_key_has_a_description() -> None:
     keys = list(keys_of(SCHEMA))
     assert len(keys) > 500
-    assert [path for path, schema in keys if not schema.get("description", "").endswith((".", ")"))] == []
+    assert [
+        path
+        for path, schema in keys
+        if not schema.get("description", "").endswith((".", ")"))
+    ] == []
 
 
 @pytest.mark.parametrize("rule", GATE_RULES.values(), ids=lambda rule: rule.name)
 def test_a_rule_is_described_as_in_the_catalogue(rule: GateRule) -> None:
     descriptions = {
-        schema["description"] for path, schema in keys_of(SCHEMA) if path.endswith(f".{rule.name}")
+        schema["description"]
+        for path, schema in keys_of(SCHEMA)
+        if path.endswith(f".{rule.name}")
     }
     assert descriptions
     assert all(text.startswith(rule.about) for text in descriptions)
 
 
-def test_a_metric_is_described_as_in_the_catalogue_with_its_direction_and_range() -> None:
+def test_a_metric_is_described_as_in_the_catalogue_with_its_direction_and_range() -> (
+    None
+):
     gates = SCHEMA["properties"]["monitor"]["properties"]["gates"]["properties"]
     about = METRICS["monitor"].about
-    assert gates["monitor"]["description"] == f"{about} Lower is better; from 0, without upper end."
+    assert (
+        gates["monitor"]["description"]
+        == f"{about} Lower is better; from 0, without upper end."
+    )
     about = METRICS["delta_negative"].about
-    assert gates["delta_negative"]["description"] == f"{about} Higher is better; from -1 to 1."
+    assert (
+        gates["delta_negative"]["description"]
+        == f"{about} Higher is better; from -1 to 1."
+    )
 
 
 def test_every_metric_has_a_place() -> None:
-    used = {name for table in (*SLICE_METRICS.values(), *OVERALL_METRICS.values()) for name in table}
+    used = {
+        name
+        for table in (*SLICE_METRICS.values(), *OVERALL_METRICS.values())
+        for name in table
+    }
     assert used == set(METRICS)
 
 
@@ -103,7 +126,10 @@ def test_it_loads_whole() -> None:
     start = time.perf_counter()
     suite = load_suite(WORLD, nodeid_path="suites/world.kb.yaml", today=DAY)
     print(f"{time.perf_counter() - start:.2f} s")
-    count = {probe: [c for c in suite.cases if c.probe == probe] for probe in ("monitor", "head_to_tail")}
+    count = {
+        probe: [c for c in suite.cases if c.probe == probe]
+        for probe in ("monitor", "head_to_tail")
+    }
     assert len(count["monitor"]) == 12
     assert len(count["head_to_tail"]) == 8
     assert [case.id for case in suite.cases[-2:]] == [
@@ -119,7 +145,10 @@ def test_it_loads_whole() -> None:
 
 def test_editors_accept_it() -> None:
     data = as_json(yaml.safe_load(WORLD.read_text("utf-8")))
-    assert [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)] == []
+    assert [
+        error.message
+        for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)
+    ] == []
 
 
 def test_the_example_of_the_readme_loads_as_it_stands(tmp_path: Path) -> None:
@@ -137,21 +166,33 @@ monitor:
     path = tmp_path / "world.kb.yaml"
     path.write_text(text, "utf-8")
     suite = load_suite(path)
-    assert [case.id for case in suite.cases] == [f"monitor[P{n}]" for n in (17, 30, 36, 37, 38)]
+    assert [case.id for case in suite.cases] == [
+        f"monitor[P{n}]" for n in (17, 30, 36, 37, 38)
+    ]
     assert len(suite.cases[0].gates) == 4
 
 
 def test_every_probe_has_a_floor_that_leaves_the_embedded_checkpoint_room() -> None:
     suite = load_suite(WORLD, nodeid_path="suites/world.kb.yaml", today=DAY)
-    blessed = json.loads((WORLD.parents[1] / "baselines/reference/baseline.json").read_text("utf-8"))
+    blessed = json.loads(
+        (WORLD.parents[1] / "baselines/reference/baseline.json").read_text("utf-8")
+    )
     recorded = {**blessed["cases"], **blessed["aggregates"]}
     floors = {
         case.id: {gate.metric: gate.bound for gate in case.gates if gate.rule == "min"}
         for case in (*suite.cases, *suite.aggregates)
     }
     # Nobody can be right about unseen questions, and over all of reliability there is no such figure.
-    without = {name for name, bounds in floors.items() if not {"accuracy", "cr"} & set(bounds)}
-    assert without == {"reliability[unseen-zero-shot]", "reliability[overall]", "pooled[overall]"}
+    without = {
+        name for name, bounds in floors.items() if not {"accuracy", "cr"} & set(bounds)
+    }
+    assert without == {
+        "reliability[unseen-zero-shot]",
+        "reliability[overall]",
+        "pooled[overall]",
+    }
     for name, bounds in floors.items():
         figures = recorded[f"world.kb.yaml::{name}"]["metrics"]
-        assert all(0.1 <= bound <= figures[metric] / 1.5 for metric, bound in bounds.items()), name
+        assert all(
+            0.1 <= bound <= figures[metric] / 1.5 for metric, bound in bounds.items()
+        ), name

@@ -36,17 +36,31 @@ LAST = datetime.date(2026, 12, 31)
 def test_each_case_gets_the_waivers_that_concern_it(suite_file: Write) -> None:
     suite = load_suite(suite_file(TEXT), today=datetime.date(2026, 12, 1))
     of = {case.id: case.waivers for case in (*suite.cases, *suite.aggregates)}
-    moved = Waiver(fact="c3", owner="Ann", reason="the capital moved", expires="2026-12-31", line=8)
+    moved = Waiver(
+        fact="c3", owner="Ann", reason="the capital moved", expires="2026-12-31", line=8
+    )
     assert of == {
         "monitor[P36]": (moved,),
         "monitor[P50]": (
-            Waiver(case="monitor[P50]", owner="Bo", reason="known", expires="2026-12-30", line=12),
+            Waiver(
+                case="monitor[P50]",
+                owner="Bo",
+                reason="known",
+                expires="2026-12-30",
+                line=12,
+            ),
         ),
         "reliability[seen-zero-shot]": (moved,),
         "reliability[unseen-zero-shot]": (),
         "monitor[overall]": (),
         "reliability[overall]": (
-            Waiver(case="reliability[overall]", owner="Bo", reason="known", expires="2027-01-01", line=13),
+            Waiver(
+                case="reliability[overall]",
+                owner="Bo",
+                reason="known",
+                expires="2027-01-01",
+                line=13,
+            ),
         ),
         "pooled[overall]": (),
     }
@@ -56,7 +70,9 @@ def test_a_waiver_holds_to_the_end_of_its_day(suite_file: Write) -> None:
     def expired(today: datetime.date) -> set[str]:
         suite = load_suite(suite_file(TEXT), today=today)
         cases = (*suite.cases, *suite.aggregates)
-        return {of.fact or of.case for case in cases for of in case.waivers if of.expired}
+        return {
+            of.fact or of.case for case in cases for of in case.waivers if of.expired
+        }
 
     assert expired(LAST) == {"monitor[P50]"}
     assert expired(LAST + datetime.timedelta(1)) == {"monitor[P50]", "c3"}
@@ -72,12 +88,16 @@ def test_a_fact_that_a_limit_leaves_out_may_be_waived(suite_file: Write) -> None
     whole = load_suite(path).cases[-1]
     assert [of.fact for of in whole.waivers] == [unseen[0].id]
     path.write_text(TEXT.replace("fact: c3", "fact: nobody"), "utf-8")
-    with pytest.raises(SuiteError, match=r":8: unknown fact 'nobody' in waivers; .* 22 facts"):
+    with pytest.raises(
+        SuiteError, match=r":8: unknown fact 'nobody' in waivers; .* 22 facts"
+    ):
         load_suite(path, limit=1)
 
 
 def test_one_case_is_over_all_slices(suite_file: Write) -> None:
-    suite = load_suite(suite_file(TEXT + "overall: {gates: {as_expected: {max_drop: 0.01}}}\n"))
+    suite = load_suite(
+        suite_file(TEXT + "overall: {gates: {as_expected: {max_drop: 0.01}}}\n")
+    )
     pooled = suite.aggregates[-1]
     assert (pooled.id, pooled.probe, pooled.slice, pooled.line) == (
         "pooled[overall]",
@@ -86,18 +106,25 @@ def test_one_case_is_over_all_slices(suite_file: Write) -> None:
         14,
     )
     assert pooled.members == tuple(case.id for case in suite.cases)
-    assert pooled.gates == (Gate(metric="as_expected", rule="max_drop", bound=0.01, line=14),)
+    assert pooled.gates == (
+        Gate(metric="as_expected", rule="max_drop", bound=0.01, line=14),
+    )
 
 
 def test_one_slice_alone_has_none_unless_it_is_asked_for(suite_file: Write) -> None:
     one = HEAD + "monitor: {slices: [P36]}\n"
     assert load_suite(suite_file(one)).aggregates == ()
-    (pooled,) = load_suite(suite_file(one + "overall: {gates: {as_expected: 0.1}}\n")).aggregates
+    (pooled,) = load_suite(
+        suite_file(one + "overall: {gates: {as_expected: 0.1}}\n")
+    ).aggregates
     assert pooled.members == ("monitor[P36]",)
 
 
 def test_the_top_tenth_counts_once(suite_file: Write) -> None:
-    text = HEAD + "head_to_tail: {slices: [geography-head, geography-top10, geography-tail]}\n"
+    text = (
+        HEAD
+        + "head_to_tail: {slices: [geography-head, geography-top10, geography-tail]}\n"
+    )
     assert load_suite(suite_file(text)).aggregates[-1].members == (
         "head_to_tail[geography-head]",
         "head_to_tail[geography-tail]",

@@ -17,7 +17,9 @@ Write = Callable[..., Path]
 UNSEEN = "unseen: {count: 5, as_of: 2026-11-01, expires: 2028-01-01}"
 
 
-def test_a_slice_may_have_a_number_of_its_own_and_unseen_questions_have_one(suite_file: Write) -> None:
+def test_a_slice_may_have_a_number_of_its_own_and_unseen_questions_have_one(
+    suite_file: Write,
+) -> None:
     text = f"""\
 head_to_tail:
   wordings: 2
@@ -64,10 +66,16 @@ def test_what_cannot_be_is_an_error_at_its_line(
     assert caught.value.line == line
 
 
-def test_a_question_of_its_own_takes_the_place_of_the_first_frame(suite_file: Write) -> None:
-    facts = [fact | {"question": f"Seat of {fact['subject']}?"} for fact in world_facts()]
+def test_a_question_of_its_own_takes_the_place_of_the_first_frame(
+    suite_file: Write,
+) -> None:
+    facts = [
+        fact | {"question": f"Seat of {fact['subject']}?"} for fact in world_facts()
+    ]
     (case, *_) = load_suite(
-        suite_file(HEAD + "head_to_tail: {slices: [geography-head], wordings: 2}\n", facts)
+        suite_file(
+            HEAD + "head_to_tail: {slices: [geography-head], wordings: 2}\n", facts
+        )
     ).cases
     fact = case.facts[0]
     assert fact.questions(case.relations[0]) == (

@@ -23,12 +23,27 @@ _THRESHOLDS = {
     "--recovery": "the least share of the baseline's value: 0.95, or within:0.9,beyond:0.97",
 }
 _LISTS = {
-    "--metric": ("metrics", "NAME", "compare this metric only; may be repeated (default: all)"),
-    "--lower-is-better": ("lower", "NAME", "a metric of which less is better; may be repeated"),
-    "--pool": ("pool", "GROUP", "make one case of the tasks of this group of lm_eval; may be repeated"),
+    "--metric": (
+        "metrics",
+        "NAME",
+        "compare this metric only; may be repeated (default: all)",
+    ),
+    "--lower-is-better": (
+        "lower",
+        "NAME",
+        "a metric of which less is better; may be repeated",
+    ),
+    "--pool": (
+        "pool",
+        "GROUP",
+        "make one case of the tasks of this group of lm_eval; may be repeated",
+    ),
 }
 _KEYS = {
-    "--id": ("id", "the key of a row's id in CSV and JSON lines (default: id, sample_id, doc_id, ...)"),
+    "--id": (
+        "id",
+        "the key of a row's id in CSV and JSON lines (default: id, sample_id, doc_id, ...)",
+    ),
     "--group-by": ("group", "make a case of each value of KEY, such as subject"),
     "--cluster": (
         "cluster",
@@ -40,7 +55,8 @@ _KEYS = {
 def register(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
-        "compare", help="put models side by side and correlate their figures, as the papers do"
+        "compare",
+        help="put models side by side and correlate their figures, as the papers do",
     )
     parser.add_argument(
         "model",
@@ -87,10 +103,15 @@ def register(commands: Commands) -> None:
     for flag, words in _THRESHOLDS.items():
         others.add_argument(flag, metavar="NUMBER", help=words)
     others.add_argument(
-        "--gates", type=Path, metavar="FILE", help="a YAML file of gates: {CASE: {METRIC: {recovery: 0.95}}}"
+        "--gates",
+        type=Path,
+        metavar="FILE",
+        help="a YAML file of gates: {CASE: {METRIC: {recovery: 0.95}}}",
     )
     for flag, (dest, metavar, words) in _LISTS.items():
-        others.add_argument(flag, dest=dest, metavar=metavar, action="append", default=[], help=words)
+        others.add_argument(
+            flag, dest=dest, metavar=metavar, action="append", default=[], help=words
+        )
     for flag, (dest, words) in _KEYS.items():
         others.add_argument(flag, dest=dest, metavar="KEY", default="", help=words)
     parser.set_defaults(run=_run)
@@ -101,7 +122,11 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.reports import REPORT, earlier_note
 
     for flag, output in (("--json", options.json), ("--html", options.html)):
-        if output is not None and output.is_file() and (output.name == REPORT or format_of(output)):
+        if (
+            output is not None
+            and output.is_file()
+            and (output.name == REPORT or format_of(output))
+        ):
             raise KbrelError(
                 f"{flag} {output}: is a run; allowed: the name of another file, or {flag} behind all runs"
             )
@@ -110,15 +135,25 @@ def _run(options: argparse.Namespace) -> int:
                 f"{flag} {output}: is a folder; allowed: the name of a file, or {flag} behind all runs"
             )
     if options.html is not None and options.html == options.json:
-        raise KbrelError(f"--html {options.html}: is the file of --json as well; allowed: another file")
+        raise KbrelError(
+            f"--html {options.html}: is the file of --json as well; allowed: another file"
+        )
     recorded = [source for source in options.model if _is_recorded(source)]
     foreign = [
-        source for source in options.model if source not in recorded and format_of(Path(source).expanduser())
+        source
+        for source in options.model
+        if source not in recorded and format_of(Path(source).expanduser())
     ]
-    unknown = [source for source in options.model if source not in recorded and source not in foreign]
+    unknown = [
+        source
+        for source in options.model
+        if source not in recorded and source not in foreign
+    ]
     if unknown and (foreign or not Path(unknown[0]).expanduser().is_file()):
         earlier = earlier_note(Path(unknown[0]).expanduser() / REPORT)
-        raise KbrelError(f"{unknown[0]}: found no run in it; allowed: {ALLOWED}, or a report folder{earlier}")
+        raise KbrelError(
+            f"{unknown[0]}: found no run in it; allowed: {ALLOWED}, or a report folder{earlier}"
+        )
     if foreign and len(foreign) < len(options.model):
         other = next(source for source in options.model if source not in foreign)
         raise KbrelError(
@@ -156,7 +191,12 @@ def _is_recorded(source: str) -> bool:
 
 def _run_foreign(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.foreign import compared_model, pair_scored
-    from pytest_kbrel.cli.compare.render import model_lines, paired_lines, report_json, summary_lines
+    from pytest_kbrel.cli.compare.render import (
+        model_lines,
+        paired_lines,
+        report_json,
+        summary_lines,
+    )
     from pytest_kbrel.cli.compare.thresholds import Demands, read_gate_file, threshold
     from pytest_kbrel.foreign import Wanted, read_run
 
@@ -171,9 +211,12 @@ def _run_foreign(options: argparse.Namespace) -> int:
         except ValueError as error:
             raise KbrelError(f"--{rule.replace('_', '-')}: {error}") from None
     if len(options.model) < 2:
-        raise KbrelError(f"found 1 run to compare, {options.model[0]}; allowed: two or more")
+        raise KbrelError(
+            f"found 1 run to compare, {options.model[0]}; allowed: two or more"
+        )
     demands = Demands(
-        thresholds=tuple(thresholds), by_case=read_gate_file(options.gates) if options.gates else {}
+        thresholds=tuple(thresholds),
+        by_case=read_gate_file(options.gates) if options.gates else {},
     )
     if options.exit_code and not (demands.thresholds or demands.by_case):
         raise KbrelError(
@@ -189,9 +232,15 @@ def _run_foreign(options: argparse.Namespace) -> int:
         pool=tuple(options.pool),
     )
     runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
-    pairs = pair_scored(runs[0], runs[1:], demands, strict=options.inconclusive == "fail")
-    if options.exit_code and not any(case.gates for paired in pairs for case in paired.run.cases):
-        raise KbrelError("--exit-code: no gate can be judged: no case has a metric that is a number")
+    pairs = pair_scored(
+        runs[0], runs[1:], demands, strict=options.inconclusive == "fail"
+    )
+    if options.exit_code and not any(
+        case.gates for paired in pairs for case in paired.run.cases
+    ):
+        raise KbrelError(
+            "--exit-code: no gate can be judged: no case has a metric that is a number"
+        )
     models = [compared_model(run) for run in runs]
     names, numbers = [model.name for model in models], range(1, len(runs) + 1)
     document = report_json(models, (), (), pairs, names)
@@ -205,8 +254,17 @@ def _run_foreign(options: argparse.Namespace) -> int:
 
 def _run_recorded(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.brief import brief_lines
-    from pytest_kbrel.cli.compare.models import correlated_points, figure_tables, in_order, read_models
-    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, pair_runs, read_outcomes
+    from pytest_kbrel.cli.compare.models import (
+        correlated_points,
+        figure_tables,
+        in_order,
+        read_models,
+    )
+    from pytest_kbrel.cli.compare.pairing import (
+        RecordedOutcomes,
+        pair_runs,
+        read_outcomes,
+    )
     from pytest_kbrel.cli.compare.render import (
         figure_lines,
         model_lines,
@@ -221,14 +279,22 @@ def _run_recorded(options: argparse.Namespace) -> int:
     correlated = correlated_points(models)
     correlations = in_order(correlated)
     sides = [read_outcomes(model.name, Path.cwd()) for model in models]
-    unpaired = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)]
-    recorded = [(at, side) for at, side in enumerate(sides, start=1) if isinstance(side, RecordedOutcomes)]
+    unpaired = [
+        (at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)
+    ]
+    recorded = [
+        (at, side)
+        for at, side in enumerate(sides, start=1)
+        if isinstance(side, RecordedOutcomes)
+    ]
     numbers = [at for at, _ in recorded]
     names = [models[at - 1].name for at in numbers]
     pairs: Sequence[PairedRun] = ()
     if isinstance(sides[0], RecordedOutcomes):
         candidates = [(models[at - 1].name, side) for at, side in recorded[1:]]
-        pairs = pair_runs(sides[0], candidates, names[0], strict=options.inconclusive == "fail")
+        pairs = pair_runs(
+            sides[0], candidates, names[0], strict=options.inconclusive == "fail"
+        )
     if options.exit_code and not pairs:
         raise KbrelError(
             "--exit-code: no gate can be judged, since no two runs can be paired: "
@@ -246,7 +312,9 @@ def _run_recorded(options: argparse.Namespace) -> int:
         written = [f"page written to {options.html}"]
     width = _width()
     if not options.verbose:
-        brief = brief_lines(comparison, width, shutil.get_terminal_size().lines - len(written))
+        brief = brief_lines(
+            comparison, width, shutil.get_terminal_size().lines - len(written)
+        )
         return _end(options, document, [*brief, *written], pairs)
     if pairs and len(models) == 2:
         # These figures stand below, with what they are worth. A case of two suites is named with its suite.
@@ -257,7 +325,11 @@ def _run_recorded(options: argparse.Namespace) -> int:
             for name in (case.id, case.nodeid.rpartition("/")[2])
         }
         tables = tuple(table for table in tables if table.case not in paired_below)
-    not_paired = [f"{at} is not paired: {why}" for at, why in unpaired] if len(unpaired) < len(sides) else []
+    not_paired = (
+        [f"{at} is not paired: {why}" for at, why in unpaired]
+        if len(unpaired) < len(sides)
+        else []
+    )
     lines = (
         *model_lines(models),
         *summary_lines(pairs, numbers),
@@ -273,7 +345,12 @@ def _width() -> int:
     return max(_NARROWEST, shutil.get_terminal_size().columns)
 
 
-def _end(options: argparse.Namespace, document: str, lines: Iterable[str], pairs: Sequence[PairedRun]) -> int:
+def _end(
+    options: argparse.Namespace,
+    document: str,
+    lines: Iterable[str],
+    pairs: Sequence[PairedRun],
+) -> int:
     """Write the JSON document, print the lines unless it went to standard output, return the exit code."""
     if options.json == STDOUT:
         print(document, end="")

@@ -44,10 +44,19 @@ def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     if len(comparison.sides) > _MOST_MODELS:
         own = [side for side in comparison.sides if not side.same_as]
         printed = {(nodeid, side.number) for _, nodeid, side in shown}
-        left = [line for line in _lines(comparison, own) if (line[1], line[2].number) not in printed]
+        left = [
+            line
+            for line in _lines(comparison, own)
+            if (line[1], line[2].number) not in printed
+        ]
     body = list(_tables(comparison, shown, width))
-    unseen = comparison.is_paired and any(one.pearson.r is not None for one in comparison.scatters)
-    return [fit(line, width) for line in (*head, "", *body, *related, _rest(left, width, correlated=unseen))]
+    unseen = comparison.is_paired and any(
+        one.pearson.r is not None for one in comparison.scatters
+    )
+    return [
+        fit(line, width)
+        for line in (*head, "", *body, *related, _rest(left, width, correlated=unseen))
+    ]
 
 
 def _models(comparison: Comparison, width: int) -> Iterator[str]:
@@ -67,7 +76,11 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
     reasons_left = _MOST_REASONS
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
-        new = [line for line in _notes(side.run, width) if line not in notes] if side.run is not None else []
+        new = (
+            [line for line in _notes(side.run, width) if line not in notes]
+            if side.run is not None
+            else []
+        )
         # Each is told once, and of many models not all: the cases need room.
         if len(notes) + len(new) <= _MOST_NOTES:
             notes.update(new)
@@ -78,14 +91,20 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
     if more := len(own) - len(shown):
         gates = ", none with a worse gate" if comparison.is_paired else ""
         yield f"     and {count(more, 'more model')}{gates}"
-    if twins := [f"{side.number} as {side.same_as}" for side in comparison.sides if side.same_as]:
+    if twins := [
+        f"{side.number} as {side.same_as}" for side in comparison.sides if side.same_as
+    ]:
         yield f"     the same in all figures: {', '.join(twins)}"
 
 
 def _notes(run: Run, width: int) -> Iterator[str]:
     """Yield what bears on all figures of a model: how else it differs, and how its judge errs."""
     # That the weights differ is why they are compared.
-    differences = [one_line(text) for text in run.differences if not text.startswith("weights_digest")]
+    differences = [
+        one_line(text)
+        for text in run.differences
+        if not text.startswith("weights_digest")
+    ]
     if differences:
         yield f"     differs: {'; '.join(differences)}"
     if note := phrases.judge_note(run):
@@ -94,10 +113,14 @@ def _notes(run: Run, width: int) -> Iterator[str]:
 
 def _worst_failure(comparison: Comparison, side: Side) -> str:
     """Return why the worst failed case of a candidate failed; empty where none did."""
-    worst = next(iter(reasons.deciding(side.run)), None) if side.run is not None else None
+    worst = (
+        next(iter(reasons.deciding(side.run)), None) if side.run is not None else None
+    )
     if worst is None or worst.verdict != "fail":
         return ""
-    nodeid = next((nodeid for nodeid, case in side.results.items() if case is worst), "")
+    nodeid = next(
+        (nodeid for nodeid, case in side.results.items() if case is worst), ""
+    )
     label = comparison.labels.get(nodeid, "")
     name = view.case_title(dataclasses.replace(worst, label=label))
     return one_line(f"{name}: {reasons.case_reason(worst)}", _LONGEST_REASON)
@@ -127,7 +150,10 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
         return "baseline"
     if side.run is None:
         of_all = {other.unpaired for other in comparison.sides} == {side.unpaired}
-        return one_line("; ".join(filter(None, (side.settings, "" if of_all else side.unpaired))), 60)
+        return one_line(
+            "; ".join(filter(None, (side.settings, "" if of_all else side.unpaired))),
+            60,
+        )
     missing = side_by_side.unasked_count(comparison, side)
     parts = (
         _gates(side, brief=brief),
@@ -158,10 +184,13 @@ def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
         for group in side_by_side.groups(comparison)
         for case in sorted(group.cases, key=lambda case: reasons.natural(case.nodeid))
         for side in sides
-        if case.nodeid in side.results and (side.run is not None or side.results[case.nodeid].metrics)
+        if case.nodeid in side.results
+        and (side.run is not None or side.results[case.nodeid].metrics)
     ]
     ranks = {
-        side.number: {case.nodeid: at for at, case in enumerate(reasons.deciding(side.run))}
+        side.number: {
+            case.nodeid: at for at, case in enumerate(reasons.deciding(side.run))
+        }
         for side in sides
         if side.run is not None
     }
@@ -189,11 +218,20 @@ def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
 
 def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterator[str]:
     for group in side_by_side.groups(comparison):
-        shown = [(nodeid, side) for of, nodeid, side in lines if of.title == group.title]
-        shown.sort(key=lambda one: (_severity(side_by_side.word(one[1], one[0])), reasons.natural(one[0])))
+        shown = [
+            (nodeid, side) for of, nodeid, side in lines if of.title == group.title
+        ]
+        shown.sort(
+            key=lambda one: (
+                _severity(side_by_side.word(one[1], one[0])),
+                reasons.natural(one[0]),
+            )
+        )
         if not shown:
             continue
-        labels = dict(zip((case.nodeid for case in group.cases), group.labels, strict=True))
+        labels = dict(
+            zip((case.nodeid for case in group.cases), group.labels, strict=True)
+        )
         names = [
             f"{side.number} {side_by_side.slice_name(labels[nodeid], comparison.labels.get(nodeid, ''))}"
             for nodeid, side in shown
@@ -206,7 +244,12 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
             labels=tuple(names),
         )
         words = [side_by_side.word(side, nodeid) for nodeid, side in shown]
-        needed = [gate.metric for case in table.cases for gate in case.gates if gate.verdict == "fail"]
+        needed = [
+            gate.metric
+            for case in table.cases
+            for gate in case.gates
+            if gate.verdict == "fail"
+        ]
         yield from (text for text, _ in table_lines(table, words, width, needed=needed))
 
 
@@ -216,7 +259,11 @@ def _differing_metrics(comparison: Comparison, group: Group) -> tuple[str, ...]:
         name
         for name in group.metrics
         for case in group.cases
-        if len({_value(side.results.get(case.nodeid), name) for side in comparison.sides} - {None}) > 1
+        if len(
+            {_value(side.results.get(case.nodeid), name) for side in comparison.sides}
+            - {None}
+        )
+        > 1
     }
     # Some never stand without others.
     differing |= {beside for name in differing for beside in BESIDE.get(name, ())}
@@ -233,13 +280,16 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
     strong = [
         one
         for one in comparison.scatters
-        if one.pearson.r is not None and one.pearson.n >= _FEWEST_CORRELATED and one.whole
+        if one.pearson.r is not None
+        and one.pearson.n >= _FEWEST_CORRELATED
+        and one.whole
     ]
     if strong:
         yield ""
     for one in strong[:_MOST_CORRELATIONS]:
         both = ", ".join(
-            f"{of.method} {number(of.r)} ({p_value(of.p)})" for of in (one.pearson, one.spearman)
+            f"{of.method} {number(of.r)} ({p_value(of.p)})"
+            for of in (one.pearson, one.spearman)
         )
         names = f"{one_line(one.within)} {one.pearson.x}, {one.pearson.y}"
         yield from wrap(f"{names}: {both}, n = {one.pearson.n}", width, "")
@@ -247,13 +297,16 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
 
 def _rest(left: Sequence[Line], width: int, *, correlated: bool) -> str:
     words = Counter(side_by_side.word(side, nodeid) for _, nodeid, side in left)
-    counts = ", ".join(f"{words[word]} {word}" for word in sorted(words, key=_severity) if word)
+    counts = ", ".join(
+        f"{words[word]} {word}" for word in sorted(words, key=_severity) if word
+    )
     more = f"and {count(len(left), 'more line')}" if left else ""
     ways = ("-v has all and correlations",) if correlated else ()
     texts = [
         f"{before}{way}, --html FILE a page"
         for way in (*ways, "-v has all")
-        for before in ([f"{more} ({counts}); "] if counts else []) + ([f"{more}; "] if more else [""])
+        for before in ([f"{more} ({counts}); "] if counts else [])
+        + ([f"{more}; "] if more else [""])
     ]
     # What does not pass is told before what else there is to see.
     texts.sort(key=lambda text: counts not in text)

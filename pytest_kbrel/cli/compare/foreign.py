@@ -19,7 +19,15 @@ from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.metrics.base import ratio
-from pytest_kbrel.records import CaseResult, Change, GateResult, Judgement, Run, Table, Unmatched
+from pytest_kbrel.records import (
+    CaseResult,
+    Change,
+    GateResult,
+    Judgement,
+    Run,
+    Table,
+    Unmatched,
+)
 
 _NAMED = 3
 
@@ -27,9 +35,12 @@ _NAMED = 3
 def compared_model(run: ScoredRun) -> ComparedModel:
     """Return the run as one of the models compared."""
     rows = sum(
-        max((len(table.rows) for table in case.tables.values()), default=0) for case in run.cases.values()
+        max((len(table.rows) for table in case.tables.values()), default=0)
+        for case in run.cases.values()
     )
-    parts = filter(None, (run.tool, run.model, f"cases: {len(run.cases)}", f"rows: {rows}"))
+    parts = filter(
+        None, (run.tool, run.model, f"cases: {len(run.cases)}", f"rows: {rows}")
+    )
     return ComparedModel(name=str(run.path), about=", ".join(parts), cases={})
 
 
@@ -52,7 +63,9 @@ def pair_scored(
             metrics.setdefault(name, []).extend(scored.tables)
     demands.check_names(metrics)
     comparisons = sum(
-        demands.judges(name) for run in candidates for name in baseline.cases.keys() & run.cases.keys()
+        demands.judges(name)
+        for run in candidates
+        for name in baseline.cases.keys() & run.cases.keys()
     )
     comparisons = max(comparisons, 1)
     decided = [
@@ -77,8 +90,14 @@ def pair_scored(
                 cases=cases,
                 baseline=str(baseline.path),
             ),
-            p_holm={(case.nodeid, value.name): next(holm) for case in cases for value in case.metrics},
-            obstacles={case.nodeid: "; ".join(notes) for case, notes in of_candidate if notes},
+            p_holm={
+                (case.nodeid, value.name): next(holm)
+                for case in cases
+                for value in case.metrics
+            },
+            obstacles={
+                case.nodeid: "; ".join(notes) for case, notes in of_candidate if notes
+            },
             strict=strict,
             unit="row",
         )
@@ -87,7 +106,11 @@ def pair_scored(
 
 
 def _case(
-    name: str, baseline: ScoredRun, candidate: ScoredRun, demands: Demands, comparisons: int
+    name: str,
+    baseline: ScoredRun,
+    candidate: ScoredRun,
+    demands: Demands,
+    comparisons: int,
 ) -> tuple[CaseResult, list[str]]:
     """Return a decided case, and what is to know about its rows."""
     before, after = baseline.cases.get(name), candidate.cases.get(name)
@@ -110,10 +133,16 @@ def _case(
         return _unpaired(result, (baseline,), demands, "not run", why)
     metrics = [metric for metric in after.tables if metric in before.tables]
     if not metrics:
-        has = [_first(case.tables) or "no metric that is a number in each row" for case in (before, after)]
+        has = [
+            _first(case.tables) or "no metric that is a number in each row"
+            for case in (before, after)
+        ]
         why = f"the baseline has {has[0]}, the candidate {has[1]}"
         return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
-    pairings = tuple(pair(after.tables[metric], before.tables[metric], exact=True) for metric in metrics)
+    pairings = tuple(
+        pair(after.tables[metric], before.tables[metric], exact=True)
+        for metric in metrics
+    )
     notes = _notes(before, after, pairings, (baseline, candidate))
     lower = before.lower | after.lower
     figures = tuple(
@@ -121,25 +150,39 @@ def _case(
         for member, (metric, pairing) in enumerate(zip(metrics, pairings, strict=True))
     )
     tables = tuple(after.tables[metric] for metric in metrics)
-    measurement = measure_figures(figures, tables, pairings, alpha=stats.sidak(comparisons))
+    measurement = measure_figures(
+        figures, tables, pairings, alpha=stats.sidak(comparisons)
+    )
     gates = [
         gate
         for metric in metrics
         for gate in demands.gates(
-            name, _metric(metric, (before.tables[metric], after.tables[metric]), metric in lower)
+            name,
+            _metric(
+                metric, (before.tables[metric], after.tables[metric]), metric in lower
+            ),
         )
     ]
     # A metric that is not judged keeps no other from being.
     required = {gate.metric for gate in gates} or set(metrics)
     by_metric = dict(zip(metrics, pairings, strict=True))
-    why = _too_few(before, after, {metric: by_metric[metric] for metric in metrics if metric in required})
+    why = _too_few(
+        before,
+        after,
+        {metric: by_metric[metric] for metric in metrics if metric in required},
+    )
     judged = decide(
-        gates, measurement, obstacle=("not comparable", why) if why else None, comparisons=comparisons
+        gates,
+        measurement,
+        obstacle=("not comparable", why) if why else None,
+        comparisons=comparisons,
     )
     judged = with_positive_controls(judged, gates, measurement, comparisons)
     judged += _one_sided(name, (baseline, candidate), demands)
     lost, gained = _changes(name, figures, pairings)
-    widest = max(pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked))
+    widest = max(
+        pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked)
+    )
     return dataclasses.replace(
         result,
         verdict=verdict_of(judged, baseline_asked=True),
@@ -153,36 +196,59 @@ def _case(
 
 
 def _unpaired(
-    result: CaseResult, runs: Sequence[ScoredRun], demands: Demands, verdict: Judgement, why: str
+    result: CaseResult,
+    runs: Sequence[ScoredRun],
+    demands: Demands,
+    verdict: Judgement,
+    why: str,
 ) -> tuple[CaseResult, list[str]]:
     """Return a case that cannot be compared; its gates are those on the metrics of the first run with any."""
     case = next((of for run in runs if (of := run.cases[result.id]).tables), None)
-    judged = () if case is None else _unjudged(result.id, case, case.tables, demands, verdict, why)
-    return dataclasses.replace(result, verdict=verdict, gates=judged), [f"{verdict}: {why}"]
+    judged = (
+        ()
+        if case is None
+        else _unjudged(result.id, case, case.tables, demands, verdict, why)
+    )
+    return dataclasses.replace(result, verdict=verdict, gates=judged), [
+        f"{verdict}: {why}"
+    ]
 
 
-def _one_sided(name: str, runs: tuple[ScoredRun, ScoredRun], demands: Demands) -> tuple[GateResult, ...]:
+def _one_sided(
+    name: str, runs: tuple[ScoredRun, ScoredRun], demands: Demands
+) -> tuple[GateResult, ...]:
     """Return the gates on metrics of a case that only the baseline or only the candidate has."""
     judged: tuple[GateResult, ...] = ()
     verdicts: tuple[Judgement, Judgement] = ("not run", "no baseline")
     for run, other, verdict in zip(runs, reversed(runs), verdicts, strict=True):
         case = run.cases[name]
-        for metric in (one for one in case.tables if one not in other.cases[name].tables):
+        for metric in (
+            one for one in case.tables if one not in other.cases[name].tables
+        ):
             why = f"{other.path} has no {metric} in {name}"
             judged += _unjudged(name, case, [metric], demands, verdict, why)
     return judged
 
 
 def _unjudged(
-    name: str, case: ScoredCase, metrics: Iterable[str], demands: Demands, verdict: Judgement, why: str
+    name: str,
+    case: ScoredCase,
+    metrics: Iterable[str],
+    demands: Demands,
+    verdict: Judgement,
+    why: str,
 ) -> tuple[GateResult, ...]:
     """Return the gates on some metrics of a case, all with the same verdict."""
     gates = [
         gate
         for metric in metrics
-        for gate in demands.gates(name, _metric(metric, (case.tables[metric],), metric in case.lower))
+        for gate in demands.gates(
+            name, _metric(metric, (case.tables[metric],), metric in case.lower)
+        )
     ]
-    return tuple(dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why))
+    return tuple(
+        dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why)
+    )
 
 
 def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
@@ -199,7 +265,11 @@ def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
 
 def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) -> Figure:
     """Return the mean of a metric as a figure; one whose values are all 0 or 1 is a rate."""
-    values = {row.values[0] for table in (pairing.candidate, pairing.baseline) for row in table.rows}
+    values = {
+        row.values[0]
+        for table in (pairing.candidate, pairing.baseline)
+        for row in table.rows
+    }
     low = 0.0 if min(values, default=0.0) >= 0 else -math.inf
     high = 1.0 if low == 0 and max(values, default=0.0) <= 1 else math.inf
     return Figure(
@@ -213,22 +283,27 @@ def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) ->
     )
 
 
-def _too_few(before: ScoredCase, after: ScoredCase, pairings: Mapping[str, Pairing]) -> str:
+def _too_few(
+    before: ScoredCase, after: ScoredCase, pairings: Mapping[str, Pairing]
+) -> str:
     for metric, pairing in pairings.items():
         rows = max(len(after.tables[metric].rows), len(before.tables[metric].rows))
         shared = len(pairing.baseline.rows)
         if 2 * shared < rows or not shared:
-            return (
-                f"{shared} of {rows} rows of {metric} are in both runs and asked alike; allowed: half or more"
-            )
+            return f"{shared} of {rows} rows of {metric} are in both runs and asked alike; allowed: half or more"
     return ""
 
 
 def _notes(
-    before: ScoredCase, after: ScoredCase, pairings: Sequence[Pairing], runs: tuple[ScoredRun, ScoredRun]
+    before: ScoredCase,
+    after: ScoredCase,
+    pairings: Sequence[Pairing],
+    runs: tuple[ScoredRun, ScoredRun],
 ) -> list[str]:
     """Return what was left out or counted otherwise than a reader may expect, each with its first rows."""
-    asked_otherwise = "asked otherwise (another prompt, document or target) and not compared"
+    asked_otherwise = (
+        "asked otherwise (another prompt, document or target) and not compared"
+    )
     notes = []
     for words, ids in (
         (asked_otherwise, [pairing.differing for pairing in pairings]),
@@ -239,7 +314,9 @@ def _notes(
             notes.append(f"{len(rows)} rows are {words}: {_first(rows)}")
     for case, run in ((before, runs[0]), (after, runs[1])):
         if case.repeated:
-            notes.append(f"{run.path}: {case.repeated} ids have several rows, of which the mean counts")
+            notes.append(
+                f"{run.path}: {case.repeated} ids have several rows, of which the mean counts"
+            )
         lacking: dict[tuple[str, ...], list[str]] = {}
         for metric, unscored in case.unscored:
             lacking.setdefault(unscored, []).append(metric)
@@ -254,7 +331,9 @@ def _notes(
 
 def _first(names: Iterable[str]) -> str:
     listed = list(names)
-    return ", ".join(listed[:_NAMED]) + (f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else "")
+    return ", ".join(listed[:_NAMED]) + (
+        f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    )
 
 
 def _changes(

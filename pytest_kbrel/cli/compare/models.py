@@ -23,7 +23,10 @@ Key = tuple[str, str]
 # What of a run's settings can change its figures.
 _CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 # The size in the name of a model: 7b, 0.08B, 560m, and 1b3 for 1.3 billion.
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4})(?:\.(\d{1,3}))?([bm])(\d{1,3})?(?![a-z0-9])", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(?<![a-z0-9.])(\d{1,4})(?:\.(\d{1,3}))?([bm])(\d{1,3})?(?![a-z0-9])",
+    re.IGNORECASE,
+)
 _UNITS = {"b": 1e9, "m": 1e6}
 # A model has not nearly as many parameters, nor a case as many facts.
 _MOST = 10**15
@@ -76,7 +79,9 @@ class FigureTable:
     @property
     def title(self) -> str:
         """The case with its label: ``monitor[P176 manufacturer]``."""
-        return f"{self.case.removesuffix(']')} {self.label}]" if self.label else self.case
+        return (
+            f"{self.case.removesuffix(']')} {self.label}]" if self.label else self.case
+        )
 
 
 def read_models(sources: Sequence[str], rootdir: Path) -> tuple[ComparedModel, ...]:
@@ -92,7 +97,9 @@ def read_models(sources: Sequence[str], rootdir: Path) -> tuple[ComparedModel, .
             f"{models[0].name}: found more than once; allowed: two or more different models or runs"
         )
     if len(models) < 2:
-        raise KbrelError(f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}")
+        raise KbrelError(
+            f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}"
+        )
     return tuple(models)
 
 
@@ -120,7 +127,11 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
 
     names = published_names(search_path(rootdir))
     pattern = source.rstrip("/")
-    chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")]
+    chosen = [
+        name
+        for name in names
+        if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")
+    ]
     models = []
     for name in chosen or [source]:
         baseline = read_baseline(name, rootdir)
@@ -147,7 +158,9 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
     return models
 
 
-def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> ComparedModel:
+def _recorded(
+    source: str, path: Path, data: dict[str, Any], kind: str
+) -> ComparedModel:
     """Return the model of a report, or of a baseline's ``meta.json``, as ``kind`` says."""
     try:
         if kind == "report":
@@ -156,7 +169,9 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
         else:
             entries = {**data["cases"], **data.get("aggregates", {})}
             model, settings = data["model"], data.get("settings", {})
-        if twice := [key for key, times in Counter(map(_key, entries)).items() if times > 1]:
+        if twice := [
+            key for key, times in Counter(map(_key, entries)).items() if times > 1
+        ]:
             suite, case_id = min(twice)
             raise KbrelError(
                 f"{path}: two suites of the same file name, {suite}, have the case {case_id}; allowed: runs "
@@ -176,7 +191,8 @@ def _recorded(source: str, path: Path, data: dict[str, Any], kind: str) -> Compa
             },
             settings=string_pairs(settings),
             case_settings=tuple(
-                (_key(key), string_pairs(entry.get("settings", {}))) for key, entry in entries.items()
+                (_key(key), string_pairs(entry.get("settings", {})))
+                for key, entry in entries.items()
             ),
             spec=spec,
             parameters=_count(model.get("parameters")),
@@ -212,7 +228,12 @@ def family_of(spec: str, architecture: str = "") -> str:
     name = PurePath(spec).name
     if not _SIZE.search(name):
         return architecture or name
-    return re.sub(r"[-_ .]{2,}", "-", _SIZE.sub("", name).replace("()", "")).strip("-_ .").lower() or name
+    return (
+        re.sub(r"[-_ .]{2,}", "-", _SIZE.sub("", name).replace("()", ""))
+        .strip("-_ .")
+        .lower()
+        or name
+    )
 
 
 def string_pairs(settings: Mapping[str, Any]) -> Pairs:
@@ -227,7 +248,11 @@ def _key(nodeid: str) -> tuple[str, str]:
 
 def _count(value: object) -> int:
     """Return a number of things, 0 where none is stated that there can be."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST else 0
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST
+        else 0
+    )
 
 
 def _number(value: object) -> float | None:
@@ -244,20 +269,43 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     Raises ``KbrelError`` when there are none.
     """
     named = _named(models)
-    labels = [(of.label, case) for model in models for (_, case), of in model.recorded.items() if of.label]
+    labels = [
+        (of.label, case)
+        for model in models
+        for (_, case), of in model.recorded.items()
+        if of.label
+    ]
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
         # The number of models that have a figure, in the order in which they name them.
-        counts = Counter(name for of in figures for name, value in of.items() if value is not None)
+        counts = Counter(
+            name for of in figures for name, value in of.items() if value is not None
+        )
         shared = [name for name, models_with in counts.items() if models_with > 1]
         # Some never stand without others, though only one of the models has these.
         shared += [beside for name in shared for beside in BESIDE.get(name, ())]
-        rows = [(name, tuple(of.get(name) for of in figures)) for name in counts if name in shared]
+        rows = [
+            (name, tuple(of.get(name) for of in figures))
+            for name in counts
+            if name in shared
+        ]
         if rows:
-            label = next((label for label, of in labels if of in (case, case.rpartition("::")[2])), "")
+            label = next(
+                (
+                    label
+                    for label, of in labels
+                    if of in (case, case.rpartition("::")[2])
+                ),
+                "",
+            )
             tables.append(
-                FigureTable(case=case, rows=tuple(rows), differing=_differing(models, case), label=label)
+                FigureTable(
+                    case=case,
+                    rows=tuple(rows),
+                    differing=_differing(models, case),
+                    label=label,
+                )
             )
     if not tables:
         raise KbrelError(
@@ -274,10 +322,14 @@ def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """
     runs = [dict(model.settings) for model in models]
     differing = [
-        name for name in _CHANGING if len({settings.get(name, "") for settings in runs if settings}) > 1
+        name
+        for name in _CHANGING
+        if len({settings.get(name, "") for settings in runs if settings}) > 1
     ]
     return tuple(
-        ", ".join(f"{name} {settings.get(name) or 'none'}" for name in differing) if settings else ""
+        ", ".join(f"{name} {settings.get(name) or 'none'}" for name in differing)
+        if settings
+        else ""
         for settings in runs
     )
 
@@ -294,9 +346,15 @@ def _differing(models: Sequence[ComparedModel], case: str) -> str:
     suites = list(dict.fromkeys(suite for suite, _, _ in having))
     parts = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
     for name in dict.fromkeys(name for _, settings, _ in having for name in settings):
-        values = list(dict.fromkeys(settings[name] for _, settings, _ in having if name in settings))
+        values = list(
+            dict.fromkeys(
+                settings[name] for _, settings, _ in having if name in settings
+            )
+        )
         parts += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
-    judges = list(dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having))
+    judges = list(
+        dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having)
+    )
     probe = probe_named(case_id.partition("[")[0])
     if len(judges) > 1 and (probe is None or probe.judged):
         parts.append(f"judges {', '.join(judges)}")
@@ -318,14 +376,20 @@ class CorrelatedPoints:
     points: tuple[tuple[int, float, float], ...]
 
 
-def correlations_over_models(models: Sequence[ComparedModel]) -> tuple[tuple[str, Correlation], ...]:
+def correlations_over_models(
+    models: Sequence[ComparedModel],
+) -> tuple[tuple[str, Correlation], ...]:
     """Return the correlations over the models, each with what it is within: a case, or a group of slices."""
     return in_order(correlated_points(models))
 
 
-def in_order(correlated: Sequence[CorrelatedPoints]) -> tuple[tuple[str, Correlation], ...]:
+def in_order(
+    correlated: Sequence[CorrelatedPoints],
+) -> tuple[tuple[str, Correlation], ...]:
     """Return the coefficients with what each is within, Pearson's before Spearman's."""
-    return tuple((one.within, of) for one in correlated for of in (one.pearson, one.spearman))
+    return tuple(
+        (one.within, of) for one in correlated for of in (one.pearson, one.spearman)
+    )
 
 
 def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
@@ -344,7 +408,8 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
     from pytest_kbrel.metrics.correlations import correlations, joined
 
     points = [
-        {} if twin else joined(_placed(of)) for of, twin in zip(_named(models), twins(models), strict=True)
+        {} if twin else joined(_placed(of))
+        for of, twin in zip(_named(models), twins(models), strict=True)
     ]
     rows = []
     for key in dict.fromkeys(key for of in points for key in of):
@@ -363,13 +428,15 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
             rows += [
                 CorrelatedPoints(
                     within=label,
-                    whole=PROBES[probe].is_overall(name) or len(PROBES[probe].kinds) > 1,
+                    whole=PROBES[probe].is_overall(name)
+                    or len(PROBES[probe].kinds) > 1,
                     pearson=pearson,
                     spearman=spearman,
                     points=tuple(
                         (at, x, y)
                         for at, of in of_models.items()
-                        if (x := of.get(pearson.x)) is not None and (y := of.get(pearson.y)) is not None
+                        if (x := of.get(pearson.x)) is not None
+                        and (y := of.get(pearson.y)) is not None
                     ),
                 )
                 for pearson, spearman in zip(both[::2], both[1::2], strict=True)
@@ -378,9 +445,15 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
     return tuple(rows)
 
 
-def _settings_of(models: Sequence[ComparedModel], having: Sequence[bool]) -> tuple[str, ...]:
+def _settings_of(
+    models: Sequence[ComparedModel], having: Sequence[bool]
+) -> tuple[str, ...]:
     """Return the prompt settings of the models ``having`` a case; one that is empty where none has any."""
-    of = (model.setting for model, has in zip(models, having, strict=True) if has and model.setting)
+    of = (
+        model.setting
+        for model, has in zip(models, having, strict=True)
+        if has and model.setting
+    )
     return tuple(dict.fromkeys(of)) or ("",)
 
 
@@ -392,7 +465,9 @@ def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
         ids = Counter(case_id for _, case_id in model.cases)
         twice |= {case_id for case_id, times in ids.items() if times > 1}
     return {
-        (suite, case_id): f"{suite}::{case_id}" if suite and case_id in twice else case_id
+        (suite, case_id): f"{suite}::{case_id}"
+        if suite and case_id in twice
+        else case_id
         for model in models
         for suite, case_id in model.cases
     }
@@ -401,7 +476,10 @@ def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
 def _named(models: Sequence[ComparedModel]) -> list[dict[str, Figures]]:
     """Return each model's cases by name."""
     names = case_names(models)
-    return [{names[key]: figures for key, figures in model.cases.items()} for model in models]
+    return [
+        {names[key]: figures for key, figures in model.cases.items()}
+        for model in models
+    ]
 
 
 def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Figures]]:
@@ -409,11 +487,19 @@ def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Fig
     for case, figures in cases.items():
         suite, case_id = _key(case)
         name, _, rest = case_id.partition("[")
-        placed += [(suite, probe, rest.removesuffix("]"), figures) for probe in PROBES if probe == name]
+        placed += [
+            (suite, probe, rest.removesuffix("]"), figures)
+            for probe in PROBES
+            if probe == name
+        ]
     # Seen and unseen slices of one setting are one point, which has the figures over both.
     several = {
         probe
         for _, probe, of, _ in placed
         if len(PROBES[probe].kinds) > 1 and not PROBES[probe].is_overall(of)
     }
-    return [one for one in placed if one[1] not in several or not PROBES[one[1]].is_overall(one[2])]
+    return [
+        one
+        for one in placed
+        if one[1] not in several or not PROBES[one[1]].is_overall(one[2])
+    ]

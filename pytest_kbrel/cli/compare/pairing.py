@@ -108,18 +108,29 @@ def pair_runs(
     for (of, case_id, name_of_figure, _), p in zip(figures, holm, strict=True):
         by_figure[of][case_id, name_of_figure] = p
     return tuple(
-        PairedRun(run=run, p_holm=ps, obstacles=_obstacles(side, run.cases, baseline.run), strict=strict)
+        PairedRun(
+            run=run,
+            p_holm=ps,
+            obstacles=_obstacles(side, run.cases, baseline.run),
+            strict=strict,
+        )
         for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
     )
 
 
 def family_size(side: RecordedOutcomes) -> int:
     """Return the number of cases of a recorded run that compare with a baseline."""
-    gates = [case.gates for case in side.cases] + [aggregate.gates for aggregate in side.aggregates]
-    return sum(any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates)
+    gates = [case.gates for case in side.cases] + [
+        aggregate.gates for aggregate in side.aggregates
+    ]
+    return sum(
+        any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates
+    )
 
 
-def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int) -> list[CaseResult]:
+def decide_outcomes(
+    side: RecordedOutcomes, baseline: Baseline, comparisons: int
+) -> list[CaseResult]:
     """Decide the cases of a recorded run anew against ``baseline``, aggregates behind their members.
 
     ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
@@ -160,7 +171,9 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
                 baseline=baseline,
                 comparisons=max(comparisons, 1),
                 incomparable=_incomparable(
-                    side.run, baseline, [case for case in members if case.id in aggregate.members]
+                    side.run,
+                    baseline,
+                    [case for case in members if case.id in aggregate.members],
                 ),
                 another_tokenizer=tokenizer,
                 picked_of=side.picked_of,
@@ -169,7 +182,9 @@ def decide_outcomes(side: RecordedOutcomes, baseline: Baseline, comparisons: int
     return cases
 
 
-def _obstacles(side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline) -> dict[str, str]:
+def _obstacles(
+    side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline
+) -> dict[str, str]:
     """Return why cases cannot be compared, whether they have gates or not."""
     from pytest_kbrel.baselines import setting_differences
     from pytest_kbrel.gates.cases import obstacle_of
@@ -182,7 +197,13 @@ def _obstacles(side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Ba
             continue
         pairings: tuple[Pairing, ...] = ()
         if isinstance(before, BaselineCase):
-            pairings = (pair(case.table, before.table, setting_differences(case.settings, before.settings)),)
+            pairings = (
+                pair(
+                    case.table,
+                    before.table,
+                    setting_differences(case.settings, before.settings),
+                ),
+            )
         obstacle = obstacle_of(
             [case.id],
             Measurement(figures=(), pairings=pairings),
@@ -197,10 +218,14 @@ def _obstacles(side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Ba
     return tables
 
 
-def _incomparable(run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]) -> tuple[str, ...]:
+def _incomparable(
+    run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]
+) -> tuple[str, ...]:
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
-    return incomparable(run.model, baseline, judged=_is_judged(cases), judge=run.judge, writers=writers)
+    return incomparable(
+        run.model, baseline, judged=_is_judged(cases), judge=run.judge, writers=writers
+    )
 
 
 def _is_judged(cases: Sequence[CaseResult]) -> bool:
@@ -217,7 +242,11 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     rows = case.table.rows
     if any(row.question for row in rows):
         return case.table
-    texts = {row.fact_id: row for row in other.rows if row.question} if other is not None else {}
+    texts = (
+        {row.fact_id: row for row in other.rows if row.question}
+        if other is not None
+        else {}
+    )
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
     probe = probe_named(case.probe)
     unseen = probe is not None and probe.kind(case.slice) == "unseen"
@@ -230,7 +259,9 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
     return Table(columns=case.table.columns, rows=tuple(lines))
 
 
-def _run_of(side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Baseline, name: str) -> Run:
+def _run_of(
+    side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Baseline, name: str
+) -> Run:
     run = Run(
         kbrel_version=side.run.kbrel_version,
         created=side.run.created,
@@ -272,7 +303,9 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
     if path.is_file() or (path / REPORT).is_file():
         folder = path if path.is_dir() else path.parent
         if not (folder / OUTCOMES).is_file():
-            return f"there is no {OUTCOMES} beside its report, as older versions left it"
+            return (
+                f"there is no {OUTCOMES} beside its report, as older versions left it"
+            )
         report = read_report(path)
         check_file(report, folder / OUTCOMES)
         return _of_report(report, folder)
@@ -317,15 +350,27 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
             settings=string_pairs(report["settings"]),
             cases={
                 case_key(case.suite, case.id): BaselineCase(
-                    key=case_key(case.suite, case.id), table=case.table, metrics=(), settings=case.settings
+                    key=case_key(case.suite, case.id),
+                    table=case.table,
+                    metrics=(),
+                    settings=case.settings,
                 )
                 for case in cases
                 if not case.aggregate and case.verdict != "invalid" and case.table.rows
             },
-            helpers=tuple(from_wire(Fingerprint, helper) for helper in report.get("helpers", ())),
+            helpers=tuple(
+                from_wire(Fingerprint, helper) for helper in report.get("helpers", ())
+            ),
         )
         picked_of = CANDIDATES.integer(dict(run.settings).get("picked_of") or "1")
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, EOFError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OSError,
+        EOFError,
+    ) as error:
         raise KbrelError(
             f"{folder}: report and {OUTCOMES} cannot be read together: {type(error).__name__}: {error}; "
             "allowed: a report folder as a run wrote it"
@@ -354,8 +399,14 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
 
 def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
     table = tables.get(entry["id"], Table(columns=(), rows=()))
-    if not entry["aggregate"] and entry["verdict"] != "invalid" and len(table.rows) != entry["n"]:
-        raise ValueError(f"{entry['id']} has {entry['n']} facts in one and {len(table.rows)} in the other")
+    if (
+        not entry["aggregate"]
+        and entry["verdict"] != "invalid"
+        and len(table.rows) != entry["n"]
+    ):
+        raise ValueError(
+            f"{entry['id']} has {entry['n']} facts in one and {len(table.rows)} in the other"
+        )
     suite, _, case_id = str(entry["id"]).rpartition("::")
     return CaseResult(
         id=case_id,
@@ -373,7 +424,9 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         table=table,
         settings=string_pairs(entry.get("settings", {})),
         unmatched=from_wire(Unmatched, entry.get("unmatched") or {}),
-        waiver=None if entry.get("waiver") is None else from_wire(Waiver, entry["waiver"]),
+        waiver=None
+        if entry.get("waiver") is None
+        else from_wire(Waiver, entry["waiver"]),
         expired=tuple(from_wire(Waiver, waiver) for waiver in entry.get("expired", ())),
         members=tuple(map(str, entry.get("members", ()))),
         looks=None if entry.get("looks") is None else from_wire(Looks, entry["looks"]),

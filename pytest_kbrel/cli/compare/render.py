@@ -30,7 +30,17 @@ from pytest_kbrel.serialization import to_wire
 SCHEMA_VERSION = 1
 SHOWN_FACTS = 5
 _CELL = 7
-_FIGURE_KEYS = ("better", "baseline", "value", "delta", "delta_low", "delta_high", "p", "paired", "note")
+_FIGURE_KEYS = (
+    "better",
+    "baseline",
+    "value",
+    "delta",
+    "delta_low",
+    "delta_high",
+    "p",
+    "paired",
+    "note",
+)
 _CASE_KEYS = (
     *("aggregate", "verdict", "n", "waiver", "expired", "gates"),
     *("lost", "gained", "unmatched", "errors"),
@@ -52,17 +62,28 @@ def report_json(
         "kbrel_version": __version__,
         "models": [{"name": model.name, "about": model.about} for model in models],
         "cases": [
-            {"id": table.case, "figures": dict(table.rows), "differing": table.differing} for table in tables
+            {
+                "id": table.case,
+                "figures": dict(table.rows),
+                "differing": table.differing,
+            }
+            for table in tables
         ],
-        "correlations": [{"within": within, **to_wire(one)} for within, one in correlations],
+        "correlations": [
+            {"within": within, **to_wire(one)} for within, one in correlations
+        ],
         "paired": paired_json(pairs, names),
     }
-    return json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return (
+        json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    )
 
 
 def model_lines(models: Sequence[ComparedModel]) -> Iterator[str]:
     """Yield the number and name of each model, with the settings of its run that differ."""
-    for at, (model, settings) in enumerate(zip(models, run_settings(models), strict=True), start=1):
+    for at, (model, settings) in enumerate(
+        zip(models, run_settings(models), strict=True), start=1
+    ):
         yield f"{at:>3}  {one_line(model.name)}  ({one_line(model.about, 120)})"
         if settings:
             yield f"     {one_line(settings)}"
@@ -99,23 +120,32 @@ def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
                 a, b = values
                 cells.append(signed(None if a is None or b is None else b - a))
             rows.append([f"  {one_line(name)}", *cells])
-        yield from format_table(rows, least=(0, _CELL, *(_CELL + 1 for _ in heads[1:])), gap="")
+        yield from format_table(
+            rows, least=(0, _CELL, *(_CELL + 1 for _ in heads[1:])), gap=""
+        )
 
 
 def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
     yield "Correlations over models"
     pairs = list(zip(correlations[::2], correlations[1::2], strict=True))
     lines = [
-        (within, pearson, spearman) for (within, pearson), (_, spearman) in pairs if pearson.r is not None
+        (within, pearson, spearman)
+        for (within, pearson), (_, spearman) in pairs
+        if pearson.r is not None
     ]
     width = max((len(within) for within, _, _ in lines), default=0)
     for within, pearson, spearman in lines:
-        both = [f"{one.method} {number(one.r)} ({p_value(one.p)})" for one in (pearson, spearman)]
+        both = [
+            f"{one.method} {number(one.r)} ({p_value(one.p)})"
+            for one in (pearson, spearman)
+        ]
         note = f" ({pearson.note})" if pearson.note else ""
         head = f"{pad(one_line(within), width)}  {pearson.x}, {pearson.y}"
         yield f"  {head}: {', '.join(both)}, n = {pearson.n}{note}"
     # Of two models every pair of every case has the same to say.
-    reasons = Counter(pearson.note.partition(";")[0] for (_, pearson), _ in pairs if pearson.r is None)
+    reasons = Counter(
+        pearson.note.partition(";")[0] for (_, pearson), _ in pairs if pearson.r is None
+    )
     for reason, times in reasons.items():
         yield f"  {count(times, 'pair')} of figures: {reason}"
     if not pairs:
@@ -135,7 +165,9 @@ def paired_lines(
         how = f"paired {paired.unit} by {paired.unit}"
         yield f"{numbers[at]} against {numbers[0]}, {how}: {one_line(names[at])}"
         if run.differences:
-            yield from wrap(f"differs: {'; '.join(map(one_line, run.differences))}", width, "  ")
+            yield from wrap(
+                f"differs: {'; '.join(map(one_line, run.differences))}", width, "  "
+            )
         if note := phrases.judge_note(run):
             yield from wrap(note, width, "  ")
         for case in run.cases:
@@ -163,7 +195,9 @@ def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterato
         yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
 
 
-def paired_json(pairs: Sequence[PairedRun], names: Sequence[str]) -> list[dict[str, Any]]:
+def paired_json(
+    pairs: Sequence[PairedRun], names: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return every candidate's cases as JSON's own types."""
     return [
         {
@@ -196,7 +230,9 @@ def _case_json(paired: PairedRun, case: CaseResult) -> dict[str, Any]:
     return wire
 
 
-def _case_lines(paired: PairedRun, case: CaseResult, numbers: tuple[int, int], width: int) -> Iterator[str]:
+def _case_lines(
+    paired: PairedRun, case: CaseResult, numbers: tuple[int, int], width: int
+) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
     shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
@@ -218,8 +254,14 @@ def _case_lines(paired: PairedRun, case: CaseResult, numbers: tuple[int, int], w
         yield from wrap(one_line(obstacle, 600), width)
     for gate in case.gates:
         rule = f"{phrases.gate_name(gate)}: {gate.verdict}"
-        repeated = gate.verdict == "pass" or case.verdict == "invalid" or f"{gate.verdict}: " in obstacle
-        yield from wrap(rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width)
+        repeated = (
+            gate.verdict == "pass"
+            or case.verdict == "invalid"
+            or f"{gate.verdict}: " in obstacle
+        )
+        yield from wrap(
+            rule if repeated else f"{rule}: {one_line(gate.reason, 600)}", width
+        )
 
 
 def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[str, ...]:
@@ -227,7 +269,9 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
     now = value.value
     if value.baseline is not None and value.delta is not None:
         now = value.baseline + value.delta
-    ends = difference(value.delta_low, value.delta_high) if value.delta is not None else ""
+    ends = (
+        difference(value.delta_low, value.delta_high) if value.delta is not None else ""
+    )
     holm = paired.p_holm.get((case.nodeid, value.name))
     return (
         f"  {one_line(value.name)}",
@@ -236,7 +280,9 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
         signed(value.delta),
         f" {ends}",
         f" {p_value(value.p)}",
-        "" if holm is None else f" Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}",
+        ""
+        if holm is None
+        else f" Holm {p_value(holm).removeprefix('p ').removeprefix('= ')}",
     )
 
 
@@ -251,7 +297,9 @@ def _changes(paired: PairedRun, width: int) -> Iterator[str]:
 
 
 def _change(change: Change) -> str:
-    expected = "" if change.expected == NOT_KNOWN else f" {expected_text(change.expected, 60)}"
+    expected = (
+        "" if change.expected == NOT_KNOWN else f" {expected_text(change.expected, 60)}"
+    )
     return (
         f"{one_line(change.question, 120)}{expected}: "
         f"{answer_text(change.old_answer, 60)} -> {answer_text(change.new_answer, 60)}"

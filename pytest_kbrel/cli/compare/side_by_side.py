@@ -43,9 +43,15 @@ def side_by_side(
     first = {name: key for key, name in reversed(names.items()) if key[0]}
     keys = {name: first.get(name, key) for key, name in names.items()}
     nodeids = {key: "::".join(keys[name]) for key, name in names.items()}
-    results = [_results(model, nodeids, paired.get(at)) for at, model in enumerate(models, start=1)]
+    results = [
+        _results(model, nodeids, paired.get(at))
+        for at, model in enumerate(models, start=1)
+    ]
     cases = (
-        _united(suite, [of[nodeid] for of in results if (nodeid := f"{suite}::{case_id}") in of])
+        _united(
+            suite,
+            [of[nodeid] for of in results if (nodeid := f"{suite}::{case_id}") in of],
+        )
         for suite, case_id in keys.values()
     )
     return Comparison(
@@ -71,9 +77,16 @@ def side_by_side(
             for one in correlated
         ),
         labels={
-            nodeids[key]: case.label for model in models for key, case in model.recorded.items() if case.label
+            nodeids[key]: case.label
+            for model in models
+            for key, case in model.recorded.items()
+            if case.label
         },
-        differing={"::".join(keys[table.case]): table.differing for table in tables if table.differing},
+        differing={
+            "::".join(keys[table.case]): table.differing
+            for table in tables
+            if table.differing
+        },
     )
 
 
@@ -100,13 +113,17 @@ def _sides(
             about=model.about,
             results=results[at],
             parameters=model.parameters,
-            family=f"{model.family}, {model.setting}" if len(settings_of[model.spec]) > 1 else model.family,
+            family=f"{model.family}, {model.setting}"
+            if len(settings_of[model.spec]) > 1
+            else model.family,
             settings=settings,
             unpaired=unpaired.get(at + 1, ""),
             same_as=twin,
         )
         if pair is not None:
-            side = dataclasses.replace(side, run=pair.run, p_holm=pair.p_holm, obstacles=pair.obstacles)
+            side = dataclasses.replace(
+                side, run=pair.run, p_holm=pair.p_holm, obstacles=pair.obstacles
+            )
         sides.append(side)
     return _titled(sides)
 
@@ -128,7 +145,9 @@ def _outcomes(pair: PairedRun | None) -> object:
     if pair is None:
         return []
     changes = changed_facts(pair.run)
-    facts = [sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)]
+    facts = [
+        sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)
+    ]
     verdicts = [
         (case.id, gate.metric, gate.verdict)
         for case in pair.run.cases
@@ -144,9 +163,12 @@ def _results(
     """Return the results of a model by node id: those that were decided anew, else its recorded figures."""
     decided = {}
     if pair is not None:
-        decided = {(PurePath(case.suite).name, case.id): case for case in pair.run.cases}
+        decided = {
+            (PurePath(case.suite).name, case.id): case for case in pair.run.cases
+        }
     return {
-        nodeids[key]: decided.get(key) or _recorded(key, figures, model.recorded.get(key, RecordedCase()))
+        nodeids[key]: decided.get(key)
+        or _recorded(key, figures, model.recorded.get(key, RecordedCase()))
         for key, figures in model.cases.items()
     }
 
@@ -179,7 +201,9 @@ def _is_overall(kind: CaseKind, slice_name: str) -> bool:
 
 def _value(name: str, value: float | None) -> MetricValue:
     known = METRICS.get(name)
-    return MetricValue(name=name, better=known.better if known else "higher", value=value)
+    return MetricValue(
+        name=name, better=known.better if known else "higher", value=value
+    )
 
 
 def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:

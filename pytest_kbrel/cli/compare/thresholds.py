@@ -28,7 +28,13 @@ class Threshold:
 
     def gate(self, metric: str) -> Gate:
         """Return the gate on one metric."""
-        return Gate(metric=metric, rule=self.rule, bound=self.within, beyond=self.beyond, never=self.never)
+        return Gate(
+            metric=metric,
+            rule=self.rule,
+            bound=self.within,
+            beyond=self.beyond,
+            never=self.never,
+        )
 
 
 def threshold(rule: Rule, text: str) -> Threshold:
@@ -46,13 +52,19 @@ def threshold(rule: Rule, text: str) -> Threshold:
             )
         numbers[name] = bounds.number(value)
     if "within" not in numbers:
-        raise ValueError(f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N")
+        raise ValueError(
+            f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N"
+        )
     within = numbers["within"]
     beyond, never = numbers.get("beyond"), numbers.get("never")
     # The order in which each allows more.
-    order = [one * allowed.allows_more for one in (beyond, within, never) if one is not None]
+    order = [
+        one * allowed.allows_more for one in (beyond, within, never) if one is not None
+    ]
     if order != sorted(set(order)) and within:
-        raise ValueError(f"found {text!r}; allowed: beyond allows less than within, and never allows more")
+        raise ValueError(
+            f"found {text!r}; allowed: beyond allows less than within, and never allows more"
+        )
     return Threshold(rule=rule, within=within, beyond=beyond, never=never)
 
 
@@ -76,7 +88,9 @@ class Demands:
         gates = tuple(one.gate(metric.name) for one in self.thresholds)
         for name in dict.fromkeys((ONE_TASK, case)):
             # The shorter name of a metric is the more general one.
-            for key, entry in sorted(self.by_case.get(name, {}).items(), key=lambda item: len(item[0])):
+            for key, entry in sorted(
+                self.by_case.get(name, {}).items(), key=lambda item: len(item[0])
+            ):
                 if names_metric(key, metric.name):
                     gates = merged_gates(gates, metric_gates(entry, metric))
         return gates
@@ -86,11 +100,21 @@ class Demands:
         for case, entries in self.by_case.items():
             if case not in (*metrics, ONE_TASK):
                 entry = next(iter(entries.values()))
-                raise entry.error(unknown("case", case, (*metrics, ONE_TASK), where="the runs"))
-            there = metrics[case] if case in metrics else [one for some in metrics.values() for one in some]
+                raise entry.error(
+                    unknown("case", case, (*metrics, ONE_TASK), where="the runs")
+                )
+            there = (
+                metrics[case]
+                if case in metrics
+                else [one for some in metrics.values() for one in some]
+            )
             for key, entry in entries.items():
                 if not any(names_metric(key, one) for one in there):
-                    raise entry.error(unknown("metric", key, dict.fromkeys(there), where=f"case {case}"))
+                    raise entry.error(
+                        unknown(
+                            "metric", key, dict.fromkeys(there), where=f"case {case}"
+                        )
+                    )
 
 
 def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Entry]]:
@@ -99,5 +123,7 @@ def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Entry]]:
     for case, entry in read_document(path).mapping("a file of gates").items():
         cases[case] = entry.node.mapping(f"gates of the case {case}")
         if not cases[case]:
-            raise entry.error(f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}")
+            raise entry.error(
+                f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}"
+            )
     return cases

@@ -121,7 +121,9 @@ def build_question_set(
     """
     rules, engine = rules or Rules(), engine or Engine()
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise SuiteError("exists already; allowed: a folder that does not, or an empty one", output)
+        raise SuiteError(
+            "exists already; allowed: a folder that does not, or an empty one", output
+        )
     if not dump.path.is_file():
         raise SuiteError("cannot be read: no such file", dump.path)
     with _connected(engine, dump) as connection:
@@ -131,9 +133,18 @@ def build_question_set(
         most = max(template.cap or rules.cap for template in templates)
         strata = draw(connection, rules.filters, most=most, seed=rules.seed)
         taken = _equal_counts(templates, strata, rules.cap)
-        chosen = [(s.template, one.subject) for s in strata for one in s.drawn[: taken[s.template]]]
-        answers = all_answers(connection, chosen) if rules.filters.answers == "all" else {}
-    rows = [sum(n for of, _, n in counts if of == number) for number in range(len(templates))]
+        chosen = [
+            (s.template, one.subject)
+            for s in strata
+            for one in s.drawn[: taken[s.template]]
+        ]
+        answers = (
+            all_answers(connection, chosen) if rules.filters.answers == "all" else {}
+        )
+    rows = [
+        sum(n for of, _, n in counts if of == number)
+        for number in range(len(templates))
+    ]
     if columns.relation is None:
         rows = [count - sum(n for of, why, n in counts if (of, why) == (number, NO_OBJECT))
                 for number, count in enumerate(rows)]  # fmt: skip
@@ -142,7 +153,8 @@ def build_question_set(
         dump=dump.path.name,
         columns=columns,
         rules=rules,
-        rows=sum(n for *_, n in counts) // (len(templates) if columns.relation is None else 1),
+        rows=sum(n for *_, n in counts)
+        // (len(templates) if columns.relation is None else 1),
         skipped={
             REASONS[reason]: sum(n for _, why, n in counts if why == reason)
             for reason in range(1, len(REASONS))
@@ -150,7 +162,10 @@ def build_question_set(
         buckets=scopes,
         templates=tuple(
             _template_counts(
-                template, rows[number], [s for s in strata if s.template == number], taken[number]
+                template,
+                rows[number],
+                [s for s in strata if s.template == number],
+                taken[number],
             )
             for number, template in enumerate(templates)
         ),
@@ -166,7 +181,9 @@ def build_question_set(
             template = templates[stratum.template]
             for one in stratum.drawn[: taken[stratum.template]]:
                 texts = answers.get((stratum.template, one.subject), one.answers)
-                stream.write(fact_line(_fact(template, stratum.bucket, one, texts, dataset)))
+                stream.write(
+                    fact_line(_fact(template, stratum.bucket, one, texts, dataset))
+                )
     relations = relations_text(
         Relation(
             id=template.relation,
@@ -186,7 +203,11 @@ def build_question_set(
 
 
 def _fact(
-    template: Template, bucket: Bucket, drawn: DrawnQuestion, answers: Sequence[str], dataset: str
+    template: Template,
+    bucket: Bucket,
+    drawn: DrawnQuestion,
+    answers: Sequence[str],
+    dataset: str,
 ) -> Fact:
     return Fact(
         id=f"{template.relation}:{drawn.subject}",
@@ -221,7 +242,9 @@ def _connected(engine: Engine, dump: Dump) -> Iterator[duckdb.DuckDBPyConnection
     ) as folder:
         settings["temp_directory"] = folder
         try:
-            with duckdb.connect(Path(folder) / "work.duckdb", config=settings) as connection:
+            with duckdb.connect(
+                Path(folder) / "work.duckdb", config=settings
+            ) as connection:
                 yield connection
         except duckdb.Error as error:
             raise _worded(str(error), dump) from None
@@ -229,19 +252,33 @@ def _connected(engine: Engine, dump: Dump) -> Iterator[duckdb.DuckDBPyConnection
 
 def _worded(message: str, dump: Dump) -> SuiteError:
     """Return DuckDB's error in one line: what is wrong and where, without its advice to let it pass."""
-    lines = [line.strip() for line in message.partition("\nPossible")[0].partition("\n\n")[0].splitlines()]
+    lines = [
+        line.strip()
+        for line in message.partition("\nPossible")[0].partition("\n\n")[0].splitlines()
+    ]
     number = re.search(r"on Line: (\d+)", lines[0] if lines else "")
-    text = "; ".join(line if len(line) <= 160 else line[:157] + "..." for line in lines if line)
-    return SuiteError(f"DuckDB says: {text}", dump.path, int(number[1]) if number else None)
+    text = "; ".join(
+        line if len(line) <= 160 else line[:157] + "..." for line in lines if line
+    )
+    return SuiteError(
+        f"DuckDB says: {text}", dump.path, int(number[1]) if number else None
+    )
 
 
-def _row_counts(connection: duckdb.DuckDBPyConnection) -> list[tuple[int | None, int, int]]:
+def _row_counts(
+    connection: duckdb.DuckDBPyConnection,
+) -> list[tuple[int | None, int, int]]:
     """Return (template number, reason, rows); without a number there is no template."""
     counted = "SELECT template, reason, count(*) FROM rows GROUP BY ALL ORDER BY ALL"
-    return [(template, int(reason), int(n)) for template, reason, n in connection.execute(counted).fetchall()]
+    return [
+        (template, int(reason), int(n))
+        for template, reason, n in connection.execute(counted).fetchall()
+    ]
 
 
-def _equal_counts(templates: Sequence[Template], strata: Sequence[Stratum], cap: int) -> list[int]:
+def _equal_counts(
+    templates: Sequence[Template], strata: Sequence[Stratum], cap: int
+) -> list[int]:
     fit = {(stratum.template, stratum.bucket): stratum.fit for stratum in strata}
     return [
         min(template.cap or cap, *(fit.get((number, bucket), 0) for bucket in BUCKETS))
@@ -249,7 +286,9 @@ def _equal_counts(templates: Sequence[Template], strata: Sequence[Stratum], cap:
     ]
 
 
-def _template_counts(template: Template, rows: int, strata: Sequence[Stratum], taken: int) -> TemplateCounts:
+def _template_counts(
+    template: Template, rows: int, strata: Sequence[Stratum], taken: int
+) -> TemplateCounts:
     left_out: Counter[str] = Counter()
     for stratum in strata:
         left_out.update(dict(stratum.left_out))
@@ -277,7 +316,9 @@ def _check_rows(templates: Sequence[Template], rows: Sequence[int], dump: Dump) 
 
 
 def _nothing(manifest: Manifest) -> str:
-    skipped = [f"{count} {reason}" for reason, count in manifest.skipped.items() if count]
+    skipped = [
+        f"{count} {reason}" for reason, count in manifest.skipped.items() if count
+    ]
     poorest = [
         f"{of.relation} has {', '.join(f'{n} {b}' for n, b in zip(of.fit, BUCKETS, strict=True))}"
         for of in manifest.templates[:3]

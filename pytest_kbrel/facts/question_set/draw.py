@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     import duckdb
 
 # Of a question that more than one filter concerns the first counts.
-FILTERS = ("ambiguous subject", "several answers", "too little ASCII", "answer in the question")
+FILTERS = (
+    "ambiguous subject",
+    "several answers",
+    "too little ASCII",
+    "answer in the question",
+)
 
 
 @record
@@ -77,7 +82,9 @@ def bucket_entities(connection: duckdb.DuckDBPyConnection) -> tuple[Scope, ...]:
             SELECT DISTINCT scope, subject, popularity FROM rows
             WHERE reason IN (0, {NO_TEMPLATE}, {NO_OBJECT}) AND scope IS NOT NULL
         ) GROUP BY ALL""")
-    names = connection.execute("SELECT DISTINCT scope FROM shares ORDER BY scope").fetchall()
+    names = connection.execute(
+        "SELECT DISTINCT scope FROM shares ORDER BY scope"
+    ).fetchall()
     scopes = [_scope(connection, str(name)) for (name,) in names]
     connection.execute(
         "CREATE TABLE lines AS "
@@ -94,7 +101,10 @@ def bucket_entities(connection: duckdb.DuckDBPyConnection) -> tuple[Scope, ...]:
 def _scope(connection: duckdb.DuckDBPyConnection, name: str) -> Scope:
     def counted() -> Iterator[tuple[float, int]]:
         cursor = connection.cursor()
-        cursor.execute("SELECT popularity, entities FROM shares WHERE scope = ? ORDER BY popularity", [name])
+        cursor.execute(
+            "SELECT popularity, entities FROM shares WHERE scope = ? ORDER BY popularity",
+            [name],
+        )
         while part := cursor.fetchmany(100_000):
             yield from part
 
@@ -107,7 +117,9 @@ def _scope(connection: duckdb.DuckDBPyConnection, name: str) -> Scope:
         {"name": name, "tail": tail, "torso": torso},
     ).fetchone()
     assert counts is not None
-    numbers = tuple((bucket, int(n or 0)) for bucket, n in zip(BUCKETS, counts, strict=True))
+    numbers = tuple(
+        (bucket, int(n or 0)) for bucket, n in zip(BUCKETS, counts, strict=True)
+    )
     return Scope(name=name, tail=tail, torso=torso, entities=numbers)
 
 
@@ -121,7 +133,9 @@ def draw(
     (popularities or scopes) makes an ambiguous question.
     """
     single = "min(object) <> max(object)" if filters.answers == "single" else "false"
-    inside = "bool_or(contains(lower(replace(t.question, '[X]', subject)), lower(object)))"
+    inside = (
+        "bool_or(contains(lower(replace(t.question, '[X]', subject)), lower(object)))"
+    )
     gives_away = inside if filters.contained == "drop" else "false"
     foreign = (
         "strlen(subject) > length(subject) AND length(regexp_replace(subject, '[^\\x00-\\x7F]', '', 'g')) "
@@ -160,7 +174,11 @@ def draw(
             fit=fit,
             left_out=tuple(zip(FILTERS, left_out, strict=True)),
             drawn=tuple(
-                DrawnQuestion(subject=one["subject"], answers=(one["answer"],), popularity=one["popularity"])
+                DrawnQuestion(
+                    subject=one["subject"],
+                    answers=(one["answer"],),
+                    popularity=one["popularity"],
+                )
                 for one in drawn or ()
             ),
         )
@@ -174,9 +192,15 @@ def all_answers(
     """Return all objects of each (template number, subject), in the order of their code points."""
     connection.execute(
         "CREATE TABLE drawn AS SELECT unnest($numbers)::SMALLINT AS template, unnest($subjects) AS subject",
-        {"numbers": [number for number, _ in questions], "subjects": [subject for _, subject in questions]},
+        {
+            "numbers": [number for number, _ in questions],
+            "subjects": [subject for _, subject in questions],
+        },
     )
     selected = connection.execute("""
         SELECT template, subject, list(DISTINCT object) FROM rows JOIN drawn USING (template, subject)
         WHERE reason = 0 GROUP BY 1, 2""").fetchall()
-    return {(template, subject): tuple(sorted(answers)) for template, subject, answers in selected}
+    return {
+        (template, subject): tuple(sorted(answers))
+        for template, subject, answers in selected
+    }

@@ -81,7 +81,10 @@ def format_of(path: Path) -> DumpFormat:
         suffixes.pop()
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
-    raise SuiteError(f"its name tells no format; allowed: a name in {', '.join(SUFFIXES)}, or --format", path)
+    raise SuiteError(
+        f"its name tells no format; allowed: a name in {', '.join(SUFFIXES)}, or --format",
+        path,
+    )
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, str]:
@@ -90,9 +93,15 @@ def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, s
         names = _header(dump)
         for name in names:
             if names.count(name) > 1:
-                raise SuiteError(f"column {name!r} stands twice; allowed: names that differ", dump.path, 1)
+                raise SuiteError(
+                    f"column {name!r} stands twice; allowed: names that differ",
+                    dump.path,
+                    1,
+                )
         return dict.fromkeys(names, "VARCHAR")
-    described = connection.execute(f"DESCRIBE SELECT * FROM {_reader(dump, {})}").fetchall()
+    described = connection.execute(
+        f"DESCRIBE SELECT * FROM {_reader(dump, {})}"
+    ).fetchall()
     return {str(name): str(kind) for name, kind, *_ in described}
 
 
@@ -100,15 +109,23 @@ def _header(dump: Dump) -> list[str]:
     # Left to itself, DuckDB guesses the columns from the first rows, and differently from version to version.
     opened = gzip.open if dump.path.suffix.lower() == ".gz" else open
     try:
-        with opened(dump.path, "rt", encoding="utf-8-sig", errors="replace", newline="") as stream:
+        with opened(
+            dump.path, "rt", encoding="utf-8-sig", errors="replace", newline=""
+        ) as stream:
             quote = '"' if dump.quotes else "\x1f"
             lines = _lines(stream)
-            names = next(csv.reader(lines, delimiter=_COMMAS[dump.format], quotechar=quote), [])
+            names = next(
+                csv.reader(lines, delimiter=_COMMAS[dump.format], quotechar=quote), []
+            )
     except (OSError, EOFError, ValueError, csv.Error) as error:
-        raise SuiteError(f"the line of column names cannot be read: {error}", dump.path, 1) from None
+        raise SuiteError(
+            f"the line of column names cannot be read: {error}", dump.path, 1
+        ) from None
     if not names:
         raise SuiteError(
-            "no line of column names; allowed: a first line with the name of each column", dump.path, 1
+            "no line of column names; allowed: a first line with the name of each column",
+            dump.path,
+            1,
         )
     return [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
 
@@ -141,15 +158,25 @@ def open_rows(
         type="type" * ("type" in types) if columns.type is None else columns.type,
     )
     sources = [] if columns.relation else [template.source for template in templates]
-    options = {"--subject": columns.subject, "--relation": columns.relation, "--object": columns.object}
-    options |= {"--popularity": columns.popularity, "--year": columns.year, "--type": columns.type}
+    options = {
+        "--subject": columns.subject,
+        "--relation": columns.relation,
+        "--object": columns.object,
+    }
+    options |= {
+        "--popularity": columns.popularity,
+        "--year": columns.year,
+        "--type": columns.type,
+    }
     wanted = [(name, option) for option, name in options.items() if name]
     wanted += [(name, "a template's 'from'") for name in sources]
     for name, option in wanted:
         if name not in types:
             fault = f"no column {name!r} ({option}); allowed: {', '.join(types)}{nearest(name, types)}"
             raise SuiteError(fault, dump.path)
-        if types[name].endswith("]") or types[name].startswith(("STRUCT", "MAP", "UNION")):
+        if types[name].endswith("]") or types[name].startswith(
+            ("STRUCT", "MAP", "UNION")
+        ):
             raise SuiteError(
                 f"column {name!r} ({option}) holds {types[name]}; allowed: one value a row "
                 "(of several answers each has a row of its own)",
@@ -169,7 +196,9 @@ def open_rows(
     )
     # Text is parsed once, on the way into a table; columns of Parquet are as quickly read again.
     kind = "VIEW" if dump.format == "parquet" else "TABLE"
-    connection.execute(f"CREATE {kind} rows AS {_rows(_reader(dump, types, names), columns, sources, until)}")
+    connection.execute(
+        f"CREATE {kind} rows AS {_rows(_reader(dump, types, names), columns, sources, until)}"
+    )
     return columns
 
 
@@ -177,7 +206,8 @@ def _reader(dump: Dump, types: Mapping[str, str], wanted: Sequence[str] = ()) ->
     if dump.format == "parquet":
         return f"read_parquet({_path(dump)})"
     texts = ", ".join(
-        f"{_literal(name)}: 'VARCHAR'" for name in (wanted if dump.format == "jsonl" else types)
+        f"{_literal(name)}: 'VARCHAR'"
+        for name in (wanted if dump.format == "jsonl" else types)
     )
     columns = f", columns={{{texts}}}" if texts else ""
     if dump.format == "jsonl":
@@ -197,7 +227,9 @@ def _path(dump: Dump) -> str:
 def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> str:
     year, kind = columns.year, columns.type
     number = (
-        f"regexp_extract(CAST({_column(year)} AS VARCHAR), '^\\s*(-?\\d{{1,4}})(?:$|\\D)', 1)" if year else ""
+        f"regexp_extract(CAST({_column(year)} AS VARCHAR), '^\\s*(-?\\d{{1,4}})(?:$|\\D)', 1)"
+        if year
+        else ""
     )
     shared = [
         f"{_clean(_column(columns.subject))} AS subject",
@@ -210,7 +242,9 @@ def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> 
             FROM {reader} AS dump LEFT JOIN templates AS t
             ON CAST({_column(columns.relation)} AS VARCHAR) = t.source"""
     else:
-        cells = " ".join(f"WHEN {n} THEN {_clean(_column(name))}" for n, name in enumerate(sources))
+        cells = " ".join(
+            f"WHEN {n} THEN {_clean(_column(name))}" for n, name in enumerate(sources)
+        )
         raw = f"""SELECT {", ".join(shared)}, CASE t.number {cells} END AS object, t.number, t.domain
             FROM {reader} AS dump CROSS JOIN templates AS t"""
     scope = "type" if kind else "domain"

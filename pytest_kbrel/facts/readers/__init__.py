@@ -51,19 +51,50 @@ class Format:
 FORMATS = {
     form.name: form
     for form in (
-        Format(name="fktc", help="FKTC, the data of MONITOR", read=read_fktc, folders=True),
-        Format(name="head-to-tail", help="output of the Head-to-Tail scripts", read=read_head_to_tail),
-        Format(name="popqa", help="PopQA: the TSV, or JSON with input and output", read=read_popqa),
-        Format(name="pararel", help="ParaRel patterns with T-REx facts", read=read_pararel, folders=True),
-        Format(name="lama", help="LAMA and lm-pub-quiz (BEAR)", read=read_lama, folders=True),
+        Format(
+            name="fktc", help="FKTC, the data of MONITOR", read=read_fktc, folders=True
+        ),
+        Format(
+            name="head-to-tail",
+            help="output of the Head-to-Tail scripts",
+            read=read_head_to_tail,
+        ),
+        Format(
+            name="popqa",
+            help="PopQA: the TSV, or JSON with input and output",
+            read=read_popqa,
+        ),
+        Format(
+            name="pararel",
+            help="ParaRel patterns with T-REx facts",
+            read=read_pararel,
+            folders=True,
+        ),
+        Format(
+            name="lama",
+            help="LAMA and lm-pub-quiz (BEAR)",
+            read=read_lama,
+            folders=True,
+        ),
         Format(name="nq-open", help="NQ-open", read=read_nq_open),
         Format(name="triviaqa", help="TriviaQA", read=read_triviaqa),
-        Format(name="simpleqa", help="SimpleQA and SimpleQA Verified, CSV", read=read_simpleqa),
-        Format(name="qa", help="questions with answers, or with none (SeenQA, UnseenQA)", read=read_qa),
+        Format(
+            name="simpleqa",
+            help="SimpleQA and SimpleQA Verified, CSV",
+            read=read_simpleqa,
+        ),
+        Format(
+            name="qa",
+            help="questions with answers, or with none (SeenQA, UnseenQA)",
+            read=read_qa,
+        ),
         Format(name="jsonl", help="own facts, JSON Lines", read=read_jsonl, own=True),
         Format(name="csv", help="own facts, CSV", read=read_csv, own=True),
         Format(
-            name="parquet", help='own facts, Parquet; needs the extra "data"', read=read_parquet, own=True
+            name="parquet",
+            help='own facts, Parquet; needs the extra "data"',
+            read=read_parquet,
+            own=True,
         ),
     )
 }
@@ -86,10 +117,14 @@ def read_own_facts(path: Path) -> tuple[Fact, ...]:
 
     Raises ``SuiteError`` with the line of the first that is wrong.
     """
-    return tuple(fact for _, _, fact in facts_of(format_by_suffix(path), [path], Relations()))
+    return tuple(
+        fact for _, _, fact in facts_of(format_by_suffix(path), [path], Relations())
+    )
 
 
-def facts_of(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[tuple[Path, int, Fact]]:
+def facts_of(
+    form: Format, paths: Sequence[Path], relations: Relations
+) -> Iterator[tuple[Path, int, Fact]]:
     """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong."""
     if form.name == "jsonl":
         for path in paths:
@@ -112,7 +147,9 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     ids = Ids()
     for path in paths:
         if path.is_dir() and not form.folders:
-            raise SuiteError(f"is a folder; allowed: a file of the format {form.name}", path)
+            raise SuiteError(
+                f"is a folder; allowed: a file of the format {form.name}", path
+            )
         any_row = False
         for row in form.read(path, relations):
             any_row = True

@@ -39,11 +39,15 @@ class Row:
 class Relations(dict[str, Relation]):
     """The relations a source brings, by id; it fills up while the rows are read."""
 
-    def add(self, name: str, label: str = "", domain: str = "general", **more: Any) -> str:
+    def add(
+        self, name: str, label: str = "", domain: str = "general", **more: Any
+    ) -> str:
         """Add a relation unless it is there, and return its id, which is made of ``name``."""
         key = relation_id(name)
         if key not in self:
-            self[key] = Relation(id=key, label=label or name, domain=domain, frames=(), **more)
+            self[key] = Relation(
+                id=key, label=label or name, domain=domain, frames=(), **more
+            )
         return key
 
 
@@ -67,7 +71,11 @@ def rows(
             yield Row(path=path, line=line, error=piece)
             continue
         try:
-            value = {key: item for key, item in convert(piece).items() if item not in (None, "", [])}
+            value = {
+                key: item
+                for key, item in convert(piece).items()
+                if item not in (None, "", [])
+            }
             value.setdefault("object", None)
             given = "id" in value
             if not given:
@@ -84,8 +92,14 @@ def rows(
 def _typed(value: dict[str, Any]) -> dict[str, Any]:
     text = value["object"]
     # Every number and time has a digit, but for a bare month.
-    if "answer_type" not in value and isinstance(text, str) and any(c.isdigit() for c in text):
-        looks = answer_type_of(Fact(id="-", relation="-", subject="-", object=text), None)
+    if (
+        "answer_type" not in value
+        and isinstance(text, str)
+        and any(c.isdigit() for c in text)
+    ):
+        looks = answer_type_of(
+            Fact(id="-", relation="-", subject="-", object=text), None
+        )
         if looks != "other":
             return {**value, "answer_type": looks}
     return value
@@ -96,7 +110,9 @@ def content_id(value: Mapping[str, Any]) -> str:
     if "question" not in value:
         return f"{value.get('relation')}:{value.get('subject')}:{value.get('object')}"
     content = [value["question"], value.get("object"), value.get("aliases", [])]
-    digest = hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps(content, ensure_ascii=False).encode()
+    ).hexdigest()
     return f"{value.get('relation')}:{digest[:16]}"
 
 
@@ -148,7 +164,9 @@ def popularity(what: str, value: Any) -> float | None:
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{what!r} must be a number, found {describe(value)}") from None
+        raise ValueError(
+            f"{what!r} must be a number, found {describe(value)}"
+        ) from None
     return None if number < 0 else number
 
 
@@ -157,7 +175,9 @@ def relation_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
     if not words:
-        raise ValueError(f"a relation needs a name with ASCII letters or digits, found {describe(name)}")
+        raise ValueError(
+            f"a relation needs a name with ASCII letters or digits, found {describe(name)}"
+        )
     return words
 
 
@@ -167,7 +187,9 @@ def statement(what: str, text: Any) -> str:
     cleaned = _DOUBLE_DOT.sub(".", _SPACED_MARK.sub(r"\1", clean(what, text)))
     for placeholder in ("[X]", "[Y]"):
         if cleaned.count(placeholder) != 1:
-            raise ValueError(f"{what!r} must contain {placeholder} exactly once, found {cleaned!r}")
+            raise ValueError(
+                f"{what!r} must contain {placeholder} exactly once, found {cleaned!r}"
+            )
     return cleaned
 
 
@@ -193,7 +215,11 @@ class Ids:
         fact = row.fact
         if fact is None:
             return row
-        content = _digest("\0".join((fact.relation, fact.subject, fact.object or "", fact.question or "")))
+        content = _digest(
+            "\0".join(
+                (fact.relation, fact.subject, fact.object or "", fact.question or "")
+            )
+        )
         wanted = _digest(fact.id)
         first = self._first.get(content)
         if first is None and wanted not in self._taken:
@@ -202,8 +228,12 @@ class Ids:
             return row
         if first is None and row.given:
             message = f"id {fact.id!r} stands twice, for facts that differ; allowed: an id for each fact"
-            return dataclasses.replace(row, fact=None, error=SuiteError(message, row.path, row.line))
-        fact = dataclasses.replace(fact, id=self._free(fact.id), duplicate_of=first or "")
+            return dataclasses.replace(
+                row, fact=None, error=SuiteError(message, row.path, row.line)
+            )
+        fact = dataclasses.replace(
+            fact, id=self._free(fact.id), duplicate_of=first or ""
+        )
         self._first.setdefault(content, fact.id)
         self._taken.add(_digest(fact.id))
         return dataclasses.replace(row, fact=fact)

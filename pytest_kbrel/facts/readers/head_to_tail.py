@@ -11,13 +11,18 @@ from urllib.parse import unquote
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import describe, json_value, read_text, unknown
-from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, relation_id, rows
+from pytest_kbrel.facts.readers.base import (
+    Relations,
+    Row,
+    answers,
+    clean,
+    relation_id,
+    rows,
+)
 from pytest_kbrel.facts.readers.streams import Element, elements
 from pytest_kbrel.records import BUCKETS
 
-FORM = (
-    'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'
-)
+FORM = 'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'
 _TEMPLATES = "*question_templates.json"
 _NAMES = ("name", "title", "label", "key", "id")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -35,7 +40,11 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
     A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``. Where a file of
     question templates lies in the same folder, they become the relations' frames.
     """
-    frames = {key: text for file in sorted(path.parent.glob(_TEMPLATES)) for key, text in templates(file)}
+    frames = {
+        key: text
+        for file in sorted(path.parent.glob(_TEMPLATES))
+        for key, text in templates(file)
+    }
     names: dict[str, str] = {}
 
     def fact(element: Element) -> Mapping[str, Any]:
@@ -68,7 +77,9 @@ def templates(path: Path) -> Iterator[tuple[str, str]]:
         for key, text in value.items():
             question = clean(key, text)
             if question.count("_") != 1:
-                raise ValueError(f"{key!r} must have '_' exactly once, found {question!r}; {form}")
+                raise ValueError(
+                    f"{key!r} must have '_' exactly once, found {question!r}; {form}"
+                )
             yield key, question.replace("_", "[X]")
     except ValueError as error:
         raise SuiteError(str(error), path) from None
@@ -77,7 +88,11 @@ def templates(path: Path) -> Iterator[tuple[str, str]]:
 def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
     for element in elements(path, FORM):
         if element.key not in BUCKETS:
-            message = unknown("bucket", element.key, BUCKETS) if element.key else f"found a list; {FORM}"
+            message = (
+                unknown("bucket", element.key, BUCKETS)
+                if element.key
+                else f"found a list; {FORM}"
+            )
             raise SuiteError(message, path, element.line)
         yield element.line, element
 
@@ -86,7 +101,9 @@ def _parts(element: Element) -> tuple[Any, str, str, Any]:
     value = json_value(element.text, FORM)
     if not isinstance(value, list) or len(value) != 4:
         row = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
-        raise ValueError(f"a row must be [entity, template, question, answer], found {row}")
+        raise ValueError(
+            f"a row must be [entity, template, question, answer], found {row}"
+        )
     entity, template, question, answer = value
     return entity, clean("template", template), clean("question", question), answer
 
@@ -98,7 +115,9 @@ def _subject(entity: Any) -> str:
         for key in _NAMES:
             if isinstance(entity.get(key), (str, int)):
                 return clean(key, entity[key])
-        raise ValueError(f"the entity must have one of {', '.join(_NAMES)}; found: {', '.join(entity)}")
+        raise ValueError(
+            f"the entity must have one of {', '.join(_NAMES)}; found: {', '.join(entity)}"
+        )
     return _name(clean("entity", entity))
 
 
@@ -114,10 +133,14 @@ def _domain(entity: Any) -> str:
     if isinstance(entity, dict):
         return "academics"
     text = str(entity[0] if isinstance(entity, list) else entity)
-    return next((domain for pattern, domain in _DOMAINS if pattern.search(text)), "open")
+    return next(
+        (domain for pattern, domain in _DOMAINS if pattern.search(text)), "open"
+    )
 
 
-def _add_relation(template: str, domain: str, relations: Relations, frames: Mapping[str, str]) -> str:
+def _add_relation(
+    template: str, domain: str, relations: Relations, frames: Mapping[str, str]
+) -> str:
     # The last part of an IRI, and all of it where another template has taken that.
     last = re.split(r"[/#]", template.strip("<>"))[-1]
     if not re.search("[A-Za-z]", last):
@@ -127,5 +150,7 @@ def _add_relation(template: str, domain: str, relations: Relations, frames: Mapp
         name = relation_id(template.strip("<>").split("//")[-1])
     relations.add(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)
     if template in frames:
-        relations[name] = dataclasses.replace(relations[name], frames=(frames[template],))
+        relations[name] = dataclasses.replace(
+            relations[name], frames=(frames[template],)
+        )
     return name

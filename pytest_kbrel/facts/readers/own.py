@@ -9,9 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.files import FORM, KEYS, LISTS, REQUIRED, as_fact, read_relations
+from pytest_kbrel.facts.files import (
+    FORM,
+    KEYS,
+    LISTS,
+    REQUIRED,
+    as_fact,
+    read_relations,
+)
 from pytest_kbrel.facts.located import describe, json_rows, json_value, unknown
-from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, json_list, popularity, rows
+from pytest_kbrel.facts.readers.base import (
+    Relations,
+    Row,
+    answers,
+    clean,
+    json_list,
+    popularity,
+    rows,
+)
 from pytest_kbrel.facts.readers.streams import table
 from pytest_kbrel.untrusted import LINE, size
 
@@ -63,15 +78,21 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
             columns = tuple(column[0] for column in result.description or ())
             yield from _table(path, relations, _batches(result, columns), columns, None)
     except duckdb.Error as error:
-        raise SuiteError(f"cannot be read as Parquet: {str(error).splitlines()[0]}", path) from None
+        raise SuiteError(
+            f"cannot be read as Parquet: {str(error).splitlines()[0]}", path
+        ) from None
 
 
 def _check_size(path: Path, connection: Any) -> None:
     """Refuse what is small in the file and large in memory: a page may say once what all rows have."""
-    kinds = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+    kinds = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]
+    ).fetchall()
     lengths = [
         f"coalesce(strlen({cell if kind == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}), 0)"
-        for cell, kind in (('"' + name.replace('"', '""') + '"', kind) for name, kind, *_ in kinds)
+        for cell, kind in (
+            ('"' + name.replace('"', '""') + '"', kind) for name, kind, *_ in kinds
+        )
     ]
     large = connection.execute(
         f"SELECT min(n) FROM (SELECT file_row_number AS n, {' + '.join(lengths)} AS length "
@@ -84,7 +105,9 @@ def _check_size(path: Path, connection: Any) -> None:
         raise SuiteError(fault, path, large[0] + 1)
 
 
-def _batches(result: Any, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _batches(
+    result: Any, columns: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, Any]]]:
     number = 0
     while batch := result.fetchmany(_AT_ONCE):
         for cells in batch:
@@ -101,16 +124,26 @@ def _table(
 ) -> Iterator[Row]:
     for name in columns:
         if name not in KEYS:
-            raise SuiteError(f"{unknown('column', name, KEYS)}{_separated(columns, line)}", path, line)
+            raise SuiteError(
+                f"{unknown('column', name, KEYS)}{_separated(columns, line)}",
+                path,
+                line,
+            )
     for name in REQUIRED:
         if name not in columns:
             present = ", ".join(columns)
             needed = ", ".join(REQUIRED)
-            raise SuiteError(f"no column {name!r}; found: {present}; needed: {needed}", path, line)
+            raise SuiteError(
+                f"no column {name!r}; found: {present}; needed: {needed}", path, line
+            )
     has_relations = _read_relations(path, relations)
 
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
-        cells = {key: _cell(key, item) for key, item in value.items() if item is not None and item != ""}
+        cells = {
+            key: _cell(key, item)
+            for key, item in value.items()
+            if item is not None and item != ""
+        }
         if not has_relations and isinstance(cells.get("relation"), str):
             relations.add(cells["relation"])
         return cells
@@ -137,7 +170,9 @@ def _cell(key: str, value: Any) -> Any:
     if key == "answer_range":
         # DuckDB has a type of its own for numbers with a point.
         return (
-            [float(x) if isinstance(x, Decimal) else x for x in value] if isinstance(value, list) else value
+            [float(x) if isinstance(x, Decimal) else x for x in value]
+            if isinstance(value, list)
+            else value
         )
     if isinstance(value, datetime.date):
         return value.isoformat()

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located import describe, json_rows, json_value, open_file, require_keys
+from pytest_kbrel.facts.located import (
+    describe,
+    json_rows,
+    json_value,
+    open_file,
+    require_keys,
+)
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -28,7 +34,16 @@ QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line o
 # The first of the names that a row has counts.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "question": ("question", "query", "input", "prompt", "Question"),
-    "answers": ("answers", "answer", "possible_answers", "output", "outputs", "target", "gold", "Answer"),
+    "answers": (
+        "answers",
+        "answer",
+        "possible_answers",
+        "output",
+        "outputs",
+        "target",
+        "gold",
+        "Answer",
+    ),
     "id": ("id", "qid", "question_id", "QuestionId"),
     "dataset": ("dataset", "source"),
     "popularity": ("popularity", "s_pop"),
@@ -60,7 +75,9 @@ def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
     if _is_lines(path):
         return rows(path, json_rows(path, QA_FORM), fact, dataset="qa")
     numbered = ((element.line, element) for element in elements(path, QA_FORM))
-    return rows(path, numbered, lambda element: fact(_object(element, QA_FORM)), dataset="qa")
+    return rows(
+        path, numbered, lambda element: fact(_object(element, QA_FORM)), dataset="qa"
+    )
 
 
 def _is_lines(path: Path) -> bool:
@@ -113,7 +130,9 @@ def _cell(value: Mapping[str, Any], what: str, *, needed: bool = False) -> Any:
             return value[name]
     if needed:
         keys = ", ".join(value) or "nothing"
-        raise ValueError(f"no {what}; found: {keys}; allowed: one of {', '.join(NAMES[what])}")
+        raise ValueError(
+            f"no {what}; found: {keys}; allowed: one of {', '.join(NAMES[what])}"
+        )
     return None
 
 
@@ -140,7 +159,9 @@ def answer_type(value: Mapping[str, Any]) -> str | None:
         return None
     kind = _QA_TYPES.get(text.casefold())
     if kind is None:
-        raise ValueError(f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {text!r}")
+        raise ValueError(
+            f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {text!r}"
+        )
     return kind
 
 
@@ -154,12 +175,16 @@ def read_nq_open(path: Path, relations: Relations) -> Iterator[Row]:
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         require_keys(value, "question", "answer")
         question = clean("question", value["question"])
-        return _answered(relation, question, "answer", answers("answer", value["answer"]))
+        return _answered(
+            relation, question, "answer", answers("answer", value["answer"])
+        )
 
     return rows(path, json_rows(path, NQ_OPEN_FORM), fact, dataset="nq-open")
 
 
-def _answered(relation: str, question: str, what: str, right: list[str]) -> dict[str, Any]:
+def _answered(
+    relation: str, question: str, what: str, right: list[str]
+) -> dict[str, Any]:
     if not right:
         raise ValueError(f"{what!r} must hold at least one answer, found none")
     return {
@@ -171,9 +196,7 @@ def _answered(relation: str, question: str, what: str, right: list[str]) -> dict
     }
 
 
-TRIVIAQA_FORM = (
-    'a TriviaQA file is {"Data": [{"Question": ..., "QuestionId": ..., "Answer": {"Value": ...}}, ...]}'
-)
+TRIVIAQA_FORM = 'a TriviaQA file is {"Data": [{"Question": ..., "QuestionId": ..., "Answer": {"Value": ...}}, ...]}'
 # In the order in which they are most like what a person would answer.
 _ANSWERS = ("Value", "Aliases", "HumanAnswers", "NormalizedValue", "NormalizedAliases")
 
@@ -185,7 +208,9 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
     def fact(element: Element) -> Mapping[str, Any]:
         value = json_value(element.text, TRIVIAQA_FORM)
         if not isinstance(value, dict):
-            raise ValueError(f"each of 'Data' must be an object, found {describe(value)}")
+            raise ValueError(
+                f"each of 'Data' must be an object, found {describe(value)}"
+            )
         require_keys(value, "Question", "QuestionId")
         answer = value.get("Answer")
         if not isinstance(answer, dict):
@@ -195,7 +220,10 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
             )
         require_keys(answer, "Value")
         question = clean("Question", value["Question"])
-        right = answers("Answer", [text for key in _ANSWERS for text in answers(key, answer.get(key))])
+        right = answers(
+            "Answer",
+            [text for key in _ANSWERS for text in answers(key, answer.get(key))],
+        )
         return {
             "id": clean("QuestionId", value["QuestionId"]),
             **_answered(relation, question, "Answer", right),
@@ -247,8 +275,12 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     header = _header(path, source, "SimpleQA", "problem", "answer")
     verified = "original_index" in header
     name = "simpleqa-verified" if verified else "simpleqa"
-    relation = relations.add(name, "SimpleQA Verified" if verified else "SimpleQA", "open")
-    return rows(path, source, lambda value: _simpleqa_fact(value, relation), dataset=name)
+    relation = relations.add(
+        name, "SimpleQA Verified" if verified else "SimpleQA", "open"
+    )
+    return rows(
+        path, source, lambda value: _simpleqa_fact(value, relation), dataset=name
+    )
 
 
 def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, str]:
@@ -264,14 +296,19 @@ def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, s
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
     require_keys(value, "problem", "answer")
-    question, answer = clean("problem", value["problem"]), clean("answer", value["answer"])
+    question, answer = (
+        clean("problem", value["problem"]),
+        clean("answer", value["answer"]),
+    )
     about = {**_metadata(value.get("metadata")), **value}
     answer, bounds = _ranged(answer)
     other = _OTHER.search(answer)
     if other:
         answer = answer[: other.start()]
     if not answer:
-        raise ValueError(f"'answer' must say more than what else is right, found {describe(value['answer'])}")
+        raise ValueError(
+            f"'answer' must say more than what else is right, found {describe(value['answer'])}"
+        )
     return {
         "id": about.get("original_index"),
         "relation": relation,
@@ -305,21 +342,27 @@ def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
     note = _RANGE.search(answer)
     if note is None:
         if "acceptable range" in answer.casefold():
-            raise ValueError(f"a range must be of two numbers, found {describe(answer)}; {RANGE_FORM}")
+            raise ValueError(
+                f"a range must be of two numbers, found {describe(answer)}; {RANGE_FORM}"
+            )
         return answer, None
     if any(len(_NUMBERS.findall(note[end])) > 1 for end in ("low", "high")):
         # "5 feet 3 inches", "10 May 1990", "3:40": the accepted answer alone is right.
         return answer[: note.start()], None
     low, high = (_NUMBER.search(note[end]) for end in ("low", "high"))
     if low is None or high is None:
-        raise ValueError(f"a range must be of two numbers, found {describe(note[0].strip())}; {RANGE_FORM}")
+        raise ValueError(
+            f"a range must be of two numbers, found {describe(note[0].strip())}; {RANGE_FORM}"
+        )
     # "between 1.1 and 1.3 million"
     scale = low["scale"] or high["scale"]
     least, most = _value(low, scale), _value(high, high["scale"])
     if least > most:
         least = _value(low, low["scale"])
     if least > most:
-        raise ValueError(f"a range must begin with its lower end, found {describe(note[0].strip())}")
+        raise ValueError(
+            f"a range must begin with its lower end, found {describe(note[0].strip())}"
+        )
     return answer[: note.start()], (least, most)
 
 
@@ -327,7 +370,9 @@ RANGE_FORM = "allowed: (acceptable range: anything between 118 and 122)"
 
 
 def _value(match: re.Match[str], scale: str | None) -> float:
-    number = float(match["digits"].replace(",", "")) * _SCALES.get((scale or "").casefold(), 1)
+    number = float(match["digits"].replace(",", "")) * _SCALES.get(
+        (scale or "").casefold(), 1
+    )
     return -number if match["sign"] else number
 
 
@@ -335,7 +380,16 @@ POPQA_FORM = 'a PopQA file in JSON is a list of {"input": ..., "output": [...], 
 _DOMAIN = "popqa"
 _POPQA_TYPES: Mapping[str, AnswerType] = {
     **dict.fromkeys(
-        ("father", "mother", "producer", "director", "screenwriter", "composer", "author"), "person"
+        (
+            "father",
+            "mother",
+            "producer",
+            "director",
+            "screenwriter",
+            "composer",
+            "author",
+        ),
+        "person",
     ),
     **dict.fromkeys(("place_of_birth", "country", "capital", "capital_of"), "location"),
     **dict.fromkeys(("occupation", "genre", "color", "religion", "sport"), "other"),
@@ -352,15 +406,34 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
         relation = relations.add("popqa", "PopQA", _DOMAIN)
         if path.suffix.lower() == ".jsonl":
             return rows(
-                path, json_rows(path, POPQA_FORM), lambda value: _renamed(value, relation), dataset="popqa"
+                path,
+                json_rows(path, POPQA_FORM),
+                lambda value: _renamed(value, relation),
+                dataset="popqa",
             )
         numbered = ((element.line, element) for element in elements(path, POPQA_FORM))
         return rows(
-            path, numbered, lambda element: _renamed(_object(element, POPQA_FORM), relation), dataset="popqa"
+            path,
+            numbered,
+            lambda element: _renamed(_object(element, POPQA_FORM), relation),
+            dataset="popqa",
         )
     source = table(path, "\t")
-    _header(path, source, "PopQA", "id", "subj", "prop", "obj", "s_pop", "question", "possible_answers")
-    return rows(path, source, lambda value: _as_published(value, relations), dataset="popqa")
+    _header(
+        path,
+        source,
+        "PopQA",
+        "id",
+        "subj",
+        "prop",
+        "obj",
+        "s_pop",
+        "question",
+        "possible_answers",
+    )
+    return rows(
+        path, source, lambda value: _as_published(value, relations), dataset="popqa"
+    )
 
 
 def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:

@@ -15,7 +15,9 @@ from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, size
 
 
-def table(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
+def table(
+    path: Path, delimiter: str
+) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
     """Yield the rows of a table by column, each with the line on which it begins; empty cells are left out.
 
     The first yielded is the header: every column with its own name. Cells may be quoted, quotes are doubled
@@ -26,7 +28,9 @@ def table(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, str] | Su
         yield from _rows(path, stream, delimiter)
 
 
-def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
+def _rows(
+    path: Path, stream: BinaryIO, delimiter: str
+) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
     lines = _Lines(stream)
     # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
     csv.field_size_limit(max(csv.field_size_limit(), LINE))
@@ -43,7 +47,11 @@ def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, d
             # The row's other lines have been read by then; this one is to be mended.
             yield (
                 lines.number,
-                SuiteError(f"not UTF-8: found byte 0x{error.object[error.start]:02x}", path, lines.number),
+                SuiteError(
+                    f"not UTF-8: found byte 0x{error.object[error.start]:02x}",
+                    path,
+                    lines.number,
+                ),
             )
             continue
         except _NulError:
@@ -64,7 +72,14 @@ def _rows(path: Path, stream: BinaryIO, delimiter: str) -> Iterator[tuple[int, d
             fault = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
             yield line, SuiteError(fault, path, line)
         else:
-            yield line, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}
+            yield (
+                line,
+                {
+                    name: cell
+                    for name, cell in zip(columns, cells, strict=True)
+                    if cell.strip()
+                },
+            )
     if columns is None:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
 
@@ -74,7 +89,9 @@ def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
     for name in columns:
         if not name or columns.count(name) > 1:
             fault = f"column {name!r} stands twice" if name else "a column has no name"
-            raise SuiteError(f"{fault}; allowed: a header with each column once", path, line)
+            raise SuiteError(
+                f"{fault}; allowed: a header with each column once", path, line
+            )
     return columns
 
 
@@ -103,7 +120,9 @@ class _Lines:
         self.number += 1
         self.row += len(raw)
         if self.row > LINE:
-            raise ValueError(f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row")
+            raise ValueError(
+                f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row"
+            )
         if b"\0" in raw:
             raise _NulError
         return raw.decode("utf-8-sig" if self.number == 1 else "utf-8")
@@ -143,7 +162,9 @@ def elements(path: Path, form: str) -> Iterator[Element]:
         elif opening == "{":
             yield from scanner.members()
         else:
-            raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
+            raise scanner.error(
+                f"found {opening!r}" if opening else "the file is empty"
+            )
         if rest := scanner.peek():
             raise scanner.error(f"found {rest!r} behind the end of the document")
 
@@ -168,7 +189,9 @@ class _Scanner:
     def more(self) -> bool:
         """Read on and forget what lies behind; return False at the end of the file."""
         if len(self.text) - self.offset > LINE:
-            raise self.error(f"one value is longer than {size(LINE)}; allowed: at most {size(LINE)}")
+            raise self.error(
+                f"one value is longer than {size(LINE)}; allowed: at most {size(LINE)}"
+            )
         data = self.stream.read(self.chunk)
         try:
             read = self.decoder.decode(data, final=not data)
@@ -219,7 +242,9 @@ class _Scanner:
                 return
             if mark != ",":
                 raise self.error(
-                    f"found {mark!r} after a member of a list" if mark else "the list has no end"
+                    f"found {mark!r} after a member of a list"
+                    if mark
+                    else "the list has no end"
                 )
 
     def members(self) -> Iterator[Element]:
@@ -242,7 +267,11 @@ class _Scanner:
             if mark == "}":
                 return
             if mark != ",":
-                raise self.error(f"found {mark!r} after {key!r}" if mark else "the document has no end")
+                raise self.error(
+                    f"found {mark!r} after {key!r}"
+                    if mark
+                    else "the document has no end"
+                )
 
     def value(self) -> str:
         """Take one value and return its text: brackets and quotes are balanced, all else is unchecked."""
@@ -272,7 +301,9 @@ class _Scanner:
         while True:
             match = _MARK.search(self.text, offset)
             if match is None or match[0] == '"':
-                reached = (len(self.text) if match is None else match.start()) - self.offset
+                reached = (
+                    len(self.text) if match is None else match.start()
+                ) - self.offset
                 self.widen("a bracket is never closed")
                 offset = self.offset + reached
                 continue
@@ -281,7 +312,9 @@ class _Scanner:
             if mark in "[{":
                 depth += 1
                 if depth > DEEPEST:
-                    raise self.error(f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}")
+                    raise self.error(
+                        f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}"
+                    )
             elif mark in "]}":
                 depth -= 1
                 if not depth:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_records, json_rows, json_value, read_text, require_keys
+from pytest_kbrel.facts.located import (
+    describe,
+    json_records,
+    json_rows,
+    json_value,
+    read_text,
+    require_keys,
+)
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -61,7 +68,8 @@ def read_fktc(path: Path, relations: Relations) -> Iterator[Row]:
     files = sorted(path.glob(_SUBCLASS_FILES))
     if not files:
         raise SuiteError(
-            f"found no file called {_SUBCLASS_FILES}; allowed: an FKTC file, or a folder with some", path
+            f"found no file called {_SUBCLASS_FILES}; allowed: an FKTC file, or a folder with some",
+            path,
         )
     for file in files:
         yield from _fktc_file(file, relations)
@@ -76,7 +84,9 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
             path,
         )
     source = json_rows(path, FKTC_FORM)
-    line, header = next(source, (1, SuiteError(f"the file is empty; {FKTC_FORM}", path, 1)))
+    line, header = next(
+        source, (1, SuiteError(f"the file is empty; {FKTC_FORM}", path, 1))
+    )
     if isinstance(header, SuiteError):
         raise header
     relation = add_property(relations, name[0])
@@ -87,7 +97,9 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
         require_keys(value, "subject", "object", "taxonomy")
         negatives = value["taxonomy"]
         if not isinstance(negatives, list):
-            raise ValueError(f"'taxonomy' must be a list of texts, found {describe(negatives)}")
+            raise ValueError(
+                f"'taxonomy' must be a list of texts, found {describe(negatives)}"
+            )
         return {
             "relation": relation,
             "subject": clean("subject", value["subject"]),
@@ -102,12 +114,18 @@ def _frames(header: dict[str, Any], path: Path, line: int) -> tuple[str, ...]:
     prompts = header.get("relations")
     if not isinstance(prompts, list) or not prompts:
         present = ", ".join(header) or "nothing"
-        raise SuiteError(f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}", path, line)
+        raise SuiteError(
+            f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}",
+            path,
+            line,
+        )
     try:
         frames = distinct(clean("each of relations", prompt) for prompt in prompts)
         for frame in frames:
             if frame.count("[X]") != 1 or "[Y]" in frame:
-                raise ValueError(f"each of 'relations' must contain [X] exactly once, found {frame!r}")
+                raise ValueError(
+                    f"each of 'relations' must contain [X] exactly once, found {frame!r}"
+                )
     except ValueError as error:
         raise SuiteError(str(error), path, line) from None
     return frames
@@ -116,21 +134,30 @@ def _frames(header: dict[str, Any], path: Path, line: int) -> tuple[str, ...]:
 TRIPLES = 'a file of LAMA\'s kind has one {"sub_label": ..., "obj_label": ...} a line'
 
 
-def triple(value: dict[str, Any], relation: str, labels: tuple[str, ...] = ()) -> Mapping[str, Any]:
+def triple(
+    value: dict[str, Any], relation: str, labels: tuple[str, ...] = ()
+) -> Mapping[str, Any]:
     """Return subject, object and aliases of a line; ``answer_idx`` may stand for the object.
 
     ``labels`` is the answer space to which ``answer_idx`` points.
     """
     require_keys(value, "sub_label")
     index = value.get("answer_idx")
-    if "obj_label" in value or not labels or not isinstance(index, int) or isinstance(index, bool):
+    if (
+        "obj_label" in value
+        or not labels
+        or not isinstance(index, int)
+        or isinstance(index, bool)
+    ):
         require_keys(value, "sub_label", "obj_label")
         named = clean("obj_label", value["obj_label"])
     elif 0 <= index < len(labels):
         named = labels[index]
     else:
         raise ValueError(f"'answer_idx' must be 0 to {len(labels) - 1}, found {index}")
-    right = answers("obj_aliases", [named, *answers("obj_aliases", value.get("obj_aliases"))])
+    right = answers(
+        "obj_aliases", [named, *answers("obj_aliases", value.get("obj_aliases"))]
+    )
     return {
         "relation": relation,
         "subject": clean("sub_label", value["sub_label"]),
@@ -164,9 +191,14 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
     """
     if not path.is_dir():
         # The patterns lie in the sister folder, or beside the file itself.
-        folder = next((f for f in (path.parent.parent, path.parent) if (f / _PATTERNS).is_dir()), None)
+        folder = next(
+            (f for f in (path.parent.parent, path.parent) if (f / _PATTERNS).is_dir()),
+            None,
+        )
         if folder is None:
-            raise SuiteError(f"found no folder {_PATTERNS} with patterns beside or above it", path)
+            raise SuiteError(
+                f"found no folder {_PATTERNS} with patterns beside or above it", path
+            )
         patterns = folder / _PATTERNS / path.name
         if not patterns.is_file():
             raise SuiteError(f"found no patterns for it: {patterns} is no file", path)
@@ -174,22 +206,38 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
         return
     facts = sorted((path / _FACTS).glob("*.jsonl"))
     if not facts:
-        raise SuiteError(f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts", path)
-    ids = {file.name: _relation(file, relations) for file in sorted((path / _PATTERNS).glob("*.jsonl"))}
+        raise SuiteError(
+            f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts",
+            path,
+        )
+    ids = {
+        file.name: _relation(file, relations)
+        for file in sorted((path / _PATTERNS).glob("*.jsonl"))
+    }
     for file in facts:
         if file.name not in ids:
-            raise SuiteError(f"found no patterns for it: {path / _PATTERNS / file.name} is no file", file)
+            raise SuiteError(
+                f"found no patterns for it: {path / _PATTERNS / file.name} is no file",
+                file,
+            )
         yield from _facts(file, ids[file.name])
 
 
 def _relation(file: Path, relations: Relations) -> str:
     name = add_property(relations, relation_id(file.stem))
-    relations[name] = dataclasses.replace(relations[name], statements=distinct(read_patterns(file)))
+    relations[name] = dataclasses.replace(
+        relations[name], statements=distinct(read_patterns(file))
+    )
     return name
 
 
 def _facts(file: Path, relation: str) -> Iterator[Row]:
-    return rows(file, json_rows(file, TRIPLES), partial(triple, relation=relation), dataset="pararel")
+    return rows(
+        file,
+        json_rows(file, TRIPLES),
+        partial(triple, relation=relation),
+        dataset="pararel",
+    )
 
 
 _QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"
@@ -219,20 +267,25 @@ def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
         below = sorted({file.parent.name for file in path.glob("*/*.jsonl")})
         hint = f"; there are some in {', '.join(below)}" if below else ""
         raise SuiteError(
-            f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files", path
+            f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files",
+            path,
         )
     described = _described(path if path.is_dir() else path.parent)
     for file in files:
         yield from _lama_file(file, described, relations)
 
 
-def _lama_file(path: Path, described: Mapping[str, _About], relations: Relations) -> Iterator[Row]:
+def _lama_file(
+    path: Path, described: Mapping[str, _About], relations: Relations
+) -> Iterator[Row]:
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         name = relation_id(clean("predicate_id", value.get("predicate_id", path.stem)))
         about = described.get(name, _About(statements=()))
         if name not in relations:
             add_property(relations, name, about.label)
-            relations[name] = dataclasses.replace(relations[name], statements=about.statements)
+            relations[name] = dataclasses.replace(
+                relations[name], statements=about.statements
+            )
         return triple(value, name, about.answers)
 
     return rows(path, json_rows(path, TRIPLES), fact, dataset="lama")
@@ -243,7 +296,10 @@ def _described(folder: Path) -> Mapping[str, _About]:
         if (parent / _QUIZ).is_file():
             return _from_quiz(parent / _QUIZ)
         if (parent / _LAMA).is_file():
-            return dict(about for _, about in json_records(parent / _LAMA, _LAMA_FORM, _lama_relation))
+            return dict(
+                about
+                for _, about in json_records(parent / _LAMA, _LAMA_FORM, _lama_relation)
+            )
     return {}
 
 
@@ -255,12 +311,21 @@ def _from_quiz(path: Path) -> Mapping[str, _About]:
             raise ValueError(f"found {describe(value)}; {form}")
         described = {}
         for name, about in value.items():
-            if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
-                raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
+            if not isinstance(about, dict) or not isinstance(
+                about.get("templates"), list
+            ):
+                raise ValueError(
+                    f"relation {name!r} must have a list 'templates'; {form}"
+                )
             space = about.get("answer_space_labels", about.get("answer_space"))
             described[relation_id(name)] = _About(
-                statements=distinct(statement(f"a template of {name}", text) for text in about["templates"]),
-                answers=tuple(clean(f"each answer of {name}", label) for label in space or ()),
+                statements=distinct(
+                    statement(f"a template of {name}", text)
+                    for text in about["templates"]
+                ),
+                answers=tuple(
+                    clean(f"each answer of {name}", label) for label in space or ()
+                ),
             )
     except ValueError as error:
         raise SuiteError(str(error), path) from None

@@ -26,14 +26,25 @@ from pytest_kbrel.judges.text.lexicon import (
     WORKS,
     word_set,
 )
-from pytest_kbrel.judges.text.tokens import STARTS, UPPER, Words, has_no_case, is_unspaced, read_words
+from pytest_kbrel.judges.text.tokens import (
+    STARTS,
+    UPPER,
+    Words,
+    has_no_case,
+    is_unspaced,
+    read_words,
+)
 
 SHIPS = word_set("hms rms uss ss hmas")
 # What a name in a gold may be said to be; "the suburb Clichy" is not all of a place's name.
-_KINDS = PERSONS | TITLES | WORKS | word_set("band group company team club drama minister")
+_KINDS = (
+    PERSONS | TITLES | WORKS | word_set("band group company team club drama minister")
+)
 _CAPITAL_KINDS = TITLES | NATIONAL | {"prime", "minister", "usa", "uk"}
 # A clause about a name begins with one of them, behind a comma.
-_CLAUSE = re.compile(r",\s+(?:who|whom|whose|which|where|when|as|in|with|after|because|since|while)\s")
+_CLAUSE = re.compile(
+    r",\s+(?:who|whom|whose|which|where|when|as|in|with|after|because|since|while)\s"
+)
 _LONGEST_CLAUSE = 400
 _PHRASE = 4
 _GRADE = re.compile(r"[A-Z]{1,2}[+#-]{1,2}")
@@ -52,7 +63,11 @@ def short_forms(gold: str) -> tuple[str, ...]:
     nothing is dropped.
     """
     byname = _BYNAME.fullmatch(gold[:_LONGEST_CLAUSE])
-    texts = (*_without_kind(gold), *_without_clause(gold), *((byname[1],) if byname else ()))
+    texts = (
+        *_without_kind(gold),
+        *_without_clause(gold),
+        *((byname[1],) if byname else ()),
+    )
     return tuple(text for text in texts if text != gold)
 
 
@@ -67,10 +82,16 @@ def _without_kind(gold: str) -> Iterator[str]:
     before = [read_words(part) for part in parts]
     while before and _is_named(before[-1]):
         before.pop()
-    if not before or len(before) == len(parts) or before[-1].at(len(before[-1].words) - 1) not in _KINDS:
+    if (
+        not before
+        or len(before) == len(parts)
+        or before[-1].at(len(before[-1].words) - 1) not in _KINDS
+    ):
         return
     # "Prince Edward Island" and "Saint Petersburg" are whole names.
-    if all(map(_tells_kind, before)) and not all(piece.at(0) in TITLES for piece in before):
+    if all(map(_tells_kind, before)) and not all(
+        piece.at(0) in TITLES for piece in before
+    ):
         yield " ".join(parts[len(before) :])
 
 
@@ -90,8 +111,15 @@ def _without_clause(gold: str) -> Iterator[str]:
     if match := _CLAUSE.search(gold[:_LONGEST_CLAUSE]):
         head = gold[: match.start()].strip()
         read = read_words(head)
-        named = all(case or word in FUNCTION for word, case in zip(read.words, read.cases, strict=True))
-        if named and NEGATIONS.isdisjoint(read.words) and not FUNCTION.issuperset(read.words):
+        named = all(
+            case or word in FUNCTION
+            for word, case in zip(read.words, read.cases, strict=True)
+        )
+        if (
+            named
+            and NEGATIONS.isdisjoint(read.words)
+            and not FUNCTION.issuperset(read.words)
+        ):
             yield head
 
 
@@ -100,7 +128,10 @@ def may_stand_at(answer: Answer, gold: Gold, start: int) -> bool:
     word = gold.words[0]
     if _GRADE.fullmatch(gold.text):
         # "A+", "C++": the sign tells it from the letter.
-        return re.search(rf"(?<!\w){re.escape(gold.text)}(?![\w+#-])", answer.text) is not None
+        return (
+            re.search(rf"(?<!\w){re.escape(gold.text)}(?![\w+#-])", answer.text)
+            is not None
+        )
     if len(gold.words) > 1:
         return not FUNCTION.issuperset(gold.words)
     if word in FUNCTION:
@@ -131,12 +162,21 @@ def is_other_name(answer: Answer, span: Span, gold: Gold, question: Question) ->
         # "American ash" is another tree than "ash"; a longer name or a trade is the same in every nation.
         nation = before in NATIONAL and (not single or is_trade(gold.words[0]))
         # "West African" is no nation.
-        nation = nation and not (answer.at(start - 2) in DISTINGUISHING and not breaks[start - 1])
+        nation = nation and not (
+            answer.at(start - 2) in DISTINGUISHING and not breaks[start - 1]
+        )
         # "The Italian Alps", asked for a range of Italy
         of_nation = before in NATIONAL and NATIONS.get(before) in question.nations
         # "Glasgow Prestwick Airport"
         served = before in CITIES and question.has("airport")
-        harmless = before in TITLES or before in SHIPS or nation or of_nation or within or served
+        harmless = (
+            before in TITLES
+            or before in SHIPS
+            or nation
+            or of_nation
+            or within
+            or served
+        )
         if not harmless and _extends(answer, start - 1, gold):
             return True
     if single and (_is_before(answer, span, question) or _is_behind(answer, end)):
@@ -166,22 +206,35 @@ def is_city_named_so(answer: Answer, span: Span) -> bool:
 
 def _is_part(before: str, gold: Gold, question: Question) -> bool:
     """Return True if a direction names a part of where something lies: "South Asia", "western U.S."."""
-    if not question.asks_place or len(gold.words) > 1 or before not in DIRECTIONS | {"central", "midwestern"}:
+    if (
+        not question.asks_place
+        or len(gold.words) > 1
+        or before not in DIRECTIONS | {"central", "midwestern"}
+    ):
         return False
     # South Africa and Northern Ireland are nations.
-    return gold.words[0] in ("asia", "europe") or (gold.words[0] == "usa" and before.endswith("ern"))
+    return gold.words[0] in ("asia", "europe") or (
+        gold.words[0] == "usa" and before.endswith("ern")
+    )
 
 
 def _is_before(answer: Answer, span: Span, question: Question) -> bool:
     """Return True if "University of" and the like stand before; "City of" adds nothing."""
     start, end = span
-    if start < 2 or answer.words[start - 1] != "of" or answer.breaks[start] or answer.breaks[start - 1]:
+    if (
+        start < 2
+        or answer.words[start - 1] != "of"
+        or answer.breaks[start]
+        or answer.breaks[start - 1]
+    ):
         return False
     word, case = answer.words[start - 2], answer.cases[start - 2]
     if word == "university" and question.has("university", "college", "ncaa"):
         # "University of California, Berkeley", "University of Arkansas at Little Rock"
         behind = end + (answer.at(end) in ("at", "in"))
-        tied = behind < len(answer.words) and (behind > end or answer.breaks[end] == ",")
+        tied = behind < len(answer.words) and (
+            behind > end or answer.breaks[end] == ","
+        )
         return tied and bool(answer.cases[behind]) and answer.fresh[behind]
     if word in PLACES:
         return answer.at(start - 3) == "democratic"
@@ -193,13 +246,22 @@ def _is_behind(answer: Answer, end: int) -> bool:
     """Return True if "of Scotland" and the like stand behind and make it the name of one of many."""
     if end + 1 >= len(answer.words) or answer.words[end] != "of" or answer.breaks[end]:
         return False
-    return answer.cases[end + 1] >= STARTS and answer.fresh[end + 1] and bool(answer.cases[end - 1])
+    return (
+        answer.cases[end + 1] >= STARTS
+        and answer.fresh[end + 1]
+        and bool(answer.cases[end - 1])
+    )
 
 
 def _makes_kind(answer: Answer, index: int, gold: Gold) -> bool:
     """Return True if a word beside a common noun makes it another thing: "peanut butter" is no butter."""
     word = answer.words[index]
-    if word in FUNCTION or word in MODIFIERS or not answer.fresh[index] or not word.isalpha():
+    if (
+        word in FUNCTION
+        or word in MODIFIERS
+        or not answer.fresh[index]
+        or not word.isalpha()
+    ):
         return False
     # "A marine biologist" is a biologist.
     return not is_trade(gold.words[0]) or word == "prime"

@@ -6,7 +6,13 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pytest_kbrel.judges.matching.parsing import Answer, Question, Span, indices_of, singular
+from pytest_kbrel.judges.matching.parsing import (
+    Answer,
+    Question,
+    Span,
+    indices_of,
+    singular,
+)
 from pytest_kbrel.judges.text.lexicon import (
     FRAMES,
     FUNCTION,
@@ -42,7 +48,9 @@ def is_region(name: str) -> bool:
     return NATIONS.get(name) == name or name in REGIONS
 
 
-def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Sequence[Span]) -> bool:
+def is_one_of_several(
+    answer: Answer, span: Span, question: Question, spans: Sequence[Span]
+) -> bool:
     """Return True if the answer hedges between what stands at ``span`` and other things.
 
     ``spans`` are those of all golds: an answer may name several golds, not a gold among other things.
@@ -52,15 +60,25 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     held = indices_of(spans)
     if not question.has("or"):
         for index in range(max(begin, start - _NEAR), min(stop, end + _NEAR)):
-            if answer.words[index] != "or" or start <= index < end or _is_or_of_other(answer, span, index):
+            if (
+                answer.words[index] != "or"
+                or start <= index < end
+                or _is_or_of_other(answer, span, index)
+            ):
                 continue
-            if not (any(last == index for _, last in spans) and any(at == index + 1 for at, _ in spans)):
+            if not (
+                any(last == index for _, last in spans)
+                and any(at == index + 1 for at, _ in spans)
+            ):
                 return True
     if end == stop and _is_labelled(answer, begin, start):
         return False
     behind, ahead = _behind(answer, span, held), _ahead(answer, span, held)
     if question.several:
-        golds, others = len({answer.words[slice(*other)] for other in spans}), len(behind) + len(ahead)
+        golds, others = (
+            len({answer.words[slice(*other)] for other in spans}),
+            len(behind) + len(ahead),
+        )
         if golds > max(1, others) and golds + others <= question.several:
             return False
     if answer.bare and _in_list(answer, span, question, held):
@@ -68,9 +86,9 @@ def is_one_of_several(answer: Answer, span: Span, question: Question, spans: Seq
     # People have several trades.
     if question.has(*_TRADES):
         return False
-    return _is_said_of_another(answer, span, (begin, stop), question, held) or _is_among_others(
-        answer, span, question, behind, ahead
-    )
+    return _is_said_of_another(
+        answer, span, (begin, stop), question, held
+    ) or _is_among_others(answer, span, question, behind, ahead)
 
 
 def _is_or_of_other(answer: Answer, span: Span, index: int) -> bool:
@@ -78,13 +96,23 @@ def _is_or_of_other(answer: Answer, span: Span, index: int) -> bool:
     words = answer.words
     if span[1] < index:
         return ("known", "as") in pairwise(words[span[1] : index])
-    return 0 < index < span[0] - 1 and not answer.fresh[index - 1] and words[index - 1] not in FUNCTION
+    return (
+        0 < index < span[0] - 1
+        and not answer.fresh[index - 1]
+        and words[index - 1] not in FUNCTION
+    )
 
 
 def _is_labelled(answer: Answer, begin: int, start: int) -> bool:
     """Return True if a line says by words of the question what it gives: "Capital: Paris"."""
-    content = [index for index in range(begin, start) if answer.words[index] not in FUNCTION]
-    return answer.breaks[start] == "," and content != [] and not any(answer.fresh[at] for at in content)
+    content = [
+        index for index in range(begin, start) if answer.words[index] not in FUNCTION
+    ]
+    return (
+        answer.breaks[start] == ","
+        and content != []
+        and not any(answer.fresh[at] for at in content)
+    )
 
 
 def _is_said_of_another(
@@ -111,8 +139,17 @@ def _is_said_of_another(
             item = range(start, stop - len(behind))
         named = words[item.start : item.stop]
         # A longer or shorter name of the same, where it lies, or of which nation somebody is.
-        same = not own.isdisjoint(named) or bool(_level(named)) or " ".join(named) in NATIONS
-        if same or not item or not held.isdisjoint(item) or (question.asks_person and len(item) < len(own)):
+        same = (
+            not own.isdisjoint(named)
+            or bool(_level(named))
+            or " ".join(named) in NATIONS
+        )
+        if (
+            same
+            or not item
+            or not held.isdisjoint(item)
+            or (question.asks_person and len(item) < len(own))
+        ):
             continue
         if _is_item(answer, item, span):
             return True
@@ -129,18 +166,32 @@ def _in_list(answer: Answer, span: Span, question: Question, held: set[int]) -> 
     joined = False
     for index, word in enumerate(words):
         conjunction = word in ("and", "or") and index not in held
-        parted = index and breaks[index] in (",", ".") and not held.issuperset((index - 1, index))
+        parted = (
+            index
+            and breaks[index] in (",", ".")
+            and not held.issuperset((index - 1, index))
+        )
         if conjunction or parted:
             items.append([])
         if not conjunction:
             items[-1].append(index)
         # "Paris. Lyon." hedges; a qualifier stands behind a comma.
-        joined = joined or conjunction or (breaks[index] == "." and index > 0 and answer.fresh[index])
+        joined = (
+            joined
+            or conjunction
+            or (breaks[index] == "." and index > 0 and answer.fresh[index])
+        )
     # "I think" and what the question says already are no items.
     stated = held | {
-        index for index, word in enumerate(words) if answer.fresh[index] and word not in FUNCTION
+        index
+        for index, word in enumerate(words)
+        if answer.fresh[index] and word not in FUNCTION
     }
-    items = [item for item in items if not stated.isdisjoint(item) and not _is_no_thing(answer, item, held)]
+    items = [
+        item
+        for item in items
+        if not stated.isdisjoint(item) and not _is_no_thing(answer, item, held)
+    ]
     if len(items) < 2 or not any(held.isdisjoint(item) for item in items):
         return False
     if joined or _STROKES.search(answer.text):
@@ -149,14 +200,20 @@ def _in_list(answer: Answer, span: Span, question: Question, held: set[int]) -> 
     if own == 0:
         if len(items) > (1 if question.asks_work else _LIST):
             return True
-        last = " ".join(words[index] for index in items[-1] if words[index] not in FUNCTION)
+        last = " ".join(
+            words[index] for index in items[-1] if words[index] not in FUNCTION
+        )
         if is_region(last) or (question.asks_place and len(items) < _LIST):
             return False
-        return any(held.isdisjoint(item) and _is_item(answer, item, span) for item in items[1:])
+        return any(
+            held.isdisjoint(item) and _is_item(answer, item, span) for item in items[1:]
+        )
     # "Lyon, France" says where Lyon is, "Germany, France" hedges.
     named_last = " ".join(words[slice(*span)])
     before = " ".join(words[item] for item in items[own - 1])
-    within = (before not in NATIONS and before not in REGIONS) or (named_last == "uk" and before in _OF_UK)
+    within = (before not in NATIONS and before not in REGIONS) or (
+        named_last == "uk" and before in _OF_UK
+    )
     return not (is_region(named_last) and within and len(items) <= _LIST)
 
 
@@ -169,14 +226,21 @@ def _is_no_thing(answer: Answer, item: Sequence[int], held: set[int]) -> bool:
         return True
     if item[-1] < _label_end(answer) or OPENERS.issuperset(words):
         return True
-    return item[0] == 0 and len(words) == 1 and words[0].isdigit() and answer.breaks[1] == "."
+    return (
+        item[0] == 0
+        and len(words) == 1
+        and words[0].isdigit()
+        and answer.breaks[1] == "."
+    )
 
 
 def _label_end(answer: Answer) -> int:
     """Return how many words a label has that takes up the question: 3 in "Author of Hamlet: Shakespeare"."""
     label, colon, rest = answer.text.partition(":")
     size = len(read_words(label).words) if colon and rest.strip() else 0
-    taken = any(not answer.fresh[at] and answer.words[at] not in FUNCTION for at in range(size))
+    taken = any(
+        not answer.fresh[at] and answer.words[at] not in FUNCTION for at in range(size)
+    )
     return size if taken and "." not in answer.breaks[1:size] else 0
 
 
@@ -189,7 +253,9 @@ def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
     if not any(answer.fresh[index] for index in content) or SUFFIXES.issuperset(words):
         return False
     if answer.cased and any(answer.cases[slice(*span)]):
-        return all(answer.cases[index] or answer.words[index] in PARTICLES for index in item)
+        return all(
+            answer.cases[index] or answer.words[index] in PARTICLES for index in item
+        )
     # "A mammal", "the largest city": nobody names a trade of many by one alone.
     if span[1] - span[0] == 1 and is_trade(answer.words[span[0]]):
         return False
@@ -197,7 +263,11 @@ def _is_item(answer: Answer, item: Sequence[int], span: Span) -> bool:
 
 
 def _is_among_others(
-    answer: Answer, span: Span, question: Question, behind: list[_Item], ahead: list[_Item]
+    answer: Answer,
+    span: Span,
+    question: Question,
+    behind: list[_Item],
+    ahead: list[_Item],
 ) -> bool:
     """Return True if a sentence lists what stands at ``span`` with others: "It is Rome, Paris, Oslo".
 
@@ -207,12 +277,22 @@ def _is_among_others(
     counted = _beyond_address(answer, span, behind, ahead)
     index = ahead[-1][0].start if ahead else span[0]
     # "One of Paris, Lyon"
-    chosen = bool(counted) and answer.words[max(0, index - 2) : index] in (("1", "of"), ("either", "of"))
+    chosen = bool(counted) and answer.words[max(0, index - 2) : index] in (
+        ("1", "of"),
+        ("either", "of"),
+    )
     # Of parents there are two.
-    two = any(word != singular(word) and singular(word) in RELATIONS for word in question.words)
+    two = any(
+        word != singular(word) and singular(word) in RELATIONS
+        for word in question.words
+    )
     if (two or question.has("and", "children")) and len(counted) < _OTHERS:
         return chosen
-    return len(counted) >= _OTHERS or any(conjunction for _, conjunction in counted) or chosen
+    return (
+        len(counted) >= _OTHERS
+        or any(conjunction for _, conjunction in counted)
+        or chosen
+    )
 
 
 def _behind(answer: Answer, span: Span, held: set[int]) -> list[_Item]:
@@ -231,7 +311,11 @@ def _behind(answer: Answer, span: Span, held: set[int]) -> list[_Item]:
         # "Paris, Rome says": a clause of its own.
         clause = not answer.ends(stop) and words[stop] in FRAMES
         item = range(start, stop)
-        if clause or not item or not (held.issuperset(item) or _is_item(answer, item, span)):
+        if (
+            clause
+            or not item
+            or not (held.issuperset(item) or _is_item(answer, item, span))
+        ):
             break
         if not held.issuperset(item):
             items.append((item, conjunction))
@@ -260,7 +344,9 @@ def _ahead(answer: Answer, span: Span, held: set[int]) -> list[_Item]:
     return items
 
 
-def _beyond_address(answer: Answer, span: Span, behind: list[_Item], ahead: list[_Item]) -> list[_Item]:
+def _beyond_address(
+    answer: Answer, span: Span, behind: list[_Item], ahead: list[_Item]
+) -> list[_Item]:
     """Return the items that do not say where a place lies.
 
     Behind a place one region and one nation may stand, before a region or nation the places in it.
@@ -275,14 +361,21 @@ def _beyond_address(answer: Answer, span: Span, behind: list[_Item], ahead: list
         seen.add(level)
     levels = [_level(answer.words[item.start : item.stop]) for item, _ in ahead]
     most = _LIST if "region" in levels else _OTHERS
-    if not own or own in levels or len(ahead) > most or any(conjunction for _, conjunction in ahead):
+    if (
+        not own
+        or own in levels
+        or len(ahead) > most
+        or any(conjunction for _, conjunction in ahead)
+    ):
         items += ahead
     return items
 
 
 def _level(words: Sequence[str]) -> str:
     name = " ".join(words)
-    return "nation" if NATIONS.get(name) == name else "region" if name in REGIONS else ""
+    return (
+        "nation" if NATIONS.get(name) == name else "region" if name in REGIONS else ""
+    )
 
 
 def _ends_item(answer: Answer, index: int, held: set[int]) -> bool:
@@ -293,4 +386,6 @@ def _ends_item(answer: Answer, index: int, held: set[int]) -> bool:
     if word == "of" and not (index and answer.cases[index - 1]):
         return True
     # "The Bahamas"
-    return word in FRAMES or (word in FUNCTION and word not in PARTICLES and word != "the")
+    return word in FRAMES or (
+        word in FUNCTION and word not in PARTICLES and word != "the"
+    )

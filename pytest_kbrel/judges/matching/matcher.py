@@ -32,7 +32,13 @@ from pytest_kbrel.judges.matching.parsing import (
     singular,
     unasked_spans,
 )
-from pytest_kbrel.judges.matching.variants import LOOSE, STRICT, list_items, swap_ordinal, without_parentheses
+from pytest_kbrel.judges.matching.variants import (
+    LOOSE,
+    STRICT,
+    list_items,
+    swap_ordinal,
+    without_parentheses,
+)
 from pytest_kbrel.judges.text.dates import dates_in
 from pytest_kbrel.judges.text.lexicon import FUNCTION, GIVEN
 from pytest_kbrel.judges.text.tokens import read_words
@@ -42,7 +48,9 @@ _PARTING = ("while", "whereas", "but")
 _YES_NO = (("yes",), ("no",))
 
 
-def compare(answer: Answer, accepted: Sequence[str], question: Question) -> tuple[str, bool]:
+def compare(
+    answer: Answer, accepted: Sequence[str], question: Question
+) -> tuple[str, bool]:
     """Return (rule, whether right): the first rule that matches, what ruled a match out, or "no rule"."""
     golds = [gold for gold in map(read_gold, _with_shorter(accepted)) if gold.words]
     if not answer.words or not golds:
@@ -50,7 +58,11 @@ def compare(answer: Answer, accepted: Sequence[str], question: Question) -> tupl
     contradicted = contradicts_dates(answer, golds, question)
     for gold in golds:
         # "Late 1968" is no date, but has the year of one.
-        rule = "" if contradicted and gold.words not in _YES_NO else _figure(answer, gold, question)
+        rule = (
+            ""
+            if contradicted and gold.words not in _YES_NO
+            else _figure(answer, gold, question)
+        )
         if rule:
             return rule, True
     texts = [gold for gold in golds if gold.is_text and gold.words not in _YES_NO]
@@ -67,7 +79,10 @@ def compare(answer: Answer, accepted: Sequence[str], question: Question) -> tupl
         if reason == "several" and not refused:
             # What names other golds, in whatever writing, is no alternative.
             matched = {at for _, at in _matches(answer, texts, question, given)}
-            gold_spans = [*gold_spans, *matched.difference(gold_spans, {(0, len(answer.words))})]
+            gold_spans = [
+                *gold_spans,
+                *matched.difference(gold_spans, {(0, len(answer.words))}),
+            ]
             reason = _refused(answer, span, question, gold_spans)
         if not reason:
             return rule, True
@@ -82,7 +97,9 @@ def compare(answer: Answer, accepted: Sequence[str], question: Question) -> tupl
 
 
 def _with_shorter(accepted: Sequence[str]) -> Iterable[str]:
-    shorter = ((gold, without_parentheses(gold), *short_forms(gold)) for gold in accepted)
+    shorter = (
+        (gold, without_parentheses(gold), *short_forms(gold)) for gold in accepted
+    )
     return dict.fromkeys(chain.from_iterable(shorter))
 
 
@@ -97,12 +114,18 @@ def _figure(answer: Answer, gold: Gold, question: Question) -> str:
     if gold.is_text:
         # "2004 NBA Finals" answers "When" by its year.
         dates = dates_in(gold.text) if question.has("when", "year") else ()
-        return date_rule(answer, dates, question) if len(dates) == 1 and dates[0].year else ""
+        return (
+            date_rule(answer, dates, question)
+            if len(dates) == 1 and dates[0].year
+            else ""
+        )
     if gold.number is not None:
         return quantity_rule(answer, gold, question)
     # "12th", asked for a century
     asked_word = answer.words == gold.words[:-1] and question.has(gold.words[-1])
-    return date_rule(answer, gold.dates, question) or ("question's word" if asked_word else "")
+    return date_rule(answer, gold.dates, question) or (
+        "question's word" if asked_word else ""
+    )
 
 
 def _matches(
@@ -137,7 +160,14 @@ def _matches(
                     continue
                 if rule == "spelling":
                     shortened = gold.text not in accepted
-                    yield "qualifier" if shortened else "contained" if span != whole else rule, span
+                    yield (
+                        "qualifier"
+                        if shortened
+                        else "contained"
+                        if span != whole
+                        else rule,
+                        span,
+                    )
                 elif rule != "qualifier" or not _is_elsewhere(answer, span, gold):
                     yield rule, span
 
@@ -149,7 +179,9 @@ def _has_given_name(answer: Answer, start: int) -> bool:
     return bool(answer.cases[start - 1]) or not answer.cased
 
 
-def _is_named_in_full(name: Gold, golds: Sequence[Gold], *, given: bool = False) -> bool:
+def _is_named_in_full(
+    name: Gold, golds: Sequence[Gold], *, given: bool = False
+) -> bool:
     """Return True if another gold says which person of that surname, or ``given`` name, is meant."""
     return len(name.words) == 1 and any(
         len(gold.words) > 1
@@ -175,18 +207,30 @@ def _is_elsewhere(answer: Answer, span: Span, gold: Gold) -> bool:
 
 
 def _is_namesake(
-    answer: Answer, span: Span, gold: Gold, accepted: Collection[str], question: Question
+    answer: Answer,
+    span: Span,
+    gold: Gold,
+    accepted: Collection[str],
+    question: Question,
 ) -> bool:
     """Return True if the answer qualifies otherwise what the gold qualifies in parentheses or by a byname."""
     end = span[1]
     if gold.text in accepted or end >= len(answer.words):
         return False
-    if gold.words[-1].isdigit() and answer.words[end] == "of" and not answer.breaks[end]:
+    if (
+        gold.words[-1].isdigit()
+        and answer.words[end] == "of"
+        and not answer.breaks[end]
+    ):
         # "Philip II of Spain" is not Philip II the Bold.
         realm = answer.words[end + 1 : end + 2]
         return _words_of(accepted).isdisjoint(realm) and not question.has(*realm)
     first = end + (answer.words[end] == "in")
-    if first >= len(answer.words) or answer.breaks[end] == "." or (first == end and not answer.breaks[end]):
+    if (
+        first >= len(answer.words)
+        or answer.breaks[end] == "."
+        or (first == end and not answer.breaks[end])
+    ):
         return False
     words = answer.words[first : answer.next_break(first + 1)]
     if words[0] in FUNCTION or not answer.fresh[first] or not words[0].isalpha():
@@ -201,7 +245,9 @@ def _words_of(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in read_words(text).words}
 
 
-def _refused(answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]) -> str:
+def _refused(
+    answer: Answer, span: Span, question: Question, gold_spans: Sequence[Span]
+) -> str:
     if is_negated(answer, span, question):
         return "negated"
     if is_one_of_several(answer, span, question, [*gold_spans, span]):
@@ -231,8 +277,14 @@ def _contained(
         ]
         if spans:
             in_question = len(list(find_spans(question.words, gold.words)))
-            yield "contained", _why_not(answer, gold, spans, in_question, question, gold_spans)
-    answer_words, question_words = tuple(map(singular, answer.words)), tuple(map(singular, question.words))
+            yield (
+                "contained",
+                _why_not(answer, gold, spans, in_question, question, gold_spans),
+            )
+    answer_words, question_words = (
+        tuple(map(singular, answer.words)),
+        tuple(map(singular, question.words)),
+    )
     for gold in golds:
         singulars = tuple(map(singular, gold.words))
         named = gold.is_name and (question.asks_person or question.asks_work)
@@ -246,7 +298,12 @@ def _contained(
         ]
         if spans:
             in_question = len(list(find_spans(question_words, singulars)))
-            yield "plural", _why_not(answer, gold, spans, in_question, question, [*gold_spans, *spans])
+            yield (
+                "plural",
+                _why_not(
+                    answer, gold, spans, in_question, question, [*gold_spans, *spans]
+                ),
+            )
 
 
 def _why_not(
@@ -268,8 +325,14 @@ def _why_not(
         return reasons[0]
     held = indices_of(spans)
     # "It is the cell" says nothing else.
-    nothing_else = all(word in FUNCTION or index in held for index, word in enumerate(answer.words))
-    return "" if free > in_question or nothing_else or _is_choice(answer, gold, question) else "echo"
+    nothing_else = all(
+        word in FUNCTION or index in held for index, word in enumerate(answer.words)
+    )
+    return (
+        ""
+        if free > in_question or nothing_else or _is_choice(answer, gold, question)
+        else "echo"
+    )
 
 
 def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
@@ -282,18 +345,26 @@ def _is_choice(answer: Answer, gold: Gold, question: Question) -> bool:
         if _takes_up_choice(answer, gold, after if first else before, lead):
             return True
         # "Vogue, not Elle"
-        others = [index for index, word in enumerate(answer.words) if word in (before, after)]
-        if (before or after) and all(is_negated(answer, (at, at + 1), question) for at in others):
+        others = [
+            index for index, word in enumerate(answer.words) if word in (before, after)
+        ]
+        if (before or after) and all(
+            is_negated(answer, (at, at + 1), question) for at in others
+        ):
             return True
     return False
 
 
-def _takes_up_choice(answer: Answer, gold: Gold, other: str, lead: Sequence[str]) -> bool:
+def _takes_up_choice(
+    answer: Answer, gold: Gold, other: str, lead: Sequence[str]
+) -> bool:
     """Return True if the first clause answers a choice: "Ann came first" to "Who came first, Ann or Bo?".
 
     The clause has the gold and all words before the choice, ``lead``, and not the other.
     """
-    parting = (index for index, word in enumerate(answer.words) if index and word in _PARTING)
+    parting = (
+        index for index, word in enumerate(answer.words) if index and word in _PARTING
+    )
     clause = answer.words[: min(answer.next_break(1), next(parting, len(answer.words)))]
     content = {word for word in lead if word not in FUNCTION}.difference(gold.words)
     if not other or other in clause or not content or not content.issubset(clause):
@@ -306,9 +377,17 @@ def _lists_all(answer: Answer, gold: Gold, question: Question) -> bool:
     items = list_items(gold.text)
     spans = [next(find_spans(answer.words, words), None) for words in items]
     placed = [span for span in spans if span is not None]
-    if len(items) < 2 or len(placed) < len(items) or any(map(FUNCTION.issuperset, items)):
+    if (
+        len(items) < 2
+        or len(placed) < len(items)
+        or any(map(FUNCTION.issuperset, items))
+    ):
         return False
     whole = min(start for start, _ in placed), max(end for _, end in placed)
-    if whole[1] - whole[0] > 2 * len(gold.words) + 2 or all(map(question.has, chain.from_iterable(items))):
+    if whole[1] - whole[0] > 2 * len(gold.words) + 2 or all(
+        map(question.has, chain.from_iterable(items))
+    ):
         return False
-    return not is_negated(answer, whole, question) and not is_one_of_several(answer, whole, question, [whole])
+    return not is_negated(answer, whole, question) and not is_one_of_several(
+        answer, whole, question, [whole]
+    )

@@ -8,42 +8,85 @@ from decimal import Decimal
 from itertools import product
 
 from pytest_kbrel.judges.matching.negation import is_negated
-from pytest_kbrel.judges.matching.parsing import Answer, Gold, Question, find_spans, is_number
+from pytest_kbrel.judges.matching.parsing import (
+    Answer,
+    Gold,
+    Question,
+    find_spans,
+    is_number,
+)
 from pytest_kbrel.judges.text.dates import MONTHS, Date, dates_in, finest, periods_in
-from pytest_kbrel.judges.text.lexicon import EXACT_DAY, FUNCTION, NEGATIONS, UNIT_NAMES, UNITS, word_set
+from pytest_kbrel.judges.text.lexicon import (
+    EXACT_DAY,
+    FUNCTION,
+    NEGATIONS,
+    UNIT_NAMES,
+    UNITS,
+    word_set,
+)
 from pytest_kbrel.judges.text.tokens import read_words
 
 # They count by more than one, or by parts.
-_MULTIPLES = word_set("dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths")
+_MULTIPLES = word_set(
+    "dozen dozens score scores gross pair pairs lakh lakhs crore crores percent th ths"
+)
 _CURRENCY = re.compile(r"[¥₹₽₩₪₺₫฿₦₱₴]")
 _CODE_OF = {"dollar": "usd", "euro": "eur", "pound": "gbp"}
-_CODES = word_set("usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb")
+_CODES = word_set(
+    "usd eur gbp chf jpy cny inr rub krw aud cad nzd sek nok dkk pln brl mxn zar try rs rmb"
+)
 _KINDS = word_set("us usa metric full whole")
 _RATES = word_set("per h hr hour s second sec squared cubed")
-_TIMES = {"year": "annual", "month": "monthly", "week": "weekly", "day": "daily", "hour": "hourly"}
-_EARNING = word_set("salary wage wages income earn earns earned earnings pay paid make makes")
+_TIMES = {
+    "year": "annual",
+    "month": "monthly",
+    "week": "weekly",
+    "day": "daily",
+    "hour": "hourly",
+}
+_EARNING = word_set(
+    "salary wage wages income earn earns earned earnings pay paid make makes"
+)
 _LIMITING = word_set("maximum most limit can may capacity allowed permitted")
 _ALLOWED = word_set("allowed permitted limited")
 _RANKS = word_set("rank ranked ranking place position finish finished")
 _BOUNDS = word_set("under below above beyond exceeding beneath within")
 _BOUNDING = frozenset(
-    {("more", "than"), ("less", "than"), ("fewer", "than"), ("greater", "than"), ("other", "than")}
-    | {("at", "least"), ("at", "most"), ("up", "to"), ("half", "of"), ("part", "of"), ("out", "of")}
+    {
+        ("more", "than"),
+        ("less", "than"),
+        ("fewer", "than"),
+        ("greater", "than"),
+        ("other", "than"),
+    }
+    | {
+        ("at", "least"),
+        ("at", "most"),
+        ("up", "to"),
+        ("half", "of"),
+        ("part", "of"),
+        ("out", "of"),
+    }
 )
 _SIGNS = frozenset({"minus", "negative"})
 _RANK = re.compile(r"(\d+)(?:st|nd|rd|th)?")
 _MINUS = re.compile(r"\s*(?:[-−–]\s?\d|(?:minus|negative)\b)", re.IGNORECASE)
 _NEGATIVE = re.compile(r"(?<![\w.)\]])[-−–](\d[\d,.]*)")
-_SUBJECTS = word_set("it he she they we i you this that these those there both neither only not because")
+_SUBJECTS = word_set(
+    "it he she they we i you this that these those there both neither only not because"
+)
 _SCALED = Decimal(10000)
 # As they are written behind a number; "k" may be a unit as well.
 _SCALES = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "bn": 10**9}
 _BETWEEN = frozenset({"or", "to", "and"})
 _ABOUT = word_set("about around approximately roughly nearly almost some circa over")
 _PARTS_OF_YEAR = {"early": range(1, 7), "mid": range(4, 10), "late": range(7, 13)}
-_PART_OF_YEAR = re.compile(r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE)
+_PART_OF_YEAR = re.compile(
+    r"\b(early|mid|late)[\s-]+(?:in\s+)?(\d{4})\b", re.IGNORECASE
+)
 _DENYING = re.compile(
-    r"(?:[\w']+[^\w']+)?\b(?:\w+n[o']t|not|never|no|nor|without)\b(?:[^\w']+[\w']+)?", re.IGNORECASE
+    r"(?:[\w']+[^\w']+)?\b(?:\w+n[o']t|not|never|no|nor|without)\b(?:[^\w']+[\w']+)?",
+    re.IGNORECASE,
 )
 
 
@@ -54,7 +97,11 @@ def _without_denials_of(question: Question, text: str) -> str:
 
     def blank(match: re.Match[str]) -> str:
         words = read_words(match[0]).words
-        return " " * len(match[0]) if len(words) > 1 and any(find_spans(question.words, words)) else match[0]
+        return (
+            " " * len(match[0])
+            if len(words) > 1 and any(find_spans(question.words, words))
+            else match[0]
+        )
 
     return _DENYING.sub(blank, text)
 
@@ -72,7 +119,9 @@ def date_rule(answer: Answer, golden_dates: Sequence[Date], question: Question) 
     text = _without_denials_of(question, answer.text)
     in_periods = {year for period in periods_in(text) for year in period}
     stated = [
-        date for date in finest(dates_in(text), question.dates) if date.month or date.year not in in_periods
+        date
+        for date in finest(dates_in(text), question.dates)
+        if date.month or date.year not in in_periods
     ]
     if not stated:
         return ""
@@ -80,12 +129,24 @@ def date_rule(answer: Answer, golden_dates: Sequence[Date], question: Question) 
         stated = [date for date in stated if date.month] or stated
     exact = question.has(*EXACT_DAY)
     for date, golden in product(_first_readings(stated), golden_dates):
-        if golden.year and not date.year and (date.fineness < 2 or question.has("year")):
+        if (
+            golden.year
+            and not date.year
+            and (date.fineness < 2 or question.has("year"))
+        ):
             continue
-        if not date.month and golden.month and _is_other_part(text, date.year, golden.month):
+        if (
+            not date.month
+            and golden.month
+            and _is_other_part(text, date.year, golden.month)
+        ):
             continue
         shared = (date.year and golden.year) or (date.day and golden.day)
-        if shared and date.agrees(golden) and (not exact or date.fineness >= golden.fineness):
+        if (
+            shared
+            and date.agrees(golden)
+            and (not exact or date.fineness >= golden.fineness)
+        ):
             return "date"
     return ""
 
@@ -105,11 +166,17 @@ def _first_readings(stated: Sequence[Date]) -> Sequence[Date]:
     return (one, other) if turned else (one,)
 
 
-def contradicts_dates(answer: Answer, golds: Sequence[Gold], question: Question) -> bool:
+def contradicts_dates(
+    answer: Answer, golds: Sequence[Gold], question: Question
+) -> bool:
     """Return True if the answer gives a finer date than the year, and no gold of that year agrees with it."""
     finer = [date for gold in golds for date in gold.dates if date.month]
     text = _without_denials_of(question, answer.text)
-    stated = [date for date in finest(dates_in(text), question.dates) if date.month and date.year]
+    stated = [
+        date
+        for date in finest(dates_in(text), question.dates)
+        if date.month and date.year
+    ]
     for date in _first_readings(stated) if stated else ():
         of_year = [gold for gold in finer if gold.year == date.year]
         if not of_year or any(gold.agrees(date) for gold in of_year):
@@ -121,7 +188,9 @@ def quantity_rule(answer: Answer, gold: Gold, question: Question) -> str:
     """Return "number" or "rounded" if the first number that is not the question's is the gold or near it."""
     assert gold.number is not None
     digits, unit = gold.number
-    index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    index = _first_number(
+        answer, digits, question, years=_is_year_like(digits) and not unit
+    )
     if index is None:
         return ""
     if not _counts(answer, index, index, gold, question):
@@ -130,14 +199,24 @@ def quantity_rule(answer: Answer, gold: Gold, question: Question) -> str:
         return ""
     if answer.words[index] == digits:
         return "number"
-    about, value, exact = answer.at(index - 1), Decimal(answer.words[index]), Decimal(digits)
+    about, value, exact = (
+        answer.at(index - 1),
+        Decimal(answer.words[index]),
+        Decimal(digits),
+    )
     # "Over 220" is not 216.
     if about == "over" and value > exact:
         return ""
-    return "rounded" if (about in _ABOUT or value > _SCALED) and _rounds_to(exact, value) else ""
+    return (
+        "rounded"
+        if (about in _ABOUT or value > _SCALED) and _rounds_to(exact, value)
+        else ""
+    )
 
 
-def _counts(answer: Answer, index: int, end: int, gold: Gold, question: Question) -> bool:
+def _counts(
+    answer: Answer, index: int, end: int, gold: Gold, question: Question
+) -> bool:
     """Return True if the number from ``index`` to ``end`` is in the gold's unit and the one that is meant."""
     return (
         _has_unit(answer, end, gold.number[1] if gold.number else "", question)
@@ -164,11 +243,17 @@ def rank_rule(answer: Answer, gold: Gold, question: Question) -> str:
         return ""
     # "In the fifth season", "five goals": something else is counted.
     behind = index + 1
-    counted = not answer.ends(behind) and answer.words[behind] not in FUNCTION and answer.fresh[behind]
+    counted = (
+        not answer.ends(behind)
+        and answer.words[behind] not in FUNCTION
+        and answer.fresh[behind]
+    )
     return "" if counted or is_negated(answer, (index, behind), question) else "number"
 
 
-def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], question: Question) -> bool | None:
+def is_in_range(
+    answer: Answer, gold: Gold, within: tuple[float, float], question: Question
+) -> bool | None:
     """Return True if the first number or year that is not the question's lies in a range, its ends included.
 
     The range is in the unit of the gold. ``None`` where the answer has no number, or no year where the gold
@@ -176,10 +261,16 @@ def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], questio
     """
     low, high = (Decimal(str(end)) for end in within)
     if gold.dates:
-        years = [date.year for date in finest(dates_in(answer.text), question.dates) if date.year]
+        years = [
+            date.year
+            for date in finest(dates_in(answer.text), question.dates)
+            if date.year
+        ]
         return low <= years[0] <= high if years else None
     digits, unit = gold.number or ("", "")
-    index = _first_number(answer, digits, question, years=_is_year_like(digits) and not unit)
+    index = _first_number(
+        answer, digits, question, years=_is_year_like(digits) and not unit
+    )
     if index is None:
         return None
     value = Decimal(answer.words[index]) * (-1 if _is_minus(answer, index) else 1)
@@ -191,7 +282,9 @@ def is_in_range(answer: Answer, gold: Gold, within: tuple[float, float], questio
     return low <= value <= high and _counts(answer, index, end, gold, question)
 
 
-def _first_number(answer: Answer, digits: str, question: Question, *, years: bool) -> int | None:
+def _first_number(
+    answer: Answer, digits: str, question: Question, *, years: bool
+) -> int | None:
     """Return where the first number stands that is not the question's, nor part of a date.
 
     What looks like a year is taken for one, unless ``years`` says that such numbers are meant, or it is the
@@ -233,7 +326,9 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
     # Between 0 and 1 or 0 and 100: a number by itself is a share only where one is asked for.
     if unit == "percent" and not question.has("percent", "percentage"):
         return word == "percent"
-    if _CURRENCY.search(answer.text) or answer.at(index - 1) in _CODES - {_CODE_OF.get(unit, "")}:
+    if _CURRENCY.search(answer.text) or answer.at(index - 1) in _CODES - {
+        _CODE_OF.get(unit, "")
+    }:
         return False
     if ends and word not in UNIT_NAMES:
         return True
@@ -244,7 +339,9 @@ def _has_unit(answer: Answer, index: int, unit: str, question: Question) -> bool
         named = UNITS.get(word, word)
     if named == unit:
         # "5 km per hour", "5 km/h"
-        return answer.at(after + 1) not in _RATES or _is_rate(answer, after + 1, unit, question)
+        return answer.at(after + 1) not in _RATES or _is_rate(
+            answer, after + 1, unit, question
+        )
     return word not in UNIT_NAMES and (word in FUNCTION or question.has(word))
 
 
@@ -256,7 +353,9 @@ def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
     if word != "per" or unit not in _CODE_OF or following not in _TIMES:
         return False
     # What somebody earns is meant by the year.
-    asked_times = {time for time, adverb in _TIMES.items() if question.has(time, adverb)}
+    asked_times = {
+        time for time, adverb in _TIMES.items() if question.has(time, adverb)
+    }
     if asked_times:
         return following in asked_times
     return following == "year" or not question.has(*_EARNING)
@@ -265,9 +364,15 @@ def _is_rate(answer: Answer, index: int, unit: str, question: Question) -> bool:
 def _is_bound(answer: Answer, index: int, gold: Gold, question: Question) -> bool:
     """Return True if the number is only a bound or a share: "more than 126", "half of 126"."""
     before = answer.words[max(0, index - 2) : index]
-    if before and before[-1] in _BOUNDS and before[-1] not in gold.text.casefold().split():
+    if (
+        before
+        and before[-1] in _BOUNDS
+        and before[-1] not in gold.text.casefold().split()
+    ):
         return True
-    if before == ("up", "to") and (question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:index])):
+    if before == ("up", "to") and (
+        question.has(*_LIMITING) or not _ALLOWED.isdisjoint(answer.words[:index])
+    ):
         # Where the most is meant that is allowed, the bound is the answer.
         return False
     return before in _BOUNDING and " ".join(before) not in gold.text.casefold()
@@ -281,7 +386,8 @@ def is_negative(text: str) -> bool:
 def _is_minus(answer: Answer, index: int) -> bool:
     digits = answer.words[index]
     return answer.at(index - 1) in _SIGNS or any(
-        match[1].replace(",", "").rstrip(".") == digits for match in _NEGATIVE.finditer(answer.text)
+        match[1].replace(",", "").rstrip(".") == digits
+        for match in _NEGATIVE.finditer(answer.text)
     )
 
 
@@ -294,7 +400,9 @@ def begins_with_yes_or_no(answer: Answer, gold: str) -> bool:
     if answer.at(0) != gold or (not answer.ends(1) and words[1] not in _SUBJECTS):
         return False
     other = "no" if gold == "yes" else "yes"
-    return not any(word == other and answer.ends(index + 1) for index, word in enumerate(words))
+    return not any(
+        word == other and answer.ends(index + 1) for index, word in enumerate(words)
+    )
 
 
 def _alternative(answer: Answer, index: int) -> bool:
@@ -303,8 +411,13 @@ def _alternative(answer: Answer, index: int) -> bool:
         word = answer.words[after]
         if is_number(word):
             # "126, 127, 128", not "126, 2 of them"
-            counts_nothing = answer.ends(after + 1) or answer.words[after + 1] in ("and", "or")
-            listed_on = after == index + 1 and answer.breaks[after] == "," and counts_nothing
+            counts_nothing = answer.ends(after + 1) or answer.words[after + 1] in (
+                "and",
+                "or",
+            )
+            listed_on = (
+                after == index + 1 and answer.breaks[after] == "," and counts_nothing
+            )
             return not answer.breaks[after] or listed_on
         if word not in _BETWEEN and word not in UNIT_NAMES:
             return False

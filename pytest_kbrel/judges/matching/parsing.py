@@ -38,13 +38,42 @@ Span = tuple[int, int]
 APPROXIMATE = word_set(
     "about around approximately roughly nearly almost some circa over at least full whole total exactly"
 )
-_PLACES = word_set("where city town country place located village capital county state born")
+_PLACES = word_set(
+    "where city town country place located village capital county state born"
+)
 _MANY = 99
-_FICTION = word_set("film movie novel show series season episode sitcom soap cartoon tv character")
+_FICTION = word_set(
+    "film movie novel show series season episode sitcom soap cartoon tv character"
+)
 # Who sings or plays in a work is no figure of it.
 _MAKING = (
-    *("sing", "sang", "sung", "song", "album", "band", "music", "play", "act", "star", "voice", "perform"),
-    *("direct", "produc", "writ", "wrote", "author", "creat", "host", "present", "judg", "contest", "guest"),
+    *(
+        "sing",
+        "sang",
+        "sung",
+        "song",
+        "album",
+        "band",
+        "music",
+        "play",
+        "act",
+        "star",
+        "voice",
+        "perform",
+    ),
+    *(
+        "direct",
+        "produc",
+        "writ",
+        "wrote",
+        "author",
+        "creat",
+        "host",
+        "present",
+        "judg",
+        "contest",
+        "guest",
+    ),
     *("win", "won", "cast", "score", "compos", "design"),
 )
 
@@ -75,7 +104,9 @@ def read_question(text: str, answer_type: str = "") -> Question:
     """Read a question."""
     read = read_words(text)
     words = read.words
-    by_whom = words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
+    by_whom = (
+        words[-3:-1] in (("by", "what"), ("by", "which")) and words[-1] in NATIONAL
+    )
     person = answer_type == "person" if answer_type else by_whom or _asks_person(words)
     mountain = () if MOUNTAINS.isdisjoint(words) else ("mt",)
     made = any(word.startswith(_MAKING) for word in words)
@@ -86,7 +117,9 @@ def read_question(text: str, answer_type: str = "") -> Question:
         held=frozenset((*words, *map(singular, words), *mountain)),
         dates=dates_in(text[:LONGEST]),
         asks_person=person,
-        asks_place=answer_type == "location" if answer_type else not _PLACES.isdisjoint(words),
+        asks_place=answer_type == "location"
+        if answer_type
+        else not _PLACES.isdisjoint(words),
         asks_work=not WORKS.isdisjoint(words),
         asks_character=person and not _FICTION.isdisjoint(words) and not made,
         nations=frozenset(NATIONS[word] for word in words if word in NATIONS),
@@ -98,9 +131,14 @@ def _asks_person(words: tuple[str, ...]) -> bool:
     if not PERSONS.isdisjoint(words):
         return True
     # "Which English chemist ...", "Which general ..."
-    asking = next((index for index, word in enumerate(words) if word in ("which", "what")), len(words))
+    asking = next(
+        (index for index, word in enumerate(words) if word in ("which", "what")),
+        len(words),
+    )
     kinds = words[asking + 1 : asking + 6]
-    return any(word in TITLES or (word.endswith("ist") and len(word) > 5) for word in kinds)
+    return any(
+        word in TITLES or (word.endswith("ist") and len(word) > 5) for word in kinds
+    )
 
 
 def _several(words: tuple[str, ...]) -> int:
@@ -108,8 +146,12 @@ def _several(words: tuple[str, ...]) -> int:
     for index, word in enumerate(words[:-1]):
         after = words[index + 1]
         plural = (singular(after) != after or after.isdigit()) and after not in FUNCTION
-        if word in ("who", "what", "which", "name", "list") and (plural or after in ("are", "were")):
-            number = next((other for other in words[index + 1 : index + 4] if other.isdigit()), "")
+        if word in ("who", "what", "which", "name", "list") and (
+            plural or after in ("are", "were")
+        ):
+            number = next(
+                (other for other in words[index + 1 : index + 4] if other.isdigit()), ""
+            )
             return int(number) if 0 < len(number) < 3 else _MANY
     return 0
 
@@ -167,11 +209,19 @@ def read_gold(text: str) -> Gold:
 
 def _keys(words: tuple[str, ...]) -> frozenset[str]:
     """Return what at least must be shared: a word, pieced together or as a singular, or a nation."""
-    joined = ("".join(words[at : at + size]) for size in (1, 2, 3) for at in range(len(words) - size + 1))
+    joined = (
+        "".join(words[at : at + size])
+        for size in (1, 2, 3)
+        for at in range(len(words) - size + 1)
+    )
     keys = {_spelling_key(word) for word in joined}
     keys.update(NATIONS[name] for name in (*words, " ".join(words)) if name in NATIONS)
     # "The ninth" is season 9.
-    keys.update(word[:-2] for word in words if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th")))
+    keys.update(
+        word[:-2]
+        for word in words
+        if word[0].isdigit() and word.endswith(("st", "nd", "rd", "th"))
+    )
     if len(words) > 3:
         keys.add(_spelling_key("".join(words)))
     return frozenset(keys)
@@ -180,14 +230,23 @@ def _keys(words: tuple[str, ...]) -> frozenset[str]:
 def quantity(words: tuple[str, ...]) -> tuple[str, str] | None:
     """Return (digits, unit) of words that are a number with at most a unit, else ``None``."""
     rest = [word for word in words if word not in APPROXIMATE]
-    if not rest or not is_number(rest[0]) or len(rest) > 2 or not UNIT_NAMES.issuperset(rest[1:]):
+    if (
+        not rest
+        or not is_number(rest[0])
+        or len(rest) > 2
+        or not UNIT_NAMES.issuperset(rest[1:])
+    ):
         return None
     return rest[0], "".join(rest[1:])
 
 
 def is_number(word: str) -> bool:
     """Return True if a word is a number in digits."""
-    return word[0].isdecimal() and word[-1].isdecimal() and word.replace(".", "", 1).isdecimal()
+    return (
+        word[0].isdecimal()
+        and word[-1].isdecimal()
+        and word.replace(".", "", 1).isdecimal()
+    )
 
 
 @record
@@ -203,20 +262,29 @@ class Answer(Words):
     def bare(self) -> bool:
         """Return True if the answer is a phrase: no word frames it, and it does not take up the question."""
         taken_up = sum(
-            not fresh and word not in FUNCTION for word, fresh in zip(self.words, self.fresh, strict=True)
+            not fresh and word not in FUNCTION
+            for word, fresh in zip(self.words, self.fresh, strict=True)
         )
         return taken_up < 2 and _FRAMES.isdisjoint(self.words)
 
 
-_FRAMES = word_set("is was are were be been being has have had did does do by called named known who")
+_FRAMES = word_set(
+    "is was are were be been being has have had did does do by called named known who"
+)
 
 
 def read_answer(text: str, question: Question) -> Answer:
     """Read an answer to a question."""
     read = read_words(text)
     fresh = tuple(not question.has(word, singular(word)) for word in read.words)
-    letters = [case for case, word in zip(read.cases, read.words, strict=True) if word[0].isalpha()]
-    cased = CAPITAL in letters or (STARTS in letters and LOWER in letters and len(letters) > 4)
+    letters = [
+        case
+        for case, word in zip(read.cases, read.words, strict=True)
+        if word[0].isalpha()
+    ]
+    cased = CAPITAL in letters or (
+        STARTS in letters and LOWER in letters and len(letters) > 4
+    )
     return Answer(
         text=text[:LONGEST].translate(APOSTROPHES),
         words=read.words,
@@ -235,7 +303,9 @@ def find_spans(words: Sequence[str], sought: Sequence[str]) -> Iterator[Span]:
         return
     first = sought[0]
     for start in range(len(words) - size + 1):
-        if words[start] == first and tuple(words[start : start + size]) == tuple(sought):
+        if words[start] == first and tuple(words[start : start + size]) == tuple(
+            sought
+        ):
             yield start, start + size
 
 
@@ -265,12 +335,16 @@ def unasked_spans(answer: Answer) -> list[Span]:
             start += 1
             continue
         end = start + 1
-        while not answer.ends(end) and (answer.fresh[end] or answer.words[end] in PARTICLES):
+        while not answer.ends(end) and (
+            answer.fresh[end] or answer.words[end] in PARTICLES
+        ):
             end += 1
         stop = end
         while answer.words[stop - 1] in FUNCTION or not answer.fresh[stop - 1]:
             stop -= 1
-        inner = [index for index in range(start, stop) if answer.words[index] in _FRAMES]
+        inner = [
+            index for index in range(start, stop) if answer.words[index] in _FRAMES
+        ]
         for before, last in pairwise((start - 1, *inner, stop)):
             first = before + 1
             while first < last and answer.words[first] in FUNCTION:
@@ -294,7 +368,9 @@ def _names(answer: Answer) -> Iterator[Span]:
             continue
         end = start + 1
         while not answer.ends(end) and (
-            answer.cases[end] or answer.words[end][0].isdigit() or answer.words[end] in PARTICLES
+            answer.cases[end]
+            or answer.words[end][0].isdigit()
+            or answer.words[end] in PARTICLES
         ):
             end += 1
         last = end

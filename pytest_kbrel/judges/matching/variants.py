@@ -7,7 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from pytest_kbrel.judges.matching.enumerations import is_region
-from pytest_kbrel.judges.matching.parsing import Gold, Question, collapse_doubles, is_number, singular
+from pytest_kbrel.judges.matching.parsing import (
+    Gold,
+    Question,
+    collapse_doubles,
+    is_number,
+    singular,
+)
 from pytest_kbrel.judges.text.lexicon import (
     CITIES,
     COMPANY,
@@ -59,12 +65,18 @@ def spelled(answer: Words, gold: Gold, question: Question) -> str:
     ):
         return "spelling"
     # "The church at Philippi", "the church in Philippi": only between a noun and a name.
-    differing = [index for index, (one, other) in enumerate(_pairs(answer, gold)) if one != other]
+    differing = [
+        index for index, (one, other) in enumerate(_pairs(answer, gold)) if one != other
+    ]
     index = differing[0]
     if len(differing) > 1 or not 0 < index < len(gold.words) - 1:
         return ""
     prepositions = {answer.words[index], gold.words[index]} == {"in", "at"}
-    return "spelling" if prepositions and not gold.cases[index - 1] and gold.cases[index + 1] else ""
+    return (
+        "spelling"
+        if prepositions and not gold.cases[index - 1] and gold.cases[index + 1]
+        else ""
+    )
 
 
 def _pairs(answer: Words, gold: Gold) -> list[tuple[str, str]]:
@@ -75,7 +87,10 @@ def numeral(answer: Words, gold: Gold, question: Question) -> str:
     """Roman, Arabic or spelled: "Elizabeth the Second", "Elizabeth II"; Romans are read as digits already."""
     if len(answer.words) != len(gold.words) or len(gold.words) < 2:
         return ""
-    one, other = ([_ORDINAL.sub(r"\1", word) for word in words] for words in (answer.words, gold.words))
+    one, other = (
+        [_ORDINAL.sub(r"\1", word) for word in words]
+        for words in (answer.words, gold.words)
+    )
     return "numeral" if one == other or swap_ordinal(answer.words) == gold.words else ""
 
 
@@ -87,7 +102,11 @@ def swap_ordinal(words: tuple[str, ...]) -> tuple[str, ...]:
     if ordinal:
         return (*words[1:], ordinal[1])
     if digits.isdecimal() and len(digits) < 3 and words[0].isalpha():
-        ending = "th" if digits[-2:-1] == "1" else {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+        ending = (
+            "th"
+            if digits[-2:-1] == "1"
+            else {"1": "st", "2": "nd", "3": "rd"}.get(digits[-1], "th")
+        )
         return (digits + ending, *words[:-1])
     return ()
 
@@ -98,7 +117,11 @@ def qualified(answer: Words, gold: Gold, question: Question) -> str:
         return "qualifier"
     # "Shakespeare, William"
     turned = answer.breaks.index(",", 1) if answer.breaks[1:].count(",") == 1 else 0
-    return "qualifier" if turned and answer.words[turned:] + answer.words[:turned] == gold.words else ""
+    return (
+        "qualifier"
+        if turned and answer.words[turned:] + answer.words[:turned] == gold.words
+        else ""
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -114,7 +137,9 @@ def list_items(gold: str) -> tuple[tuple[str, ...], ...]:
     """Return the words of each item of a gold that is a list ("Paris and London")."""
     if "," not in gold and "&" not in gold and " and " not in gold.lower():
         return ()
-    return tuple(words for item in _LIST.split(gold) if (words := read_words(item).words))
+    return tuple(
+        words for item in _LIST.split(gold) if (words := read_words(item).words)
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -154,7 +179,9 @@ def company(answer: Words, gold: Gold, question: Question) -> str:
 
 def _without_form(words: tuple[str, ...]) -> tuple[str, ...]:
     end = len(words)
-    while end > 1 and (words[end - 1] in COMPANY or (words[end - 1] == "and" and end < len(words))):
+    while end > 1 and (
+        words[end - 1] in COMPANY or (words[end - 1] == "and" and end < len(words))
+    ):
         end -= 1
     # "F.C." and "C.F." fall into their letters.
     if end > 2 and words[end - 2 : end] in (("f", "c"), ("c", "f")):
@@ -180,7 +207,9 @@ def person(answer: Words, gold: Gold, question: Question) -> str:
     """One person's name in two forms."""
     rule = same_person(answer, gold, full=question.has("full")) if gold.is_name else ""
     # Of a party or a country no word may be missing.
-    return "" if rule == "same" or (rule == "name" and not question.asks_person) else rule
+    return (
+        "" if rule == "same" or (rule == "name" and not question.asks_person) else rule
+    )
 
 
 def surname(answer: Words, gold: Gold, question: Question) -> str:
@@ -195,22 +224,40 @@ def full_name(answer: Words, gold: Gold, question: Question) -> str:
 
     Which of several persons of that surname is meant, the gold does not tell either.
     """
-    if not question.asks_person or not gold.is_name or question.has(*gold.words) or len(gold.words) > 1:
+    if (
+        not question.asks_person
+        or not gold.is_name
+        or question.has(*gold.words)
+        or len(gold.words) > 1
+    ):
         return ""
     name, last = strip_titles(answer), gold.words[0]
-    if last in _NO_SURNAMES or len(last) < 3 or gold.cases[0] == UPPER or name.words[-1] != last:
+    if (
+        last in _NO_SURNAMES
+        or len(last) < 3
+        or gold.cases[0] == UPPER
+        or name.words[-1] != last
+    ):
         return ""
     return "full name" if 2 <= len(name.words) <= 4 and _is_plain_name(name) else ""
 
 
 def character(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the full name for the given name: "Donna Pinciotti" for "Donna"."""
-    return "given name" if _asks_figure(answer, gold, question) and _is_given_name(gold, answer) else ""
+    return (
+        "given name"
+        if _asks_figure(answer, gold, question) and _is_given_name(gold, answer)
+        else ""
+    )
 
 
 def given_name(answer: Words, gold: Gold, question: Question) -> str:
     """A figure of fiction by the given name alone."""
-    return "given name" if _asks_figure(answer, gold, question) and _is_given_name(answer, gold) else ""
+    return (
+        "given name"
+        if _asks_figure(answer, gold, question) and _is_given_name(answer, gold)
+        else ""
+    )
 
 
 def _asks_figure(answer: Words, gold: Gold, question: Question) -> bool:
@@ -220,7 +267,11 @@ def _asks_figure(answer: Words, gold: Gold, question: Question) -> bool:
 def _is_given_name(short: Words, full: Words) -> bool:
     """Return True if one name is the given name of another: "Donna" of "Donna Pinciotti"."""
     whole, first = strip_titles(full), short.words[0]
-    if len(short.words) != 1 or not 2 <= len(whole.words) <= _MOST_GIVEN or whole.words[0] != first:
+    if (
+        len(short.words) != 1
+        or not 2 <= len(whole.words) <= _MOST_GIVEN
+        or whole.words[0] != first
+    ):
         return False
     if first in _NO_SURNAMES or len(first) < 3 or short.cases[0] in (0, UPPER):
         return False
@@ -232,7 +283,10 @@ def _is_plain_name(name: Words) -> bool:
     return (
         all(name.cases)
         and not any(name.breaks[1:])
-        and all(word.isalpha() and word not in _TYING and word not in _NO_GIVEN for word in name.words)
+        and all(
+            word.isalpha() and word not in _TYING and word not in _NO_GIVEN
+            for word in name.words
+        )
     )
 
 
@@ -241,7 +295,9 @@ def nation(answer: Words, gold: Gold, question: Question) -> str:
     one = _of_nation(answer.words)
     if not one or one != _of_nation(gold.words) or answer.words == gold.words:
         return ""
-    asks_nation = question.has(*NATIONALITY) and not question.has("language", "speak", "spoken")
+    asks_nation = question.has(*NATIONALITY) and not question.has(
+        "language", "speak", "spoken"
+    )
     return "nation" if len(one) > 1 or asks_nation else ""
 
 
@@ -259,7 +315,11 @@ def _of_nation(words: tuple[str, ...]) -> tuple[str, ...]:
 def asked_word(answer: Words, gold: Gold, question: Question) -> str:
     """The gold repeats what was asked for: "Spanish" for "Spanish language" after "What language"."""
     rest = _beyond_question(gold.words, question)
-    if rest[1:] == ("language",) and rest[0] in NATIONS and question.has("speak", "spoken"):
+    if (
+        rest[1:] == ("language",)
+        and rest[0] in NATIONS
+        and question.has("speak", "spoken")
+    ):
         rest = rest[:1]
     if FUNCTION.issuperset(rest) or len(rest) == len(gold.words):
         return ""
@@ -270,9 +330,18 @@ def asked_word(answer: Words, gold: Gold, question: Question) -> str:
         return ""
     right = _beyond_question(answer.words, question)
     # "Brazilian Portuguese" is Portuguese.
-    if question.has("language") and len(rest) == 1 and len(right) == 2 and right[0] not in DISTINGUISHING:
+    if (
+        question.has("language")
+        and len(rest) == 1
+        and len(right) == 2
+        and right[0] not in DISTINGUISHING
+    ):
         right = right[1:]
-    if rest != right and len(rest) == len(right) == 1 and (ordinal := _ORDINAL.fullmatch(right[0])):
+    if (
+        rest != right
+        and len(rest) == len(right) == 1
+        and (ordinal := _ORDINAL.fullmatch(right[0]))
+    ):
         # "The ninth" is season 9; "nine" may be how many there were.
         right = (ordinal[1],)
     return "question's word" if rest == right else ""
@@ -297,7 +366,9 @@ def _beyond_question(words: tuple[str, ...], question: Question) -> tuple[str, .
     start, end = 0, len(words)
     while start < end and (words[start] in question.held or words[start] in FUNCTION):
         start += 1
-    while end > start and (words[end - 1] in question.held or words[end - 1] in FUNCTION):
+    while end > start and (
+        words[end - 1] in question.held or words[end - 1] in FUNCTION
+    ):
         end -= 1
     if end - start > 1 and NATIONS.get(words[start]) in question.nations:
         start += 1
@@ -306,10 +377,16 @@ def _beyond_question(words: tuple[str, ...], question: Question) -> tuple[str, .
 
 def partial(answer: Words, gold: Gold, question: Question) -> str:
     """Most words of a longer gold, in its order, and nothing else; what is left out tells nothing apart."""
-    if len(gold.words) < 3 or _LIST.search(gold.text) or len(answer.words) >= len(gold.words):
+    if (
+        len(gold.words) < 3
+        or _LIST.search(gold.text)
+        or len(answer.words) >= len(gold.words)
+    ):
         return ""
     rest = iter(gold.words)
-    if not all(word in rest for word in answer.words) or (question.asks_person and gold.is_name):
+    if not all(word in rest for word in answer.words) or (
+        question.asks_person and gold.is_name
+    ):
         return ""
     content = [word for word in gold.words if word not in FUNCTION]
     repeated = [word for word in answer.words if word not in FUNCTION]
@@ -324,7 +401,19 @@ def partial(answer: Words, gold: Gold, question: Question) -> str:
 Variant = Callable[[Words, Gold, Question], str]
 # Loose ones come last, and only where the answer has one stretch that could be meant.
 STRICT: Sequence[Variant] = (
-    *(spelled, numeral, qualified, titled, company, plural, person, full_name, character, nation, asked_word),
+    *(
+        spelled,
+        numeral,
+        qualified,
+        titled,
+        company,
+        plural,
+        person,
+        full_name,
+        character,
+        nation,
+        asked_word,
+    ),
 )
 LOOSE: Sequence[Variant] = (surname, given_name, partial)
 
@@ -348,8 +437,14 @@ def titles_conflict(one: Words, other: Words) -> bool:
 def _stripped_titles(name: Words) -> set[str]:
     size = len(strip_titles(name).words)
     last = len(name.words) - size
-    start = next((index for index, word in enumerate(name.words[:last]) if word not in TITLES), last)
-    return {LONG_TITLES.get(word, word) for word in (*name.words[:start], *name.words[start + size :])}
+    start = next(
+        (index for index, word in enumerate(name.words[:last]) if word not in TITLES),
+        last,
+    )
+    return {
+        LONG_TITLES.get(word, word)
+        for word in (*name.words[:start], *name.words[start + size :])
+    }
 
 
 def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
@@ -361,9 +456,16 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
     """
     one, other = strip_titles(answer), strip_titles(gold)
     last = one.words[-1]
-    if last != other.words[-1] or len(last) < 2 or last in FUNCTION or titles_conflict(answer, gold):
+    if (
+        last != other.words[-1]
+        or len(last) < 2
+        or last in FUNCTION
+        or titles_conflict(answer, gold)
+    ):
         return ""
-    if not (2 <= len(one.words) <= _MOST_WORDS and 2 <= len(other.words) <= _MOST_WORDS):
+    if not (
+        2 <= len(one.words) <= _MOST_WORDS and 2 <= len(other.words) <= _MOST_WORDS
+    ):
         return ""
     if not _TYING.isdisjoint((*one.words, *other.words)):
         return ""
@@ -375,7 +477,11 @@ def same_person(answer: Words, gold: Words, *, full: bool = False) -> str:
     # George H. W. Bush is not George W. Bush.
     if not rule or (len(short) > 1 and any(len(name) == 1 for name in (*short, *long))):
         return ""
-    if long is given and not full and any(len(name) > 1 for name in given[1:] if name not in golden):
+    if (
+        long is given
+        and not full
+        and any(len(name) > 1 for name in given[1:] if name not in golden)
+    ):
         return ""
     rest = iter(long[1:])
     if not all(name in rest for name in short[1:]):
@@ -387,7 +493,12 @@ def _given_names(name: Words) -> list[str]:
     """Return the given names; "JRR" falls into its letters."""
     names: list[str] = []
     for word, case in zip(name.words[:-1], name.cases, strict=False):
-        initials = case == UPPER and 2 <= len(word) <= 3 and word.isalpha() and word not in PARTICLES
+        initials = (
+            case == UPPER
+            and 2 <= len(word) <= 3
+            and word.isalpha()
+            and word not in PARTICLES
+        )
         names += word if initials else [word]
     return names
 

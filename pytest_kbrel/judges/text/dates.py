@@ -21,7 +21,9 @@ _MONTHS: Sequence[str] = (
 _MONTH_OF = {name: number for number, name in enumerate(_MONTHS, start=1)}
 _MONTH_OF |= {name[:3]: number for name, number in _MONTH_OF.items()} | {"sept": 9}
 MONTHS = frozenset(_MONTH_OF)
-_MONTH = r"(?P<month{0}>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b\.?"
+_MONTH = (
+    r"(?P<month{0}>" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + r")\b\.?"
+)
 _DAY = r"(?P<day{0}>\d{{1,2}})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year{0}>\d{{3,4}})"
 _ERA = r"(?:\s*(?P<bc>b\.?\s?c\.?(?:\s?e\.?)?(?![a-z])))?"
@@ -47,7 +49,9 @@ _AROUND = re.compile(
 _PERIOD = re.compile(
     r"(?<!\d)(?:(?:from|between)\s+)?([12]\d{3})\s*(?:[-–—‒/]|to|until|till|through|and)\s*([12]\d{3}|\d\d|present|now)(?![-/.]?\d)"
 )
-_CENTURY = re.compile(r"\b(" + "|".join(sorted(ORDINALS, key=len, reverse=True)) + r")[\s-]+century")
+_CENTURY = re.compile(
+    r"\b(" + "|".join(sorted(ORDINALS, key=len, reverse=True)) + r")[\s-]+century"
+)
 _BOUND = re.compile(
     r"\b(?:before|after|prior to|(?:earlier|later|sooner|other) than|until|till|up to|except|or)"
     r"\s+(?:(?:in|on|the|maybe|possibly)\s+)*\Z"
@@ -88,7 +92,11 @@ class Date:
         """Return True if no part that both state differs."""
         return self.unit == other.unit and all(
             mine == theirs or not mine or not theirs
-            for mine, theirs in ((self.year, other.year), (self.month, other.month), (self.day, other.day))
+            for mine, theirs in (
+                (self.year, other.year),
+                (self.month, other.month),
+                (self.day, other.day),
+            )
         )
 
 
@@ -97,13 +105,18 @@ def dates_in(text: str) -> tuple[Date, ...]:
     """Return the dates a text names, in its order; a date whose order is open is there in both readings."""
     lower = _with_digits(text)
     # "8 September 2010, 2011 and 2012" begins with a day; years alone make a list.
-    lists = [match.span() for match in _LISTED.finditer(lower) if len(set(_YEARS.findall(match[0]))) > 1]
+    lists = [
+        match.span()
+        for match in _LISTED.finditer(lower)
+        if len(set(_YEARS.findall(match[0]))) > 1
+    ]
     return tuple(
         date
         for match in _DATE.finditer(lower)
         if not is_denied(lower, match.start()) and not _OTHER.match(lower, match.end())
         for date in _dates(match)
-        if date.month or not any(start <= match.start("year4") < end for start, end in lists)
+        if date.month
+        or not any(start <= match.start("year4") < end for start, end in lists)
     )
 
 
@@ -168,11 +181,15 @@ def periods_in(text: str) -> tuple[tuple[int, int], ...]:
     periods: list[tuple[int, int]] = []
     lower = text.casefold()
     for match in _PERIOD.finditer(lower):
-        if is_denied(lower, match.start()) or not ("between" in match[0] or _TO.search(match[0])):
+        if is_denied(lower, match.start()) or not (
+            "between" in match[0] or _TO.search(match[0])
+        ):
             continue
         first, last = int(match[1]), match[2]
         if last.isdigit():
-            periods.append((first, int(last) if len(last) == 4 else first // 100 * 100 + int(last)))
+            periods.append(
+                (first, int(last) if len(last) == 4 else first // 100 * 100 + int(last))
+            )
         else:
             periods.append((first, 0))
     return tuple(periods)
@@ -193,7 +210,10 @@ def finest(dates: Sequence[Date], but: Sequence[Date] = ()) -> tuple[Date, ...]:
     return tuple(
         date
         for date in remaining
-        if not any(other.fineness > date.fineness and date.year == other.year for other in remaining)
+        if not any(
+            other.fineness > date.fineness and date.year == other.year
+            for other in remaining
+        )
     )
 
 
@@ -224,23 +244,35 @@ def in_english_dates(text: str, language: str) -> str:
     if calendar is None or not any(sign.isdecimal() for sign in text):
         return text
     if calendar.era:
-        text = calendar.era.sub(lambda match: f"{match['behind'] or match['before']} BC", text)
+        text = calendar.era.sub(
+            lambda match: f"{match['behind'] or match['before']} BC", text
+        )
     for pattern in calendar.named:
         text = pattern.sub(lambda match: _named(match, calendar.months), text)
     if language.partition("-")[0] in _CJK:
-        text = _YEAR_MONTH_DAY.sub(lambda match: _english(match, match[1], match[2], match[3]), text)
-        text = _MONTH_DAY.sub(lambda match: _english(match, "", match[1], match[2]), text)
+        text = _YEAR_MONTH_DAY.sub(
+            lambda match: _english(match, match[1], match[2], match[3]), text
+        )
+        text = _MONTH_DAY.sub(
+            lambda match: _english(match, "", match[1], match[2]), text
+        )
     if calendar.day_first:
-        text = _NUMERIC.sub(lambda match: _english(match, match[4], match[3], match[1]), text)
+        text = _NUMERIC.sub(
+            lambda match: _english(match, match[4], match[3], match[1]), text
+        )
     return text
 
 
 def _named(match: re.Match[str], months: dict[str, int]) -> str:
     parts = match.groupdict()
-    return _english(match, parts.get("year"), str(months[_key(match["month"])]), parts.get("day")).strip()
+    return _english(
+        match, parts.get("year"), str(months[_key(match["month"])]), parts.get("day")
+    ).strip()
 
 
-def _english(match: re.Match[str], year: str | None, month: str | None, day: str | None) -> str:
+def _english(
+    match: re.Match[str], year: str | None, month: str | None, day: str | None
+) -> str:
     if month and not 1 <= int(month) <= 12:
         return match[0]
     name = _MONTHS[int(month) - 1].capitalize() if month else ""
@@ -260,7 +292,11 @@ def _calendar(language: str) -> _Calendar | None:
         locale = Locale.parse(code)
     except (UnknownLocaleError, ValueError):
         return None
-    months = {} if code in _CJK else dict(_months([locale, *map(Locale.parse, _VARIANTS.get(code, ()))]))
+    months = (
+        {}
+        if code in _CJK
+        else dict(_months([locale, *map(Locale.parse, _VARIANTS.get(code, ()))]))
+    )
     pattern = str(locale.date_formats["short"].pattern)
     return _Calendar(
         months=months,
@@ -286,12 +322,18 @@ def _patterns(months: dict[str, int]) -> tuple[re.Pattern[str], ...]:
     day = r"(?<![\d.,/-])(?P<day>\d{1,2})(?:\.|er|re|º|°|ª|-?го|-?е)?\s*(?:de\s+|di\s+|d['’])?"
     year = r"(?P<year>\d{3,4})(?!\d)(?:\s*(?:г\.|года|году|год)(?!\w))?"
     of = r",?\s*(?:de\s+|del\s+|di\s+)?"
-    forms = (f"{day}{month}(?:{of}{year})?", rf"{month}\s+(?P<day>\d{{1,2}}),\s+{year}", f"{month}{of}{year}")
+    forms = (
+        f"{day}{month}(?:{of}{year})?",
+        rf"{month}\s+(?P<day>\d{{1,2}}),\s+{year}",
+        f"{month}{of}{year}",
+    )
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in forms)
 
 
 def _era(locale: Any) -> re.Pattern[str] | None:
-    names = {str(locale.eras[width].get(0, "")) for width in ("wide", "abbreviated")} - {""}
+    names = {
+        str(locale.eras[width].get(0, "")) for width in ("wide", "abbreviated")
+    } - {""}
     if not names:
         return None
     spaced = "|".join(

@@ -75,8 +75,12 @@ SPELLINGS = {form: words[0] for form, words in _forms("spelling").items()}
 LONG_TITLES = {form: titles[0] for form, titles in _forms("title").items()}
 NATIONS = {form: countries[-1] for form, countries in _forms("nation").items()}
 # "A French physicist" names no other thing than "a physicist".
-NATIONAL = frozenset(form for form, country in NATIONS.items() if form != country and " " not in form)
-NUMBER_WORDS = {word: int(digits) for table, digits, word in _FORMS if table == "number"}
+NATIONAL = frozenset(
+    form for form, country in NATIONS.items() if form != country and " " not in form
+)
+NUMBER_WORDS = {
+    word: int(digits) for table, digits, word in _FORMS if table == "number"
+}
 ORDINALS = {word: digits for table, digits, word in _FORMS if table == "ordinal"}
 # Several words that stand for one, longest first. "US" and "us" are told apart by their capitals.
 PHRASES: Mapping[tuple[str, ...], str] = {

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
-from pytest_kbrel.judges.text.lexicon import NUMBER_WORDS, ORDINALS, PHRASES, SPELLINGS, UNITS, word_set
+from pytest_kbrel.judges.text.lexicon import (
+    NUMBER_WORDS,
+    ORDINALS,
+    PHRASES,
+    SPELLINGS,
+    UNITS,
+    word_set,
+)
 from pytest_kbrel.records import record
 
 # Combining signs that belong to a word and that \w does not match: vowels of Indic scripts and Thai, harakat.
@@ -51,7 +58,9 @@ def fold_letters(text: str) -> str:
     if not _FOLDABLE.search(text):
         return text
     folded = text.translate(_FOLDED)
-    return "".join(str(unicodedata.digit(sign)) if sign.isdecimal() else sign for sign in folded)
+    return "".join(
+        str(unicodedata.digit(sign)) if sign.isdecimal() else sign for sign in folded
+    )
 
 
 def is_unspaced(text: str) -> bool:
@@ -100,13 +109,34 @@ _SHORT_SCALES = {"bn": "billion", "m": "million", "k": "thousand"}
 APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’", "'"))
 _LATIN_MARK = re.compile(r"(?<=[a-zA-Z])[\u0300-\u036f]+")
 _LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ß": "ss"}
-    | {"Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "Th", "Æ": "Ae", "Œ": "Oe", "İ": "I"}
+    {
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "æ": "ae",
+        "œ": "oe",
+        "ı": "i",
+        "ß": "ss",
+    }
+    | {
+        "Ø": "O",
+        "Ł": "L",
+        "Đ": "D",
+        "Ð": "D",
+        "Þ": "Th",
+        "Æ": "Ae",
+        "Œ": "Oe",
+        "İ": "I",
+    }
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 )
 _SEASON = re.compile(r"\b(1\d{3}|20\d\d)([-–/])(\d\d)\b(?![-–/.,]?\d)((?: season)?)")
 _MONTHS = 12
-_CONTRACTED = re.compile(r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$")
+_CONTRACTED = re.compile(
+    r"^(is|was|are|were|do|does|did|has|have|had|would|could|should|ca|wo)n't$"
+)
 _ABBREVIATED = word_set(
     "mr mrs ms dr st prof rev jr jnr sr snr capt gen col maj lt sen gov no vs mt ft inc ltd co corp c ave "
     "blvd rd"
@@ -135,7 +165,11 @@ class Words:
 
     def part(self, start: int, end: int) -> Words:
         """Return the words from ``start`` to before ``end``."""
-        return Words(words=self.words[start:end], cases=self.cases[start:end], breaks=self.breaks[start:end])
+        return Words(
+            words=self.words[start:end],
+            cases=self.cases[start:end],
+            breaks=self.breaks[start:end],
+        )
 
     def at(self, index: int) -> str:
         """Return the word at ``index``, ``""`` outside the text."""
@@ -148,7 +182,14 @@ class Words:
     def next_break(self, index: int, marks: str = '",.') -> int:
         """Return where the next word stands from ``index`` on that follows a mark; else the text's end."""
         size = len(self.words)
-        return next((at for at in range(index, size) if self.breaks[at] and self.breaks[at] in marks), size)
+        return next(
+            (
+                at
+                for at in range(index, size)
+                if self.breaks[at] and self.breaks[at] in marks
+            ),
+            size,
+        )
 
     def last_break(self, index: int, marks: str = '",.') -> int:
         """Return where the last word stands up to ``index`` that follows a mark; else 0."""
@@ -175,7 +216,9 @@ def read_words(text: str) -> Words:
         read.append((written, case, gap))
         gap = ""
         index += used
-    words, cases, breaks = zip(*(read or pieces), strict=True) if pieces else ((), (), ())
+    words, cases, breaks = (
+        zip(*(read or pieces), strict=True) if pieces else ((), (), ())
+    )
     return Words(words=words, cases=cases, breaks=breaks)
 
 
@@ -183,7 +226,9 @@ def normalise_letters(text: str) -> str:
     """Return a text without accents, and with one spelling of signs, letters and amounts of money."""
     text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES))
     if not text.isascii():
-        text = _LATIN_MARK.sub("", unicodedata.normalize("NFD", text.translate(_LETTERS)))
+        text = _LATIN_MARK.sub(
+            "", unicodedata.normalize("NFD", text.translate(_LETTERS))
+        )
         text = fold_letters(unicodedata.normalize("NFC", text))
     text = _SEASON.sub(_season, text)
     if "$" in text or "£" in text or "€" in text:
@@ -195,7 +240,11 @@ def _season(match: re.Match[str]) -> str:
     first, dash, second, behind = match.groups()
     # "1992-03" may be a month.
     is_month = dash == "-" and not behind and int(second) <= _MONTHS
-    return match[0] if is_month or int(second) <= int(first[2:]) else f"{first}-{first[:2]}{second}{behind}"
+    return (
+        match[0]
+        if is_month or int(second) <= int(first[2:])
+        else f"{first}-{first[:2]}{second}{behind}"
+    )
 
 
 def _amount(match: re.Match[str]) -> str:
@@ -265,7 +314,9 @@ def _word(word: str, gap: str) -> list[_Piece]:
     return [(lower, case, gap)]
 
 
-def _one_spelling(pieces: list[_Piece], index: int, before: list[_Piece]) -> tuple[int, str]:
+def _one_spelling(
+    pieces: list[_Piece], index: int, before: list[_Piece]
+) -> tuple[int, str]:
     """Return how many pieces make up the next word and how it is written."""
     word, _, gap = pieces[index]
     last = before[-1][0] if before else ""
@@ -280,7 +331,9 @@ def _one_spelling(pieces: list[_Piece], index: int, before: list[_Piece]) -> tup
     if last.replace(".", "").isdigit():
         following = _following(pieces, index)
         if word in UNITS:
-            return (2 if UNITS[word] == "pound" and following[1:2] == ["sterling"] else 1), UNITS[word]
+            return (
+                2 if UNITS[word] == "pound" and following[1:2] == ["sterling"] else 1
+            ), UNITS[word]
         if following[:2] == ["per", "cent"]:
             return 2, "percent"
         if word == "in" and len(before) > 1 and before[-2][0] == "ft":
@@ -302,7 +355,13 @@ def _following(pieces: list[_Piece], index: int) -> list[str]:
     return [piece[0] for piece in pieces[index : index + 12]]
 
 
-_SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {
+    "hundred": 100,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
 _ROMAN = re.compile(r"(?:XL|X{0,4})(?:IX|IV|V?I{0,3})")
 _DIGITS = re.compile(r"\d+(?:\.\d+)?")
 _MINUSES = str.maketrans("−–‐‑＋", "----+")
@@ -314,7 +373,9 @@ _SIGN = re.compile(
 )
 _GRADE = re.compile(r"([^\W\d_]{1,2})([+#-]*)")
 _MARKS = {"plus": "+", "positive": "+", "minus": "-", "negative": "-", "sharp": "#"}
-_SPELLED = re.compile(r"(?<=\w)[\s-](plus|positive|minus|negative|sharp)\b", re.IGNORECASE)
+_SPELLED = re.compile(
+    r"(?<=\w)[\s-](plus|positive|minus|negative|sharp)\b", re.IGNORECASE
+)
 # Longer ones are no quantities; they stay as they are written.
 _MOST_DIGITS = 18
 
@@ -350,7 +411,12 @@ def roman(word: str) -> str:
     if not word or not _ROMAN.fullmatch(word):
         return ""
     values = [{"I": 1, "V": 5, "X": 10, "L": 50}[letter] for letter in word]
-    return str(sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True)))
+    return str(
+        sum(
+            -one if one < after else one
+            for one, after in zip(values, [*values[1:], 0], strict=True)
+        )
+    )
 
 
 def read_number(words: Sequence[str]) -> tuple[int, str]:
@@ -360,7 +426,9 @@ def read_number(words: Sequence[str]) -> tuple[int, str]:
     """
     first = words[0]
     if _DIGITS.fullmatch(first):
-        if len(first) > _MOST_DIGITS or (first[0] == "0" and first != "0" and not first.startswith("0.")):
+        if len(first) > _MOST_DIGITS or (
+            first[0] == "0" and first != "0" and not first.startswith("0.")
+        ):
             return 1, first
         used, value = 1, Decimal(first)
         while used < len(words) and words[used] in _SCALES:
@@ -376,7 +444,9 @@ def _spelled(words: Sequence[str]) -> tuple[int, str]:
         word = words[used]
         if word in NUMBER_WORDS and NUMBER_WORDS[word] < room:
             current += NUMBER_WORDS[word]
-            room = 10 if NUMBER_WORDS[word] >= 20 and NUMBER_WORDS[word] % 10 == 0 else 0
+            room = (
+                10 if NUMBER_WORDS[word] >= 20 and NUMBER_WORDS[word] % 10 == 0 else 0
+            )
         elif word in _SCALES and used:
             if word == "hundred":
                 current, room = current * 100, 100

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_kbrel.models.answers.spec import UNSCORABLE, AnswersSpec, check, parse_answers
+from pytest_kbrel.models.answers.spec import (
+    UNSCORABLE,
+    AnswersSpec,
+    check,
+    parse_answers,
+)
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.openai import OPENAI
 

@@ -35,7 +35,12 @@ def request_id(path: str, body: Mapping[str, Any]) -> str:
 
 def request_line(name: str, path: str, body: Mapping[str, Any]) -> str:
     """Return the line of a batch's input file for a request to ``/v1`` + ``path``, with its end."""
-    return json.dumps({"custom_id": name, "method": "POST", "url": f"/v1{path}", "body": body}) + "\n"
+    return (
+        json.dumps(
+            {"custom_id": name, "method": "POST", "url": f"/v1{path}", "body": body}
+        )
+        + "\n"
+    )
 
 
 class Place(NamedTuple):
@@ -88,20 +93,30 @@ class AnswerFiles:
             with place.file.open("rb") as stream:
                 stream.seek(place.start)
                 data = json.loads(stream.readline())
-            return Failed(error=f"{place}: {_error_of(data)}") if place.is_error else data["response"]["body"]
+            return (
+                Failed(error=f"{place}: {_error_of(data)}")
+                if place.is_error
+                else data["response"]["body"]
+            )
         except (OSError, ValueError, LookupError, TypeError) as error:
             return Failed(error=f"{place}: changed while it was in use: {error}")
 
     def others(self, names: Container[str]) -> list[Place]:
         """Return where answers stand whose ids are not among ``names``."""
-        return [place for name, place in self._places.items() if name not in names and name != PROBE]
+        return [
+            place
+            for name, place in self._places.items()
+            if name not in names and name != PROBE
+        ]
 
     def _add(self, place: Place, line: bytes) -> None:
         name, body = _read(place, line)
         place = place._replace(is_error=body is None)
         before = self._places.get(name)
         if before is not None and not (before.is_error or place.is_error):
-            raise ModelError(f"{place}: answers the request {name} again; it has an answer at {before}")
+            raise ModelError(
+                f"{place}: answers the request {name} again; it has an answer at {before}"
+            )
         # A request that failed may have been repeated in a later batch.
         if before is None or before.is_error:
             self._places[name] = place
@@ -115,16 +130,22 @@ class AnswerFiles:
                     "allowed: answers of one model"
                 )
             self.name = model
-        self.served.add(" ".join(part for part in (model, fingerprint) if isinstance(part, str)))
+        self.served.add(
+            " ".join(part for part in (model, fingerprint) if isinstance(part, str))
+        )
 
 
 def read_answers(path: Path) -> AnswerFiles:
     """Return the answers in a file, or in all files ``*.jsonl`` of a folder; raises :class:`ModelError`."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not files:
-        raise ModelError(f"{path}: found no file *.jsonl; allowed: a folder with the output of batches")
+        raise ModelError(
+            f"{path}: found no file *.jsonl; allowed: a folder with the output of batches"
+        )
     try:
-        stamps = tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+        stamps = tuple(
+            (file, file.stat().st_size, file.stat().st_mtime_ns) for file in files
+        )
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
     return _read_once(stamps)
@@ -138,7 +159,9 @@ def _read_once(stamps: tuple[tuple[Path, int, int], ...]) -> AnswerFiles:
 def _lines_of(file: Path) -> Iterator[tuple[int, int, bytes]]:
     """Yield each line of a file with its first byte and its number."""
     if not file.is_file():
-        raise ModelError(f"{file}: is no regular file; allowed: a file of answers, or a folder of them")
+        raise ModelError(
+            f"{file}: is no regular file; allowed: a file of answers, or a folder of them"
+        )
     start = number = 0
     try:
         with file.open("rb") as stream:
@@ -169,7 +192,11 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
             f"{allowed}"
         )
     response = data.get("response")
-    if isinstance(response, dict) and response.get("status_code", 200) == 200 and not data.get("error"):
+    if (
+        isinstance(response, dict)
+        and response.get("status_code", 200) == 200
+        and not data.get("error")
+    ):
         body = response.get("body")
         if isinstance(body, dict):
             return name, body
@@ -183,7 +210,9 @@ def _error_of(data: Mapping[str, Any]) -> str:
     response = data.get("response") or {}
     error = data.get("error") or response.get("body") or {}
     # OpenAI's errors are objects with a message, vLLM's are these or texts.
-    while isinstance(error, dict) and (inner := error.get("error") or error.get("message")):
+    while isinstance(error, dict) and (
+        inner := error.get("error") or error.get("message")
+    ):
         error = inner
     status = response.get("status_code")
     return f"the batch has an error in place of an answer: {f'{status}: ' if status else ''}{_excerpt(error)}"

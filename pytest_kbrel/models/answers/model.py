@@ -8,7 +8,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.answers.files import PROBE, AnswerFiles, read_answers, request_id
+from pytest_kbrel.models.answers.files import (
+    PROBE,
+    AnswerFiles,
+    read_answers,
+    request_id,
+)
 from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
 from pytest_kbrel.models.openai.client import Post
 from pytest_kbrel.models.openai.http import Limits
@@ -48,9 +53,15 @@ class AnswersModel(OpenAIModel):
         super().__init__(requests, self._file)
         self._text = spec.text
         # One probe in the file shows the same to every process, whichever request it asks first.
-        self._probes = requests.endpoint == "chat" and not self._looked and not self._thinks
+        self._probes = (
+            requests.endpoint == "chat" and not self._looked and not self._thinks
+        )
         self._looked = True
-        probe = self.answers.find(PROBE) if self.answers is not None and self._probes else None
+        probe = (
+            self.answers.find(PROBE)
+            if self.answers is not None and self._probes
+            else None
+        )
         self._has_no_probe = self._probes and self.answers is not None and probe is None
         if isinstance(probe, dict) and isinstance(reply := read_reply(probe), Reply):
             self._thinks = reply.shows_thoughts
@@ -78,7 +89,11 @@ class AnswersModel(OpenAIModel):
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name in the replies, and the digest of the files."""
-        served = " and ".join(sorted(filter(None, self.answers.served))) if self.answers is not None else ""
+        served = (
+            " and ".join(sorted(filter(None, self.answers.served)))
+            if self.answers is not None
+            else ""
+        )
         return dataclasses.replace(
             super().describe(),
             spec=self._text,
@@ -92,7 +107,9 @@ class AnswersModel(OpenAIModel):
         if self._probes and self._file.wanted is not None:
             self._probes = False
             most = request.max_new_tokens + self._spec.chat.max_thinking_tokens
-            self._file.wanted(PROBE, *_posted(lambda post: self._posted(post, request, most, ())))
+            self._file.wanted(
+                PROBE, *_posted(lambda post: self._posted(post, request, most, ()))
+            )
         try:
             return super()._generate(request)
         except _MissingError:
@@ -109,7 +126,9 @@ class _FileConnection:
         self.used: set[str] = set()
         self.wanted: Wanted | None = None
 
-    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
+    def ask(
+        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
+    ) -> Any | Failed:
         """Return the JSON of a reply, as builtins, or the error that the batch has in its place."""
         path, body = _posted(call)
         name = request_id(path, body)
@@ -132,7 +151,9 @@ class _FileConnection:
         """Do nothing: no file stays open."""
 
 
-def _posted(call: Callable[[Post], Coroutine[Any, Any, bytes]]) -> tuple[str, Mapping[str, Any]]:
+def _posted(
+    call: Callable[[Post], Coroutine[Any, Any, bytes]],
+) -> tuple[str, Mapping[str, Any]]:
     """Return the path and the body that would be sent; nothing in the coroutine waits."""
     sent: list[tuple[str, Mapping[str, Any]]] = []
 

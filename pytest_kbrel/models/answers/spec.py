@@ -13,9 +13,13 @@ from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, parse_opena
 from pytest_kbrel.records import Failed, record
 
 PREFIX = "answers/"
-UNSCORABLE = "a file of answers has what a model wrote, and no probabilities of given tokens"
+UNSCORABLE = (
+    "a file of answers has what a model wrote, and no probabilities of given tokens"
+)
 # The response to a request that the files do not answer.
-MISSING = Failed(error="no answer in the file of answers (--kb-export-requests writes what has none)")
+MISSING = Failed(
+    error="no answer in the file of answers (--kb-export-requests writes what has none)"
+)
 
 
 @record
@@ -38,7 +42,9 @@ class AnswersSpec:
         return self.requests.notes
 
 
-def parse_answers(text: str, model_args: str = "", *, chat_template: bool = False, **run: str) -> AnswersSpec:
+def parse_answers(
+    text: str, model_args: str = "", *, chat_template: bool = False, **run: str
+) -> AnswersSpec:
     """Read ``answers/FILE`` or ``answers/FOLDER`` with the arguments of an ``openai/`` model.
 
     Nothing is read from the file. Raises :class:`ModelError` for a missing name, and as
@@ -53,9 +59,14 @@ def parse_answers(text: str, model_args: str = "", *, chat_template: bool = Fals
     args = parse_backend_args(model_args, OPENAI_ARGS, "openai")[0]
     named = "model" in args or "pretrained" in args
     requests = parse_openai(
-        "openai/" + "answers" * (not named), model_args, chat_template=chat_template, **run
+        "openai/" + "answers" * (not named),
+        model_args,
+        chat_template=chat_template,
+        **run,
     )
-    return AnswersSpec(text=text, path=Path(path).expanduser(), requests=requests, named=named)
+    return AnswersSpec(
+        text=text, path=Path(path).expanduser(), requests=requests, named=named
+    )
 
 
 def to_export(spec: Spec) -> AnswersSpec:

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model, check_count, check_probabilities, check_size, responses_of
+from pytest_kbrel.models.base import (
+    Model,
+    check_count,
+    check_probabilities,
+    check_size,
+    responses_of,
+)
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
 from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
@@ -68,7 +74,9 @@ class CachingModel:
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
-        self._digest = digest_of(self._fingerprint) if journal is None else journal.digest
+        self._digest = (
+            digest_of(self._fingerprint) if journal is None else journal.digest
+        )
         self._journal = journal
 
     def describe(self) -> Fingerprint:
@@ -78,12 +86,16 @@ class CachingModel:
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one response per request, in order."""
         as_ready = getattr(self.model, "score_as_ready", None)
-        return self._responses(requests, Scored, as_ready or _in_chunks(self.model.score))
+        return self._responses(
+            requests, Scored, as_ready or _in_chunks(self.model.score)
+        )
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
         as_ready = getattr(self.model, "generate_as_ready", None)
-        return self._responses(requests, Generated, as_ready or _in_chunks(self.model.generate))
+        return self._responses(
+            requests, Generated, as_ready or _in_chunks(self.model.generate)
+        )
 
     def close(self) -> None:
         """Close model and store."""
@@ -97,10 +109,17 @@ class CachingModel:
         self.store = None
 
     def _responses(
-        self, requests: Sequence[Q], kind: type[A], ask: Callable[[Sequence[Q]], Batches[A]]
+        self,
+        requests: Sequence[Q],
+        kind: type[A],
+        ask: Callable[[Sequence[Q]], Batches[A]],
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
-        keys = {} if self.store is None else {request: key_of(self._digest, request) for request in requests}
+        keys = (
+            {}
+            if self.store is None
+            else {request: key_of(self._digest, request) for request in requests}
+        )
         by_key: dict[str, Q] = {key: request for request, key in keys.items()}
         stored: dict[str, Answer] = {}
         if self.store is not None:
@@ -109,7 +128,11 @@ class CachingModel:
                     stored = self.store.get(list(by_key))
                 else:
                     stored = self._journal.get(self.store, by_key)
-        outdated = {key for key, answer in stored.items() if self._lacks_probability(by_key[key], answer)}
+        outdated = {
+            key
+            for key, answer in stored.items()
+            if self._lacks_probability(by_key[key], answer)
+        }
         responses: dict[Q, A | Failed] = {
             by_key[key]: answer
             for key, answer in stored.items()
@@ -119,7 +142,9 @@ class CachingModel:
         reused = sum(request in responses for request in requests)
         self.reused += reused
         self.on_answers(reused, False)
-        new = [request for request in dict.fromkeys(requests) if request not in responses]
+        new = [
+            request for request in dict.fromkeys(requests) if request not in responses
+        ]
         method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
@@ -141,7 +166,9 @@ class CachingModel:
 
     def _lacks_probability(self, request: Request, answer: Answer) -> bool:
         """Return True for an answer of an older version, without the probability that this one gives."""
-        if not isinstance(answer, Generated) or not isinstance(request, GenerateRequest):
+        if not isinstance(answer, Generated) or not isinstance(
+            request, GenerateRequest
+        ):
             return False
         is_checkpoint = bool(self._fingerprint.parameters)
         of_tokens = bool(answer.token_ids) and request.num_beams == 1
@@ -188,7 +215,9 @@ def uncounted_hits(models: Callable[[], Iterable[CachingModel]]) -> Iterator[Non
         model.requested, model.reused = model.requested - hits, model.reused - hits
 
 
-def _in_chunks(ask: Callable[[Sequence[Q]], list[A | Failed]]) -> Callable[[Sequence[Q]], Batches[A]]:
+def _in_chunks(
+    ask: Callable[[Sequence[Q]], list[A | Failed]],
+) -> Callable[[Sequence[Q]], Batches[A]]:
     def batches(requests: Sequence[Q]) -> Batches[A]:
         for start in range(0, len(requests), _CHUNK):
             chunk = requests[start : start + _CHUNK]
@@ -224,9 +253,12 @@ class SessionCache:
             try:
                 for marks, chunk in chunks(keys):
                     rows = self._file.execute(
-                        f"SELECT key, response FROM responses WHERE key IN ({marks})", chunk
+                        f"SELECT key, response FROM responses WHERE key IN ({marks})",
+                        chunk,
                     )
-                    responses.update((key.hex(), _read(response)) for key, response in rows)
+                    responses.update(
+                        (key.hex(), _read(response)) for key, response in rows
+                    )
             except sqlite3.Error:
                 self._file = None
                 return {}
@@ -234,13 +266,18 @@ class SessionCache:
 
     def put(self, responses: Mapping[str, Response]) -> None:
         """Store responses by key; a later one replaces an earlier one."""
-        rows = [(bytes.fromhex(key), _written(response)) for key, response in responses.items()]
+        rows = [
+            (bytes.fromhex(key), _written(response))
+            for key, response in responses.items()
+        ]
         with self._lock:
             if self._file is None:
                 return
             try:
                 self._file.execute("BEGIN")
-                self._file.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?)", rows)
+                self._file.executemany(
+                    "INSERT OR REPLACE INTO responses VALUES (?, ?)", rows
+                )
                 self._file.execute("COMMIT")
             except sqlite3.Error:
                 self._file = None
@@ -266,7 +303,11 @@ class DeduplicatingModel:
             for request, response in responses_of(self.model, new).items()
         }
         self._cache.put(
-            {keys[one]: response for one, response in responses.items() if not isinstance(response, Failed)}
+            {
+                keys[one]: response
+                for one, response in responses.items()
+                if not isinstance(response, Failed)
+            }
         )
         responses |= {one: cached[key] for one, key in keys.items() if key in cached}
         return [responses[request] for request in requests]

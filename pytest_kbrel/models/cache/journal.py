@@ -17,7 +17,15 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from pytest_kbrel.errors import BudgetError, ModelError, StoreError
 from pytest_kbrel.models.base import Model, responses_of
-from pytest_kbrel.models.cache.store import Answer, Lock, Store, chunks, digest_of, is_held, key_of
+from pytest_kbrel.models.cache.store import (
+    Answer,
+    Lock,
+    Store,
+    chunks,
+    digest_of,
+    is_held,
+    key_of,
+)
 from pytest_kbrel.records import (
     Failed,
     Generated,
@@ -68,10 +76,16 @@ class Journal:
         """Return the stored responses by the keys of ``requests``, and mark them as used by this run."""
         answers: dict[str, Answer] = {}
         for digest in self._digests:
-            keys = {key_of(digest, request): key for key, request in requests.items() if key not in answers}
+            keys = {
+                key_of(digest, request): key
+                for key, request in requests.items()
+                if key not in answers
+            }
             stored = store.get(list(keys))
             for marks, chunk in chunks(list(stored)):
-                store.query(f"UPDATE answers SET used = 1 WHERE key IN ({marks})", *chunk)
+                store.query(
+                    f"UPDATE answers SET used = 1 WHERE key IN ({marks})", *chunk
+                )
             answers |= {keys[key]: answer for key, answer in stored.items()}
         return answers
 
@@ -87,13 +101,21 @@ class Journal:
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
-            rows = store.query("SELECT served FROM journals WHERE digest = ?", self.digest)
+            rows = store.query(
+                "SELECT served FROM journals WHERE digest = ?", self.digest
+            )
             before = _parse_served(store, rows[0][0]) if rows else ()
             both = json.dumps(sorted(served.union(before)))
-            store.query("UPDATE journals SET served = ? WHERE digest = ?", both, self.digest)
+            store.query(
+                "UPDATE journals SET served = ? WHERE digest = ?", both, self.digest
+            )
             self._noted = served
         if failed:
-            store.query("UPDATE journals SET failed = failed + ? WHERE digest = ?", failed, self.digest)
+            store.query(
+                "UPDATE journals SET failed = failed + ? WHERE digest = ?",
+                failed,
+                self.digest,
+            )
 
 
 def begin(store: Store, run: str, model: ServedModel) -> Journal:
@@ -150,12 +172,18 @@ class _Beginning:
             return self._new("\n".join(reasons))
         if reasons:
             note = "".join(f"\n{reason}" for reason in reasons)
-            self._store.query("UPDATE journals SET note = note || ? WHERE digest = ?", note, usable[0].digest)
+            self._store.query(
+                "UPDATE journals SET note = note || ? WHERE digest = ?",
+                note,
+                usable[0].digest,
+            )
         return Journal(self._model, *(row.digest for row in usable))
 
     def _check(self, row: _Row) -> str:
         """Open a journal to this run, or delete it and return the reason if its model has changed."""
-        ((answers,),) = self._store.query(f"SELECT count(*) FROM answers WHERE model = {_MODEL}", row.digest)
+        ((answers,),) = self._store.query(
+            f"SELECT count(*) FROM answers WHERE model = {_MODEL}", row.digest
+        )
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row.started)) + " UTC"
         repeated = 0
         now = self._model.about()
@@ -178,7 +206,11 @@ class _Beginning:
         )
         self._store.transaction(
             (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", row.digest),
-            ("UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?", note, row.digest),
+            (
+                "UPDATE journals SET checked = 1, failed = 0, note = ? WHERE digest = ?",
+                note,
+                row.digest,
+            ),
         )
         return ""
 
@@ -190,7 +222,13 @@ class _Beginning:
             self._who,
         )
         return [
-            _Row(digest, entry, _parse_served(self._store, served), started, bool(checked))
+            _Row(
+                digest,
+                entry,
+                _parse_served(self._store, served),
+                started,
+                bool(checked),
+            )
             for digest, entry, served, started, checked in rows
         ]
 
@@ -227,13 +265,27 @@ class _Beginning:
             ) from None
         now = self._model.served - self._before
         if not difference and now and row.served and not now & set(row.served):
-            difference = _differs("of itself", ", ".join(row.served), ", ".join(sorted(now)))
+            difference = _differs(
+                "of itself", ", ".join(row.served), ", ".join(sorted(now))
+            )
         return len(questions), difference
 
     def _new(self, note: str) -> Journal:
         digest = hashlib.sha256(f"{self._who} {uuid.uuid4().hex}".encode()).hexdigest()
-        values = (digest, self._run, self._who, self._model.about(), "[]", int(time.time()), 1, 0, note)
-        self._store.query(f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", *values)
+        values = (
+            digest,
+            self._run,
+            self._who,
+            self._model.about(),
+            "[]",
+            int(time.time()),
+            1,
+            0,
+            note,
+        )
+        self._store.query(
+            f"INSERT INTO journals VALUES ({','.join('?' * len(values))})", *values
+        )
         return Journal(self._model, digest)
 
 
@@ -251,12 +303,24 @@ def end(store: Store, run: str) -> None:
 
     What it took over and did not need stays for the next run, which checks the model again.
     """
-    for (digest,) in store.query("SELECT digest FROM journals WHERE run = ? AND checked", run):
+    for (digest,) in store.query(
+        "SELECT digest FROM journals WHERE run = ? AND checked", run
+    ):
         store.transaction(
             (f"DELETE FROM answers WHERE used AND model = {_MODEL}", digest),
-            ("DELETE FROM models WHERE digest = ? AND id NOT IN (SELECT model FROM answers)", digest),
-            (f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL", digest, digest),
-            ("UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?", digest),
+            (
+                "DELETE FROM models WHERE digest = ? AND id NOT IN (SELECT model FROM answers)",
+                digest,
+            ),
+            (
+                f"DELETE FROM journals WHERE digest = ? AND {_MODEL} IS NULL",
+                digest,
+                digest,
+            ),
+            (
+                "UPDATE journals SET checked = 0, failed = 0, note = '' WHERE digest = ?",
+                digest,
+            ),
         )
 
 
@@ -298,7 +362,9 @@ class Question:
     answer: Answer
 
 
-def choose_questions(store: Store, digest: str, count: int = COUNT) -> tuple[Question, ...]:
+def choose_questions(
+    store: Store, digest: str, count: int = COUNT
+) -> tuple[Question, ...]:
     """Return ``count`` stored questions of a journal: of different kinds, and with different responses.
 
     Fewer are returned if there are no more. The same responses give the same choice.
@@ -313,11 +379,17 @@ def choose_questions(store: Store, digest: str, count: int = COUNT) -> tuple[Que
     kinds: dict[object, list[Question]] = {}
     for key, text, checksum, request in rows:
         question = Question(
-            request=_request(store, digest, key, request), answer=store.decode(key, text, checksum)
+            request=_request(store, digest, key, request),
+            answer=store.decode(key, text, checksum),
         )
         kinds.setdefault(_kind(question.request), []).append(question)
     # In turns: the first of each kind, then the second of each; those with another response come first.
-    in_turns = [one for turn in itertools.zip_longest(*kinds.values()) for one in turn if one is not None]
+    in_turns = [
+        one
+        for turn in itertools.zip_longest(*kinds.values())
+        for one in turn
+        if one is not None
+    ]
     contents: set[object] = set()
     new: list[Question] = []
     repeated: list[Question] = []
@@ -348,14 +420,26 @@ def find_difference(model: Model, questions: Sequence[Question]) -> str:
 def _same(then: Answer, now: Answer) -> bool:
     if isinstance(then, Scored) and isinstance(now, Scored):
         pairs = zip(then.probabilities, now.probabilities, strict=False)
-        return then.token_ids == now.token_ids and all(abs(a - b) <= TOLERANCE for a, b in pairs)
-    return isinstance(then, Generated) and isinstance(now, Generated) and then.text == now.text
+        return then.token_ids == now.token_ids and all(
+            abs(a - b) <= TOLERANCE for a, b in pairs
+        )
+    return (
+        isinstance(then, Generated)
+        and isinstance(now, Generated)
+        and then.text == now.text
+    )
 
 
 def _kind(request: Request) -> object:
     if isinstance(request, ScoreRequest):
         return "score", request.prompt[:_BEGINNING]
-    return request.max_new_tokens, request.stop, request.num_beams, request.steps, request.prompt[:_BEGINNING]
+    return (
+        request.max_new_tokens,
+        request.stop,
+        request.num_beams,
+        request.steps,
+        request.prompt[:_BEGINNING],
+    )
 
 
 def _content(answer: Answer) -> object:
@@ -370,7 +454,9 @@ def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request
     try:
         kind, data = parse(text or "")
         request: Request = (
-            from_wire(ScoreRequest, data) if kind == "ScoreRequest" else from_wire(GenerateRequest, data)
+            from_wire(ScoreRequest, data)
+            if kind == "ScoreRequest"
+            else from_wire(GenerateRequest, data)
         )
         if key_of(digest, request) != key.hex():
             raise ValueError("it belongs to another answer")

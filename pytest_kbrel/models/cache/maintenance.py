@@ -77,14 +77,23 @@ class Maintenance:
     def model(self, beginning: str) -> CachedModel:
         """Return the model whose digest begins so; raise :class:`StoreError` unless exactly one does."""
         models = self.models()
-        matches = [model for model in models if model.digest.startswith(beginning.lower())]
+        matches = [
+            model for model in models if model.digest.startswith(beginning.lower())
+        ]
         if len(matches) == 1 and beginning:
             return matches[0]
-        allowed = ", ".join(model.digest[:SHORT] for model in models) or "none, for nothing is kept"
+        allowed = (
+            ", ".join(model.digest[:SHORT] for model in models)
+            or "none, for nothing is kept"
+        )
         what = f"{len(matches)} models begin so" if matches else "no model begins so"
-        raise StoreError(f"{self.path}: found {beginning!r}, and {what}; allowed: {allowed}")
+        raise StoreError(
+            f"{self.path}: found {beginning!r}, and {what}; allowed: {allowed}"
+        )
 
-    def prune(self, *, model: CachedModel | None = None, before: float | None = None) -> int:
+    def prune(
+        self, *, model: CachedModel | None = None, before: float | None = None
+    ) -> int:
         """Delete responses, of one model or of all, those older than ``before`` or all; return how many.
 
         Their space is returned to the disk.
@@ -95,7 +104,9 @@ class Maintenance:
             values.append(model.digest)
         if before is not None:
             where += f" AND created < {int(before)}"
-        ((count,),) = self._store.query(f"SELECT count(*) FROM answers WHERE {where}", *values)
+        ((count,),) = self._store.query(
+            f"SELECT count(*) FROM answers WHERE {where}", *values
+        )
         self._store.transaction(
             (f"DELETE FROM answers WHERE {where}", *values),
             ("DELETE FROM models WHERE id NOT IN (SELECT model FROM answers)",),
@@ -119,7 +130,12 @@ class Maintenance:
             for _, key, digest, created, text, checksum in rows:
                 self._store.decode(key, text, checksum)
                 yield json.dumps(
-                    {"key": key.hex(), "model": digest, "created": created, "answer": parse(text)}
+                    {
+                        "key": key.hex(),
+                        "model": digest,
+                        "created": created,
+                        "answer": parse(text),
+                    }
                 )
             last = rows[-1][0]
 

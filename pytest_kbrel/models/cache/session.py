@@ -102,7 +102,11 @@ class RunLock:
     def acquire(self) -> None:
         """Take the lock, once :meth:`prepare` was called, and delete the lock files of killed runs."""
         with contextlib.suppress(StoreError, OSError):
-            if self._lock is not None or not self._folder.is_dir() or network_of(self._folder):
+            if (
+                self._lock is not None
+                or not self._folder.is_dir()
+                or network_of(self._folder)
+            ):
                 return
             lock = Lock(journal.lock_path(self._folder, self._run))
             # A run that sweeps may look at it just now, or have deleted its file.
@@ -114,7 +118,10 @@ class RunLock:
     def summary(self) -> JournalSummary:
         """Return what is in the journals of this run."""
         if (self._folder / FILE).is_file():
-            with contextlib.suppress(StoreError), contextlib.closing(Store(self._folder)) as store:
+            with (
+                contextlib.suppress(StoreError),
+                contextlib.closing(Store(self._folder)) as store,
+            ):
                 rows = store.query(
                     "SELECT note, failed, count(answers.key), ifnull(sum(NOT used AND checked), 0) "
                     "FROM journals LEFT JOIN models ON models.digest = journals.digest "
@@ -133,7 +140,10 @@ class RunLock:
     def release(self, *, ended: bool) -> None:
         """Release the lock, and delete what a run that has ``ended`` used; else all stays for the next."""
         if ended and (self._folder / FILE).is_file():
-            with contextlib.suppress(StoreError), contextlib.closing(Store(self._folder)) as store:
+            with (
+                contextlib.suppress(StoreError),
+                contextlib.closing(Store(self._folder)) as store,
+            ):
                 journal.end(store, self._run)
         if self._lock is not None:
             self._lock.free()
@@ -143,7 +153,10 @@ class RunLock:
 
 def _sweep(folder: Path, run: str) -> None:
     """Delete the files of all runs but ``run`` that no living process holds."""
-    runs = {path.name.removeprefix(journal.RUN).partition(".")[0] for path in folder.glob(f"{journal.RUN}*")}
+    runs = {
+        path.name.removeprefix(journal.RUN).partition(".")[0]
+        for path in folder.glob(f"{journal.RUN}*")
+    }
     for dead in runs - {run}:
         lock = Lock(journal.lock_path(folder, dead))
         if lock.take():

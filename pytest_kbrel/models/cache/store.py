@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest, Request, Scored
+from pytest_kbrel.records import (
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+)
 from pytest_kbrel.serialization import encoder, fields_of, from_wire, to_wire, values_of
 from pytest_kbrel.untrusted import LINE, parse
 
@@ -49,7 +55,10 @@ _FROM_3 = (
     "ALTER TABLE answers ADD COLUMN used INTEGER NOT NULL DEFAULT 0",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
 )
-_FROM_OLDER = {2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3), 3: _FROM_3}
+_FROM_OLDER = {
+    2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3),
+    3: _FROM_3,
+}
 
 Answer = Scored | Generated
 _dumps = encoder(separators=(",", ":"))
@@ -87,9 +96,12 @@ class Store:
             self._check_file()
             for marks, chunk in chunks(keys):
                 rows += self._connection.execute(
-                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks})", chunk
+                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks})",
+                    chunk,
                 )
-        return {key.hex(): self.decode(key, text, checksum) for key, text, checksum in rows}
+        return {
+            key.hex(): self.decode(key, text, checksum) for key, text, checksum in rows
+        }
 
     def put(
         self,
@@ -111,7 +123,9 @@ class Store:
         for name, answer in answers:
             key, text = bytes.fromhex(name), _encode(answer)
             request = (requests or {}).get(name)
-            rows.append((key, now, text, _checksum(key, text), request, request is not None))
+            rows.append(
+                (key, now, text, _checksum(key, text), request, request is not None)
+            )
         if not rows:
             return
         described = (digest or _described(model)[0], _described(model)[1])
@@ -120,7 +134,8 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
             # Each time: another process may have deleted the model.
             self._connection.execute(
-                "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)", described
+                "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)",
+                described,
             )
             (number,) = self._connection.execute(
                 "SELECT id FROM models WHERE digest = ?", described[:1]
@@ -128,7 +143,8 @@ class Store:
             old = [(key,) for key, *_ in rows if key.hex() in replaced]
             self._connection.executemany("DELETE FROM answers WHERE key = ?", old)
             self._connection.executemany(
-                f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)", rows
+                f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)",
+                rows,
             )
 
     def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
@@ -157,7 +173,11 @@ class Store:
             if _checksum(key, text) != checksum:
                 raise ValueError("its checksum is wrong")
             data = parse(text)
-            return from_wire(Scored, data) if data["kind"] == "scored" else from_wire(Generated, data)
+            return (
+                from_wire(Scored, data)
+                if data["kind"] == "scored"
+                else from_wire(Generated, data)
+            )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
                 f"{self.path}: the answer {key.hex()[:12]} is broken: {error}; {self.way_out}"
@@ -182,12 +202,16 @@ class Store:
         return status.st_dev, status.st_ino
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=self._patience, isolation_level=None)
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None
+        )
         # Anybody who shares the file could have written more into it than any response has.
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
         try:
             # A commit is then safe from the end of the process, and cheap enough for one after each response.
-            (mode,) = self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+            (mode,) = self._patiently(
+                lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            )
             if mode != "wal":
                 raise StoreError(
                     f"{self.path}: processes cannot share a file there (journal mode {mode}); give a folder "
@@ -212,7 +236,9 @@ class Store:
             for table in (*_TABLES, _JOURNALS):
                 connection.execute(table)
         elif application != _APPLICATION:
-            raise StoreError(f"{self.path}: is the database of another program; {self.way_out}")
+            raise StoreError(
+                f"{self.path}: is the database of another program; {self.way_out}"
+            )
         elif version in _FROM_OLDER:
             for change in _FROM_OLDER[version]:
                 connection.execute(change)
@@ -277,7 +303,9 @@ def key_of(model: str, request: Request) -> str:
 
 def digest_of(model: Fingerprint) -> str:
     """Return the digest (sha256, hex) of a model's :func:`identity`."""
-    return hashlib.sha256(json.dumps(identity(model), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(identity(model), sort_keys=True).encode()
+    ).hexdigest()
 
 
 def identity(model: Fingerprint) -> dict[str, object]:
@@ -300,7 +328,10 @@ def identity(model: Fingerprint) -> dict[str, object]:
     }
     if model.weights_digest:
         # Who tries a new version of a library wants to know what that one answers.
-        return fields | {"computed_by": model.backend_version, "scoring": model.scoring_version}
+        return fields | {
+            "computed_by": model.backend_version,
+            "scoring": model.scoring_version,
+        }
     return fields | {"name": model.architecture, "server": model.device}
 
 
@@ -311,17 +342,44 @@ def _described(model: Fingerprint) -> tuple[str, str]:
 
 
 def _encode(answer: Answer) -> str:
-    return _dumps({"kind": "scored" if isinstance(answer, Scored) else "generated", **fields_of(answer)})
+    return _dumps(
+        {
+            "kind": "scored" if isinstance(answer, Scored) else "generated",
+            **fields_of(answer),
+        }
+    )
 
 
 def _checksum(key: bytes, text: str) -> bytes:
-    return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return hashlib.blake2b(
+        key + text.encode("utf-8", "surrogatepass"), digest_size=8
+    ).digest()
 
 
 # File systems that another machine may write at the same time, as Linux names them.
 _NETWORK = (
-    *("nfs", "cifs", "smb", "afs", "ceph", "lustre", "gpfs", "beegfs", "gluster", "orangefs", "panfs"),
-    *("wekafs", "fuse.sshfs", "fuse.gluster", "fuse.ceph", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse"),
+    *(
+        "nfs",
+        "cifs",
+        "smb",
+        "afs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "gluster",
+        "orangefs",
+        "panfs",
+    ),
+    *(
+        "wekafs",
+        "fuse.sshfs",
+        "fuse.gluster",
+        "fuse.ceph",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.gcsfuse",
+    ),
     "fuse.juicefs",
 )
 _MOUNTS = Path("/proc/self/mounts")
@@ -378,7 +436,9 @@ class Lock:
         """
         connection: sqlite3.Connection | None = None
         try:
-            connection = sqlite3.connect(self.path, timeout=patience, isolation_level=None)
+            connection = sqlite3.connect(
+                self.path, timeout=patience, isolation_level=None
+            )
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
             if connection is not None:

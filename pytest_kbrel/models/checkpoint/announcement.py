@@ -37,7 +37,9 @@ def _size(spec: ModelSpec) -> str:
     except (ModelError, OSError):
         # Loading says what is wrong.
         return ""
-    unit, factor = next(((name, size) for name, size in _UNITS if total >= size), ("bytes", 1))
+    unit, factor = next(
+        ((name, size) for name, size in _UNITS if total >= size), ("bytes", 1)
+    )
     return f"{total / factor:.3g} {unit}"
 
 

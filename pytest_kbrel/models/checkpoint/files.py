@@ -24,10 +24,23 @@ ADAPTER_FILES = ("adapter_config.json", ADAPTER_WEIGHTS)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.msgpack", "*.h5")
-_TOKENIZER_FILES = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "*.tiktoken", "added_tokens.json")
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "*.model",
+    "vocab.*",
+    "merges.txt",
+    "*.tiktoken",
+    "added_tokens.json",
+)
 # What of a tokenizer's own config changes the tokens of a text, beyond what its vocabulary files say.
 _TOKENIZER_SETTINGS = (
-    *("add_prefix_space", "do_lower_case", "keep_accents", "legacy", "split_special_tokens"),
+    *(
+        "add_prefix_space",
+        "do_lower_case",
+        "keep_accents",
+        "legacy",
+        "split_special_tokens",
+    ),
     *("strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"),
 )
 # What a config says about who saved it and how it is stored changes no answer.
@@ -49,7 +62,9 @@ def check_folder(folder: Path, *, gguf_file: str = "") -> None:
         hint = _gguf_hint(folder)
         if (folder / "adapter_config.json").is_file():
             hint = f"; this is an adapter: name its base model and add model-args peft={folder}"
-        raise ModelError(f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}")
+        raise ModelError(
+            f"{folder}: no config.json, so no checkpoint; found {_listing(folder)}{hint}"
+        )
     read_config(folder)
     weight_files(folder)
 
@@ -74,7 +89,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{file}: unreadable: {error}") from None
     if not isinstance(config, dict):
-        raise ModelError(f"{file}: a JSON object is needed, found {type(config).__name__}")
+        raise ModelError(
+            f"{file}: a JSON object is needed, found {type(config).__name__}"
+        )
     return config
 
 
@@ -92,8 +109,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
             if not all(isinstance(name, str) for name in names):
                 raise TypeError("names of files are texts")
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise ModelError(f"{index}: unreadable index of shards: {error!r}") from None
-        missing = [name for name in names if Path(name).name != name or not (folder / name).is_file()]
+            raise ModelError(
+                f"{index}: unreadable index of shards: {error!r}"
+            ) from None
+        missing = [
+            name
+            for name in names
+            if Path(name).name != name or not (folder / name).is_file()
+        ]
         if missing or not names:
             raise ModelError(
                 f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
@@ -118,13 +141,21 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """Return the vocabulary files in ``folder``, sorted by name."""
-    return tuple(sorted({p for name in _TOKENIZER_FILES for p in folder.glob(name) if p.is_file()}))
+    return tuple(
+        sorted(
+            {p for name in _TOKENIZER_FILES for p in folder.glob(name) if p.is_file()}
+        )
+    )
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
     """Return the settings of tokenizer_config.json that change a text's tokens; empty if it is unreadable."""
     config = _tokenizer_config(folder)
-    return {name: config[name] for name in _TOKENIZER_SETTINGS if config.get(name) is not None}
+    return {
+        name: config[name]
+        for name in _TOKENIZER_SETTINGS
+        if config.get(name) is not None
+    }
 
 
 def bos_setting(folder: Path) -> bool | None:
@@ -169,7 +200,10 @@ def _gguf_hint(folder: Path) -> str:
 
 def _listing(folder: Path) -> str:
     names = sorted(p.name for p in folder.iterdir())
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") or "nothing"
+    return (
+        ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        or "nothing"
+    )
 
 
 # What a clone without Git LFS has in place of each large file.
@@ -195,7 +229,9 @@ def check_safetensors(file: Path) -> None:
     begin, size = _begin(file), file.stat().st_size
     length = int.from_bytes(begin[:8], "little")
     if size < 8 or length > _LONGEST_HEADER:
-        raise ModelError(f"{file}: no safetensors file: its {size} bytes begin with {begin[:16]!r}")
+        raise ModelError(
+            f"{file}: no safetensors file: its {size} bytes begin with {begin[:16]!r}"
+        )
     if length > size - 8:
         raise ModelError(_cut(file, size, f"a header of {length} bytes"))
     with file.open("rb") as stream:
@@ -213,7 +249,9 @@ def check_gguf(file: Path) -> None:
     """Raise :class:`ModelError` unless a file begins as a GGUF file does."""
     refuse_pointer(file)
     if (begin := _begin(file)[:4]) != b"GGUF":
-        raise ModelError(f"{file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'")
+        raise ModelError(
+            f"{file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'"
+        )
 
 
 def _begin(file: Path) -> bytes:
@@ -228,7 +266,11 @@ def _end(file: Path, header: bytes) -> int:
     """Return the end of the last tensor, in bytes from the header's end."""
     try:
         tensors: dict[str, Any] = parse(header)
-        ends = [entry["data_offsets"][1] for name, entry in tensors.items() if name != _METADATA]
+        ends = [
+            entry["data_offsets"][1]
+            for name, entry in tensors.items()
+            if name != _METADATA
+        ]
         if not all(isinstance(end, int) and end >= 0 for end in ends):
             raise TypeError("an offset is a whole number")
     except (ValueError, TypeError, LookupError, AttributeError) as error:
@@ -239,9 +281,7 @@ def _end(file: Path, header: bytes) -> int:
 
 
 def _cut(file: Path, size: int, needed: str) -> str:
-    return (
-        f"{file}: the safetensors are cut short: the file has {size} bytes and needs {needed}; copy it again"
-    )
+    return f"{file}: the safetensors are cut short: the file has {size} bytes and needs {needed}; copy it again"
 
 
 def digest_of_tensors(files: Iterable[Path]) -> str:
@@ -256,7 +296,9 @@ def digest_of_tensors(files: Iterable[Path]) -> str:
             try:
                 tensors += _tensors(stream)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ModelError(f"{file}: no readable safetensors: {error!r}") from None
+                raise ModelError(
+                    f"{file}: no readable safetensors: {error!r}"
+                ) from None
     return hashlib.sha256(json.dumps(sorted(tensors)).encode()).hexdigest()
 
 
@@ -270,7 +312,10 @@ def _tensors(stream: BinaryIO) -> Iterator[tuple[str, str]]:
     for name, about in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         start, end = about["data_offsets"]
         stream.seek(8 + size + start)
-        yield json.dumps([name, about["dtype"], about["shape"]]), _digest(stream, end - start)
+        yield (
+            json.dumps([name, about["dtype"], about["shape"]]),
+            _digest(stream, end - start),
+        )
 
 
 def _digest(stream: BinaryIO, size: int) -> str:

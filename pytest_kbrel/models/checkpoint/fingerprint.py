@@ -30,7 +30,9 @@ from pytest_kbrel.records import Fingerprint
 _COARSER = ("int4", "int3")
 
 
-def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool) -> Fingerprint:
+def fingerprint(
+    spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool
+) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
 
     ``weights_digest`` covers the tensors (an adapter's too), what of the config and of the tokenizer's own
@@ -56,7 +58,9 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
         backend_version=_versions(spec),
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
-        weights_digest=_weights_digest(spec, folder, [*answering, *_tokenising(spec, folder)]),
+        weights_digest=_weights_digest(
+            spec, folder, [*answering, *_tokenising(spec, folder)]
+        ),
         tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
         device=describe_devices(model),
@@ -71,17 +75,36 @@ def fingerprint(spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, ad
 
 def _versions(spec: ModelSpec) -> str:
     """Return the libraries that compute the responses, with their versions."""
-    libraries = [f"transformers {transformers.__version__}", f"torch {torch.__version__}"]
-    used = {"peft": bool(spec.peft), "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit}
-    return ", ".join(libraries + [f"{name} {version(name)}" for name, is_used in used.items() if is_used])
+    libraries = [
+        f"transformers {transformers.__version__}",
+        f"torch {torch.__version__}",
+    ]
+    used = {
+        "peft": bool(spec.peft),
+        "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit,
+    }
+    return ", ".join(
+        libraries
+        + [f"{name} {version(name)}" for name, is_used in used.items() if is_used]
+    )
 
 
 def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
     """Return settings that change a text's tokens and are not in the vocabulary files; mostly none."""
-    settings = tokenizer_settings(Path(spec.tokenizer).expanduser() if spec.tokenizer else folder)
+    settings = tokenizer_settings(
+        Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
+    )
     # A template may have written a BOS of its own, or two.
-    bos = [spec.add_bos_token] if spec.chat_template and spec.add_bos_token is not None else []
-    prefix = [] if spec.prefix_token_id is None else [{"prefix_token_id": spec.prefix_token_id}]
+    bos = (
+        [spec.add_bos_token]
+        if spec.chat_template and spec.add_bos_token is not None
+        else []
+    )
+    prefix = (
+        []
+        if spec.prefix_token_id is None
+        else [{"prefix_token_id": spec.prefix_token_id}]
+    )
     return [*([settings] if settings else []), *bos, *prefix]
 
 
@@ -90,7 +113,9 @@ def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
     methods = []
     saved = config.get("quantization_config")
     if isinstance(saved, dict):
-        bits = saved.get("bits") or next((n for n in (4, 8) if saved.get(f"load_in_{n}bit")), "")
+        bits = saved.get("bits") or next(
+            (n for n in (4, 8) if saved.get(f"load_in_{n}bit")), ""
+        )
         method = str(saved.get("quant_method", "quantised"))
         methods.append(f"{method} {bits} bits" if bits else method)
     if spec.gguf_file:
@@ -106,7 +131,9 @@ def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
     settings, adapter = (_adapter_files(spec, name) for name in ADAPTER_FILES)
     files = [*settings, *([folder / spec.gguf_file] if spec.gguf_file else [])]
     weights = () if spec.gguf_file else weight_files(folder)
-    return digest_of_files(files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra])
+    return digest_of_files(
+        files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra]
+    )
 
 
 def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
@@ -117,7 +144,12 @@ def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
         return [local]
     from transformers.utils.hub import cached_file
 
-    file = cached_file(spec.peft, name, local_files_only=True, _raise_exceptions_for_missing_entries=False)
+    file = cached_file(
+        spec.peft,
+        name,
+        local_files_only=True,
+        _raise_exceptions_for_missing_entries=False,
+    )
     if file is None:
         raise ModelError(
             f"adapter {spec.peft!r}: {name} was not found, so that nothing tells it from another; allowed: "
@@ -128,9 +160,15 @@ def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
 
 def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
     own = Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
-    special = {name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())}
+    special = {
+        name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())
+    }
     template = tokenizer.chat_template if spec.chat_template else None
-    extra = [sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]), special, template]
+    extra = [
+        sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]),
+        special,
+        template,
+    ]
     if not spec.use_fast_tokenizer and not tokenizer.is_fast:
         extra.append("slow")
     files = tokenizer_files(own) if own.is_dir() else ()

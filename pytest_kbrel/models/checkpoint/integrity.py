@@ -27,11 +27,22 @@ from pytest_kbrel.records import record
 # it may be there later.
 _FILES = (WEIGHTS, INDEX, "config.json", "generation_config.json", *ADAPTER_FILES)
 _TOKENIZER = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *(
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+    ),
     *("chat_template.jinja", "chat_template.json"),
 )
 # One of them is in every repository that has a tokenizer.
-_ANY_TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_ANY_TOKENIZER = (
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+)
 # Of a sentence encoder, which has a folder for each of its parts.
 _ENCODER_SUFFIXES = (".json", ".safetensors", ".txt", ".model")
 
@@ -75,8 +86,13 @@ class FileRecord:
         before, now = self._recorded, self._states()
         if now == before:
             return
-        changed = [file for file in {**before, **now} if before.get(file) != now.get(file)]
-        (folder, path), more = changed[0], f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        changed = [
+            file for file in {**before, **now} if before.get(file) != now.get(file)
+        ]
+        (folder, path), more = (
+            changed[0],
+            f" and {len(changed) - 1} more" if len(changed) > 1 else "",
+        )
         what = f"{path.name} of {folder}{more} changed while it was being read"
         self._error = f"{what}; the first failure says more"
         raise ModelError(
@@ -85,7 +101,11 @@ class FileRecord:
         )
 
     def _states(self) -> dict[tuple[str, Path], _FileState | None]:
-        return {(label, path): _state(path) for label, files in self._folders for path in files()}
+        return {
+            (label, path): _state(path)
+            for label, files in self._folders
+            for path in files()
+        }
 
 
 def record_files(spec: ModelSpec) -> FileRecord:
@@ -97,9 +117,13 @@ def record_files(spec: ModelSpec) -> FileRecord:
     folders: list[tuple[str, Files]] = []
     if spec.is_local:
         folder = Path(spec.location).absolute()
-        weights = [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
+        weights = (
+            [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
+        )
         label = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
-        folders.append((label, lambda: [*weights, *_in(folder, _FILES), *_of_tokenizer(folder)]))
+        folders.append(
+            (label, lambda: [*weights, *_in(folder, _FILES), *_of_tokenizer(folder)])
+        )
     if spec.tokenizer and (own := Path(spec.tokenizer).absolute()).is_dir():
         folders.append((spec.tokenizer, lambda: _of_tokenizer(own)))
     if spec.peft and (adapter := Path(spec.peft).absolute()).is_dir():
@@ -109,7 +133,11 @@ def record_files(spec: ModelSpec) -> FileRecord:
 
 def record_encoder_files(label: str, folder: Path) -> FileRecord:
     """Return the record of the files of a sentence encoder, in ``folder`` and its subfolders."""
-    files = sorted(path for path in folder.absolute().rglob("*") if path.suffix in _ENCODER_SUFFIXES)
+    files = sorted(
+        path
+        for path in folder.absolute().rglob("*")
+        if path.suffix in _ENCODER_SUFFIXES
+    )
     return FileRecord([(label, lambda: files)])
 
 
@@ -134,7 +162,9 @@ def _state(path: Path) -> _FileState | None:
     except OSError:
         # Whatever keeps it from being looked at keeps it from being read.
         return None
-    return _FileState(inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns)
+    return _FileState(
+        inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns
+    )
 
 
 def _difference(before: _FileState | None, now: _FileState | None) -> str:
@@ -143,7 +173,10 @@ def _difference(before: _FileState | None, now: _FileState | None) -> str:
     if (before.size, before.written) == (now.size, now.written):
         return f"another file of the same size and time, {_time(now)}, took its place"
     has_other_size = before.size != now.size
-    return " -> ".join(f"{_time(one)}{f', {one.size:,} bytes' * has_other_size}" for one in (before, now))
+    return " -> ".join(
+        f"{_time(one)}{f', {one.size:,} bytes' * has_other_size}"
+        for one in (before, now)
+    )
 
 
 def _time(state: _FileState) -> str:
@@ -160,13 +193,18 @@ def check_availability(spec: ModelSpec) -> None:
     if spec.is_local:
         folder: Path | None = Path(spec.location)
     else:
-        names = [part for part in (spec.subfolder, spec.gguf_file or "config.json") if part]
+        names = [
+            part for part in (spec.subfolder, spec.gguf_file or "config.json") if part
+        ]
         folder = _offline_folder(spec.path, "/".join(names), revision=spec.revision)
         if folder is not None:
             check_folder(folder, gguf_file=spec.gguf_file)
     if folder is not None:
         check_contents(folder, gguf_file=spec.gguf_file)
-    if spec.peft and (folder := _beside("peft", spec.peft, ADAPTER_WEIGHTS)) is not None:
+    if (
+        spec.peft
+        and (folder := _beside("peft", spec.peft, ADAPTER_WEIGHTS)) is not None
+    ):
         check_safetensors(folder / ADAPTER_WEIGHTS)
     if spec.tokenizer:
         _beside("tokenizer", spec.tokenizer, *_ANY_TOKENIZER)
@@ -195,7 +233,9 @@ def _offline_folder(repository: str, *names: str, revision: str = "") -> Path | 
         return None
     cache = constants.HF_HUB_CACHE
     for name in names:
-        file = try_to_load_from_cache(repository, name, cache_dir=cache, revision=revision or None)
+        file = try_to_load_from_cache(
+            repository, name, cache_dir=cache, revision=revision or None
+        )
         if isinstance(file, str):
             return Path(file).parent
     version = f" in revision {revision}" if revision else ""

@@ -11,7 +11,13 @@ from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.integrity import check_availability
-from pytest_kbrel.models.hf.spec import FLASH, MODEL_ARGS, ModelSpec, check_path, parse_spec
+from pytest_kbrel.models.hf.spec import (
+    FLASH,
+    MODEL_ARGS,
+    ModelSpec,
+    check_path,
+    parse_spec,
+)
 from pytest_kbrel.models.token_counting import TokenizerCounter
 
 if TYPE_CHECKING:
@@ -26,7 +32,13 @@ def check_packages(spec: ModelSpec) -> None:
             raise MissingExtraError(package, "hf", f"loading {spec.text}")
     # Without flash_attn transformers may fetch a kernel from the hub: code from outside.
     flash = f"attn_implementation={FLASH}" if spec.attn_implementation == FLASH else ""
-    quantised = "load_in_4bit=True" if spec.load_in_4bit else "load_in_8bit=True" if spec.load_in_8bit else ""
+    quantised = (
+        "load_in_4bit=True"
+        if spec.load_in_4bit
+        else "load_in_8bit=True"
+        if spec.load_in_8bit
+        else ""
+    )
     spread = "" if spec.placement is None else f"device_map={spec.placement.device_map}"
     for option, package in (
         (f"peft={spec.peft}" if spec.peft else "", "peft"),
@@ -38,7 +50,9 @@ def check_packages(spec: ModelSpec) -> None:
     ):
         if option and find_spec(package) is None:
             named = package.replace("_", "-")
-            raise ModelError(f"model-args: {option} needs the package {package}: pip install {named}")
+            raise ModelError(
+                f"model-args: {option} needs the package {package}: pip install {named}"
+            )
 
 
 def _check(spec: ModelSpec) -> None:
@@ -50,11 +64,15 @@ def _check(spec: ModelSpec) -> None:
     try:
         from pytest_kbrel.models.hf.devices import check_device
     except ImportError as error:
-        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+        raise ModelError(
+            f"loading {spec.text}: torch or transformers does not import: {error}"
+        ) from None
     check_device(spec.device)
 
 
-def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None) -> HfModel:
+def load(
+    spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None
+) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
     ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice. ``folder`` stores how
@@ -71,11 +89,15 @@ def load(spec: ModelSpec, *, threads: int | None = None, folder: Path | None = N
         from pytest_kbrel.models.hf.model import HfModel
         from pytest_kbrel.models.memory import measure_budget
     except ImportError as error:
-        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+        raise ModelError(
+            f"loading {spec.text}: torch or transformers does not import: {error}"
+        ) from None
     if threads is not None:
         torch.set_num_threads(threads)
     parts = load_checkpoint(spec)
-    return HfModel(parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder))
+    return HfModel(
+        parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder)
+    )
 
 
 HF = Backend(

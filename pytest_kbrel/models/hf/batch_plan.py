@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
-from pytest_kbrel.models.hf.prefix_tree import Group, Row, TokenSequence, group_by_prefix, tokens_in
+from pytest_kbrel.models.hf.prefix_tree import (
+    Group,
+    Row,
+    TokenSequence,
+    group_by_prefix,
+    tokens_in,
+)
 from pytest_kbrel.models.hf.sharing import SharingMode, check_length, window_of
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Request, ScoreRequest, record
@@ -49,20 +55,34 @@ class Prompt:
 
 
 def prompt_groups(
-    prompts: Sequence[Prompt], budget: int, mode: SharingMode = "prefix", longest: int | None = None
+    prompts: Sequence[Prompt],
+    budget: int,
+    mode: SharingMode = "prefix",
+    longest: int | None = None,
 ) -> tuple[Group, ...]:
     """Return the groups of prompts that share a beginning: one decode loop each.
 
     ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes, ``None`` for no limit.
     """
-    sequences = [TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
+    sequences = [
+        TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts
+    ]
     farthest = max(prompt.length for prompt in prompts)
     if mode == "packed":
         shared = shared_length([prompt.ids for prompt in prompts])
-        limits = batch_limits(shared, farthest - shared, budget, longest=longest, vocabulary=1, packed=True)
+        limits = batch_limits(
+            shared,
+            farthest - shared,
+            budget,
+            longest=longest,
+            vocabulary=1,
+            packed=True,
+        )
         room = budget if longest is None else min(budget, longest)
         # As many tokens as a batch may have texts: a row must not hold more of these.
-        return group_by_prefix(sequences, max(1, min(ROW_LENGTH, room - farthest, limits.texts)))
+        return group_by_prefix(
+            sequences, max(1, min(ROW_LENGTH, room - farthest, limits.texts))
+        )
     # A loop of its own for fewer than a batch would leave the model with little to do at a time.
     return group_by_prefix(sequences, 0, least_rows=budget // farthest)
 
@@ -71,7 +91,9 @@ def distinct_prompts(prompts: Sequence[Prompt]) -> dict[Prompt, list[int]]:
     """Return the distinct prompts by token ids and settings, each with its positions in ``prompts``."""
     positions: dict[Prompt, list[int]] = {}
     for number, prompt in enumerate(prompts):
-        bare = dataclasses.replace(prompt, request=dataclasses.replace(prompt.request, prompt=""))
+        bare = dataclasses.replace(
+            prompt, request=dataclasses.replace(prompt.request, prompt="")
+        )
         positions.setdefault(bare, []).append(number)
     return positions
 
@@ -100,7 +122,13 @@ class BatchLimits:
 
 
 def batch_limits(
-    before: int, own: int, budget: int, *, longest: int | None, vocabulary: int, packed: bool
+    before: int,
+    own: int,
+    budget: int,
+    *,
+    longest: int | None,
+    vocabulary: int,
+    packed: bool,
 ) -> BatchLimits:
     """Return the limits of batches behind a prefix of ``before`` tokens, of texts of at most ``own`` more.
 
@@ -113,13 +141,18 @@ def batch_limits(
         per_row = max(1, min(best, _MOST_PER_ROW, room // own))
     rows = max(1, budget // (before + per_row * own))
     texts = max(1, min(per_row * rows, LOGITS_AT_ONCE // vocabulary))
-    return BatchLimits(per_row=per_row, texts=texts, budget=budget, longest=longest if packed else None)
+    return BatchLimits(
+        per_row=per_row, texts=texts, budget=budget, longest=longest if packed else None
+    )
 
 
 def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
     """Return what must be fed to score ``pairs``: the last token of an answer is never fed."""
     return [
-        TokenSequence(ids=(*pair.context, *pair.targets[:-1]), start=len(pair.context) - 1) for pair in pairs
+        TokenSequence(
+            ids=(*pair.context, *pair.targets[:-1]), start=len(pair.context) - 1
+        )
+        for pair in pairs
     ]
 
 
@@ -129,13 +162,19 @@ class ScoringBatches:
     ``window`` is up to how many tokens a sequence may share anything, ``None`` for any number.
     """
 
-    def __init__(self, batcher: Batcher, *, vocabulary: int, window: int | None) -> None:
+    def __init__(
+        self, batcher: Batcher, *, vocabulary: int, window: int | None
+    ) -> None:
         self._batcher = batcher
         self._vocabulary, self._window = vocabulary, window
 
     def shareable(self, pairs: Sequence[Pair]) -> list[int]:
         """Return the indices of those pairs that may share what they have in common."""
-        return [n for n, pair in enumerate(pairs) if self._window is None or _length(pair) <= self._window]
+        return [
+            n
+            for n, pair in enumerate(pairs)
+            if self._window is None or _length(pair) <= self._window
+        ]
 
     def groups(self, pairs: Sequence[Pair], mode: SharingMode) -> tuple[Group, ...]:
         """Return the groups of pairs that share a prefix."""
@@ -149,8 +188,12 @@ class ScoringBatches:
 
         def cost(rows: Sequence[Row]) -> int:
             # Each row has its own copy of the prefix's keys and values.
-            tokens = len(rows) * (len(group.prefix) + max(len(row.tokens) for row in rows))
-            logits = self._vocabulary * sum(len(indices) for row in rows for _, indices in row.outputs)
+            tokens = len(rows) * (
+                len(group.prefix) + max(len(row.tokens) for row in rows)
+            )
+            logits = self._vocabulary * sum(
+                len(indices) for row in rows for _, indices in row.outputs
+            )
             return self._within(tokens, logits, len(rows))
 
         longest_first = sorted(group.rows, key=lambda row: -len(row.tokens))
@@ -167,13 +210,24 @@ class ScoringBatches:
         def cost(batch: Sequence[Pair]) -> int:
             lengths = {_length(pair) for pair in batch}
             # Beyond a window padding is not seen in vain: with some models it moves the numbers.
-            if self._window is not None and len(lengths) > 1 and max(lengths) > self._window:
+            if (
+                self._window is not None
+                and len(lengths) > 1
+                and max(lengths) > self._window
+            ):
                 return self._batcher.budget + 1
             logits = self._vocabulary * sum(len(pair.targets) for pair in batch)
             return self._within(len(batch) * max(lengths), logits, len(batch))
 
         # Longest first, and side by side what an encoder can read once.
-        order = sorted(indices, key=lambda n: (-len(pairs[n].context), pairs[n].context, -_length(pairs[n])))
+        order = sorted(
+            indices,
+            key=lambda n: (
+                -len(pairs[n].context),
+                pairs[n].context,
+                -_length(pairs[n]),
+            ),
+        )
         for answers in self._batcher.ready([pairs[n] for n in order], cost, answer):
             yield list(zip(order, answers, strict=False))
             del order[: len(answers)]
@@ -194,13 +248,17 @@ class TokenAccountant:
     ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes.
     """
 
-    def __init__(self, config: Any, encoder: PromptEncoder, *, longest: int | None, budget: int) -> None:
+    def __init__(
+        self, config: Any, encoder: PromptEncoder, *, longest: int | None, budget: int
+    ) -> None:
         self.encoder = encoder
         self._budget, self._longest = budget, longest
         self._encoder_decoder = bool(config.is_encoder_decoder)
         self._window = window_of(config)
         vocabulary = int(config.get_text_config(decoder=True).vocab_size)
-        self._batches = ScoringBatches(Batcher(budget), vocabulary=vocabulary, window=self._window)
+        self._batches = ScoringBatches(
+            Batcher(budget), vocabulary=vocabulary, window=self._window
+        )
 
     def tries(self, requests: Sequence[Request]) -> tuple[list[Ids], list[Ids]]:
         """Return the sequences of two prefix trees: of what is scored, and of the prompts to be continued.
@@ -208,10 +266,15 @@ class TokenAccountant:
         The number of nodes of these trees is the least number of tokens that can be fed.
         """
         pairs, prompts = self._read(requests)
-        return [sequence.ids for sequence in sequences_of(pairs)], [prompt.ids for prompt in prompts]
+        return [sequence.ids for sequence in sequences_of(pairs)], [
+            prompt.ids for prompt in prompts
+        ]
 
     def count(
-        self, requests: Sequence[Request], mode: SharingMode, prefix_cache: PrefixCache | None = None
+        self,
+        requests: Sequence[Request],
+        mode: SharingMode,
+        prefix_cache: PrefixCache | None = None,
     ) -> int:
         """Return how many tokens are fed for ``requests`` in one call, padding and written tokens apart.
 
@@ -245,14 +308,22 @@ class TokenAccountant:
             return tokens + sum(len(pair.lead) + len(pair.targets) for pair in pairs)
         shareable = self._batches.shareable(pairs) if mode != "plain" else []
         groups = self._batches.groups([pairs[n] for n in shareable], mode)
-        whole = sequences_of([pairs[n] for n in set(range(len(pairs))).difference(shareable)])
+        whole = sequences_of(
+            [pairs[n] for n in set(range(len(pairs))).difference(shareable)]
+        )
         shared = sum(len(group.prefix) + tokens_in(group.rows) for group in groups)
         return shared + sum(len(sequence.ids) for sequence in whole)
 
-    def _count_prompts(self, prompts: Sequence[Prompt], mode: SharingMode, prefix_cache: PrefixCache) -> int:
+    def _count_prompts(
+        self, prompts: Sequence[Prompt], mode: SharingMode, prefix_cache: PrefixCache
+    ) -> int:
         looped, tokens = [], 0
         for prompt in distinct_prompts(prompts):
-            if mode != "plain" and not self._encoder_decoder and fits_decode_loop(prompt, self._window):
+            if (
+                mode != "plain"
+                and not self._encoder_decoder
+                and fits_decode_loop(prompt, self._window)
+            ):
                 looped.append(prompt)
             else:
                 tokens += len(prompt.ids)
@@ -262,10 +333,14 @@ class TokenAccountant:
             prefixes.append(ids)
             return []
 
-        for group in prompt_groups(looped, self._budget, mode, self._longest) if looped else ():
+        for group in (
+            prompt_groups(looped, self._budget, mode, self._longest) if looped else ()
+        ):
             prefix_cache.layers(group.prefix, feed)
             tokens += tokens_in(group.rows)
         return tokens + sum(map(len, prefixes))
 
     def _check(self, prompt: int, behind: int) -> None:
-        check_length(prompt, behind, self._longest, encoder_decoder=self._encoder_decoder)
+        check_length(
+            prompt, behind, self._longest, encoder_decoder=self._encoder_decoder
+        )

@@ -33,29 +33,38 @@ def check_kind(spec: ModelSpec, config: Any) -> None:
     """Refuse a checkpoint of another kind than the user says: another class would read other weights."""
     own_kind = "seq2seq" if config.is_encoder_decoder else "causal"
     if spec.kind not in ("", own_kind):
-        raise ModelError(f"{spec.path}: model-args backend={spec.kind}, but config.json says {own_kind}")
+        raise ModelError(
+            f"{spec.path}: model-args backend={spec.kind}, but config.json says {own_kind}"
+        )
 
 
 def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> None:
     """Refuse weights that are missing, misshapen or left out, by transformers' own report of the load."""
     mismatched = sorted(
-        str(entry[0] if isinstance(entry, tuple) else entry) for entry in info["mismatched_keys"]
+        str(entry[0] if isinstance(entry, tuple) else entry)
+        for entry in info["mismatched_keys"]
     )
     for what, names in (
         ("of another shape than the config says", mismatched),
         ("missing", sorted(info["missing_keys"])),
     ):
         if names:
-            listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            listed = ", ".join(names[:3]) + (
+                f" and {len(names) - 3} more" if len(names) > 3 else ""
+            )
             raise ModelError(
                 f"{spec.path}: weights {what}: {listed}; random numbers would stand in their place, and a "
                 "checkpoint must hold every weight of its architecture"
             )
     if info.get("error_msgs"):
-        raise ModelError(f"{spec.path}: the weights cannot be loaded: {info['error_msgs'][0]}")
+        raise ModelError(
+            f"{spec.path}: the weights cannot be loaded: {info['error_msgs'][0]}"
+        )
     # A head of its own changes no answer; a layer like those in use, but left out, does.
     kinds = {_LAYER.sub("*", name) for name in used}
-    if left_out := sorted(name for name in info["unexpected_keys"] if _LAYER.sub("*", name) in kinds):
+    if left_out := sorted(
+        name for name in info["unexpected_keys"] if _LAYER.sub("*", name) in kinds
+    ):
         raise ModelError(
             f"{spec.path}: config.json has fewer layers than the weights: {len(left_out)} tensors would be "
             f"left out, the first is {left_out[0]}"
@@ -93,11 +102,15 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
     it spells them out, and such a question is an error of its fact.
     """
     rows = model.get_input_embeddings().weight.shape[0]
-    added, used = tokenizer.added_tokens_decoder, (tokenizer.bos_token_id, tokenizer.eos_token_id)
+    added, used = (
+        tokenizer.added_tokens_decoder,
+        (tokenizer.bos_token_id, tokenizer.eos_token_id),
+    )
     beyond = [
         (token, number)
         for token, number in tokenizer.get_vocab().items()
-        if number >= rows and (number in used or number not in added or not added[number].special)
+        if number >= rows
+        and (number in used or number not in added or not added[number].special)
     ]
     if beyond:
         token, highest = max(beyond, key=lambda item: item[1])
@@ -118,11 +131,19 @@ def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
     ``folder`` is the checkpoint's; a tokenizer of another place has its config there.
     """
     setting = bos_setting(Path(spec.tokenizer) if spec.tokenizer else folder)
-    if spec.add_bos_token is not None or spec.chat_template or encoder.tokenizer.bos_token_id is None:
+    if (
+        spec.add_bos_token is not None
+        or spec.chat_template
+        or encoder.tokenizer.bos_token_id is None
+    ):
         return ""
     if setting in (None, encoder.adds_bos):
         return ""
-    does = "puts BOS in front of prompts" if encoder.adds_bos else "puts no BOS in front of prompts"
+    does = (
+        "puts BOS in front of prompts"
+        if encoder.adds_bos
+        else "puts no BOS in front of prompts"
+    )
     return (
         f"warning: tokenizer_config.json says add_bos_token={setting}, and the tokenizer that transformers "
         f"made of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"
@@ -170,10 +191,16 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     except (RuntimeError, KeyError) as error:
         # Of weights of another shape torch tells in lines behind the first, of a layer that PEFT was to
         # replace as a whole and has no weights for, PEFT tells the key.
-        check_adapter_keys(spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error)))
-        check_adapter_keys(spec, missing=error.args[:1] if isinstance(error, KeyError) else ())
+        check_adapter_keys(
+            spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error))
+        )
+        check_adapter_keys(
+            spec, missing=error.args[:1] if isinstance(error, KeyError) else ()
+        )
         raise
-    if getattr(getattr(adapted, "active_peft_config", None), "is_prompt_learning", False):
+    if getattr(
+        getattr(adapted, "active_peft_config", None), "is_prompt_learning", False
+    ):
         raise ModelError(
             f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
             "moves all places; allowed: adapters that change weights, such as LoRA"
@@ -183,7 +210,9 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     weights = peft.load_peft_weights(spec.peft, device="cpu", use_safetensors=True)
     result = peft.set_peft_model_state_dict(adapted, weights, adapter_name=_NAME)
     prefix = str(getattr(adapted.base_model, "prefix", ""))
-    missing = [key for key in result.missing_keys if _NAME in key.split(".") and prefix in key]
+    missing = [
+        key for key in result.missing_keys if _NAME in key.split(".") and prefix in key
+    ]
     check_adapter_keys(spec, missing=missing, left_over=result.unexpected_keys)
     return adapted
 

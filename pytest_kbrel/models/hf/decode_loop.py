@@ -16,11 +16,26 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
 from pytest_kbrel.models.hf.batch_plan import BatchLimits
-from pytest_kbrel.models.hf.kv_cache import Layers, SlotMove, preallocated_cache, rearranged_cache
+from pytest_kbrel.models.hf.kv_cache import (
+    Layers,
+    SlotMove,
+    preallocated_cache,
+    rearranged_cache,
+)
 from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import Row
-from pytest_kbrel.models.hf.scorer import encoder_outputs, right_padded, row_inputs, takes_position_ids
-from pytest_kbrel.models.hf.stopping import MOST_POSITIONS, Continuation, Endings, top_tokens
+from pytest_kbrel.models.hf.scorer import (
+    encoder_outputs,
+    right_padded,
+    row_inputs,
+    takes_position_ids,
+)
+from pytest_kbrel.models.hf.stopping import (
+    MOST_POSITIONS,
+    Continuation,
+    Endings,
+    top_tokens,
+)
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, GenerateRequest, TopTokens
 
@@ -34,7 +49,11 @@ class RunningSequence:
     """One sequence under way; ``slots`` are those of its cache row that it sees behind the shared prefix."""
 
     def __init__(
-        self, number: int, request: GenerateRequest, endings: Endings, slots: Sequence[int] = ()
+        self,
+        number: int,
+        request: GenerateRequest,
+        endings: Endings,
+        slots: Sequence[int] = (),
     ) -> None:
         self.number, self.request = number, request
         self.slots = list(slots)
@@ -60,9 +79,15 @@ class RunningSequence:
     @property
     def top_k(self) -> int:
         """How many of the most probable tokens are wanted at the next step."""
-        return 0 if self.is_finished or len(self.token_ids) >= MOST_POSITIONS else self.request.top_k
+        return (
+            0
+            if self.is_finished or len(self.token_ids) >= MOST_POSITIONS
+            else self.request.top_k
+        )
 
-    def append(self, token: int, value: float, watched: float | None, top: TopTokens = ()) -> None:
+    def append(
+        self, token: int, value: float, watched: float | None, top: TopTokens = ()
+    ) -> None:
         """Append a token, of which ``value`` is the probability, with the most probable ones, if wanted."""
         if self.top_k:
             self._top.append(top)
@@ -80,8 +105,13 @@ class RunningSequence:
 
     def result(self) -> Continuation | Failed:
         """Return the continuation, up to where it ends."""
-        steps = [(token, *values) for token, values in zip(self.token_ids, self._values, strict=True)]
-        return self._endings.continuation(tuple(self.token_ids), steps, self.request, self._top)
+        steps = [
+            (token, *values)
+            for token, values in zip(self.token_ids, self._values, strict=True)
+        ]
+        return self._endings.continuation(
+            tuple(self.token_ids), steps, self.request, self._top
+        )
 
 
 def append_next_tokens(
@@ -90,9 +120,15 @@ def append_next_tokens(
     """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
     scores = logits.float()
     with_steps = any(sequence.request.steps for sequence in sequences)
-    wanted = {row: one.top_k for one, row in zip(sequences, rows, strict=True) if one.top_k}
+    wanted = {
+        row: one.top_k for one, row in zip(sequences, rows, strict=True) if one.top_k
+    }
     # A softmax would write as many numbers again as there are logits.
-    norms = scores.logsumexp(-1) if wanted or not with_steps else scores.new_zeros(len(scores))
+    norms = (
+        scores.logsumexp(-1)
+        if wanted or not with_steps
+        else scores.new_zeros(len(scores))
+    )
     logits = scores
     if with_steps:
         scores = scores.softmax(-1)
@@ -103,15 +139,26 @@ def append_next_tokens(
     greatest = scores.gather(-1, best[:, None])[:, 0]
     values = (greatest if with_steps else (greatest - norms).exp()).tolist()
     tokens = best.tolist()
-    top = _top_by_row(wanted, logits, norms, logits.gather(-1, best[:, None])[:, 0]) if wanted else {}
+    top = (
+        _top_by_row(wanted, logits, norms, logits.gather(-1, best[:, None])[:, 0])
+        if wanted
+        else {}
+    )
     for sequence, row in zip(sequences, rows, strict=True):
         if not sequence.is_finished:
-            watched = None if sequence.watched is None else float(scores[row, sequence.watched])
+            watched = (
+                None
+                if sequence.watched is None
+                else float(scores[row, sequence.watched])
+            )
             sequence.append(tokens[row], values[row], watched, top.get(row, ()))
 
 
 def _top_by_row(
-    wanted: dict[int, int], logits: torch.Tensor, norms: torch.Tensor, greatest: torch.Tensor
+    wanted: dict[int, int],
+    logits: torch.Tensor,
+    norms: torch.Tensor,
+    greatest: torch.Tensor,
 ) -> dict[int, TopTokens]:
     """Return the most probable tokens of the ``wanted`` rows; those of one run all want equally many."""
     rows: Sequence[int] = range(len(logits))
@@ -120,14 +167,25 @@ def _top_by_row(
         rows = sorted(wanted)
         chosen = torch.tensor(rows, device=logits.device)
         logits, norms, greatest = logits[chosen], norms[chosen], greatest[chosen]
-    return dict(zip(rows, top_tokens(logits, norms, greatest, max(wanted.values())), strict=True))
+    return dict(
+        zip(
+            rows, top_tokens(logits, norms, greatest, max(wanted.values())), strict=True
+        )
+    )
 
 
 class DecodeLoop:
     """Decode loop behind one prefix of ``before`` tokens, whose keys and values are ``prefix``."""
 
     def __init__(
-        self, model: Any, before: int, prefix: Layers, endings: Endings, limits: BatchLimits, *, packed: bool
+        self,
+        model: Any,
+        before: int,
+        prefix: Layers,
+        endings: Endings,
+        limits: BatchLimits,
+        *,
+        packed: bool,
     ) -> None:
         self._model, self._before, self._prefix = model, before, prefix
         self._endings, self._limits, self._packed = endings, limits, packed
@@ -155,8 +213,12 @@ class DecodeLoop:
             finished = [sequence for sequence in sequences if sequence.is_finished]
             if len(finished) >= _FINISHED * len(sequences) or self._is_full():
                 if finished:
-                    yield [(sequence.number, sequence.result()) for sequence in finished]
-                self._renew([one for one in sequences if not one.is_finished], waiting, requests)
+                    yield [
+                        (sequence.number, sequence.result()) for sequence in finished
+                    ]
+                self._renew(
+                    [one for one in sequences if not one.is_finished], waiting, requests
+                )
             else:
                 self._step()
 
@@ -169,7 +231,11 @@ class DecodeLoop:
         # Finished sequences take slots too. Beyond what any under way may come to need, a window would cut
         # off tokens that others still see, and a table of positions would end.
         sequences = self._sequences
-        needed = (self._before + len(one.slots) + one.remaining for one in sequences if not one.is_finished)
+        needed = (
+            self._before + len(one.slots) + one.remaining
+            for one in sequences
+            if not one.is_finished
+        )
         return any(one.is_finished for one in sequences) and self._slots >= max(needed)
 
     @property
@@ -177,11 +243,22 @@ class DecodeLoop:
         return max(map(len, self._rows), default=0)
 
     def _renew(
-        self, running: list[RunningSequence], waiting: list[Row], requests: Sequence[GenerateRequest]
+        self,
+        running: list[RunningSequence],
+        waiting: list[Row],
+        requests: Sequence[GenerateRequest],
     ) -> None:
         """Lay out the running sequences anew, with as many of those that wait as there is room for."""
-        row_of = {id(sequence): number for number, row in enumerate(self._rows) for sequence in row}
-        lots = [(self._cache, [(sequence, row_of[id(sequence)]) for sequence in running])] if running else []
+        row_of = {
+            id(sequence): number
+            for number, row in enumerate(self._rows)
+            for sequence in row
+        }
+        lots = (
+            [(self._cache, [(sequence, row_of[id(sequence)]) for sequence in running])]
+            if running
+            else []
+        )
         self._cache, count = None, len(running)
         while rows := self._next(waiting, count):
             lots.append(self._prefill(rows, requests))
@@ -213,21 +290,42 @@ class DecodeLoop:
         for number, row in enumerate(rows):
             for sequence, (end,) in row.outputs:
                 slots = [self._before + index for index in _path(row, end)]
-                new.append((RunningSequence(sequence, requests[sequence], self._endings, slots), number))
+                new.append(
+                    (
+                        RunningSequence(
+                            sequence, requests[sequence], self._endings, slots
+                        ),
+                        number,
+                    )
+                )
                 ends.append(end)
         device = self._model.device
         inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
         inputs["past_key_values"] = cache
         row_of = torch.tensor([row for _, row in new], device=device)
-        logits = logits_at(self._model, row_of, torch.tensor(ends, device=device), inputs, use_cache=True)
+        logits = logits_at(
+            self._model,
+            row_of,
+            torch.tensor(ends, device=device),
+            inputs,
+            use_cache=True,
+        )
         with torch.inference_mode():
-            append_next_tokens([sequence for sequence, _ in new], range(len(new)), logits)
+            append_next_tokens(
+                [sequence for sequence, _ in new], range(len(new)), logits
+            )
         return cache, new
 
     @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
-    def _merge(self, lots: Sequence[tuple[Any, list[tuple[RunningSequence, int]]]]) -> None:
+    def _merge(
+        self, lots: Sequence[tuple[Any, list[tuple[RunningSequence, int]]]]
+    ) -> None:
         """Put the sequences of several caches into one, in rows of about equally many."""
-        members = [(which, sequence, row) for which, (_, lot) in enumerate(lots) for sequence, row in lot]
+        members = [
+            (which, sequence, row)
+            for which, (_, lot) in enumerate(lots)
+            for sequence, row in lot
+        ]
         count = math.ceil(len(members) / self._limits.per_row)
         cuts = [number * len(members) // max(count, 1) for number in range(count + 1)]
         chunks = [members[start:end] for start, end in pairwise(cuts)]
@@ -239,13 +337,16 @@ class DecodeLoop:
         for slots, chunk in zip(new_slots, chunks, strict=True):
             for which, sequence, row in chunk:
                 sequence.slots = [
-                    slots.setdefault((which, row, slot), self._before + len(slots)) for slot in sequence.slots
+                    slots.setdefault((which, row, slot), self._before + len(slots))
+                    for slot in sequence.slots
                 ]
         self._slots = self._before + max(map(len, new_slots))
         ahead = min(max(sequence.remaining for sequence in self._sequences), _AHEAD)
         self._room = self._slots + ahead * self._width
         if self._limits.longest is not None:
-            self._room = max(min(self._room, self._limits.longest), self._slots + self._width)
+            self._room = max(
+                min(self._room, self._limits.longest), self._slots + self._width
+            )
         moves = []
         for number, (cache, _) in enumerate(lots):
             width = cache.layers[0].room
@@ -257,7 +358,9 @@ class DecodeLoop:
             ]
             sources, targets = zip(*pairs, strict=True) if pairs else ((), ())
             moves.append(SlotMove(cache=cache, sources=sources, targets=targets))
-        self._cache = rearranged_cache(len(chunks), self._slots, self._room, self._before, moves)
+        self._cache = rearranged_cache(
+            len(chunks), self._slots, self._room, self._before, moves
+        )
         self._mask = self._new_mask()
 
     def _new_mask(self) -> torch.Tensor:
@@ -270,7 +373,9 @@ class DecodeLoop:
         ]
         rows, columns, slots = torch.tensor(visible, device=model.device).T
         if not self._packed:
-            mask = torch.zeros((count, self._room), dtype=torch.long, device=model.device)
+            mask = torch.zeros(
+                (count, self._room), dtype=torch.long, device=model.device
+            )
             mask[:, : self._before] = 1
             mask[rows, slots] = 1
             return mask
@@ -291,13 +396,21 @@ class DecodeLoop:
             self._mask[:, 0, :, start : self._slots].diagonal(dim1=1, dim2=2).fill_(0)
         else:
             self._mask[:, start] = 1
-        tokens = right_padded([[one.token_ids[-1] for one in row] for row in self._rows], 0)
+        tokens = right_padded(
+            [[one.token_ids[-1] for one in row] for row in self._rows], 0
+        )
         inputs = {"input_ids": tokens, "attention_mask": self._mask[..., : self._slots]}
         if self._takes_position_ids:
-            positions = [[self._before + len(one.slots) for one in row] for row in self._rows]
+            positions = [
+                [self._before + len(one.slots) for one in row] for row in self._rows
+            ]
             inputs["position_ids"] = right_padded(positions, self._before)
-        inputs = {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
-        logits = self._model(**inputs, past_key_values=self._cache, use_cache=True).logits
+        inputs = {
+            name: tensor.to(self._model.device) for name, tensor in inputs.items()
+        }
+        logits = self._model(
+            **inputs, past_key_values=self._cache, use_cache=True
+        ).logits
         flat = []
         for number, row in enumerate(self._rows):
             for column, sequence in enumerate(row):
@@ -317,19 +430,27 @@ def _path(row: Row, index: int) -> list[int]:
 
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
 def continue_encoded(
-    model: Any, prompts: Sequence[Ids], requests: Sequence[GenerateRequest], endings: Endings
+    model: Any,
+    prompts: Sequence[Ids],
+    requests: Sequence[GenerateRequest],
+    endings: Endings,
 ) -> list[Continuation | Failed]:
     """Continue prompts of any lengths by an encoder-decoder model, one answer each, greedily.
 
     Each distinct prompt is encoded once, and finished sequences leave the batch. All begin together and none
     ever has a gap, for such a decoder need not take positions; what waits comes in with the next batch.
     """
-    running = [RunningSequence(number, request, endings) for number, request in enumerate(requests)]
+    running = [
+        RunningSequence(number, request, endings)
+        for number, request in enumerate(requests)
+    ]
     answers: dict[int, Continuation | Failed] = {}
     inputs = encoder_outputs(model, prompts, int(model.generation_config.pad_token_id))
     encoded, mask = inputs["encoder_outputs"], inputs["attention_mask"]
     states = encoded.last_hidden_state
-    own = preallocated_cache(len(running), max(request.max_new_tokens for request in requests), [])
+    own = preallocated_cache(
+        len(running), max(request.max_new_tokens for request in requests), []
+    )
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
     while running:

@@ -34,7 +34,11 @@ def available_devices() -> list[str]:
     available = ["auto", "cpu"]
     for kind in ("cuda", "mps", "xpu"):
         count = _count(kind)
-        available += [f"{kind}:{index}" for index in range(count)] if kind != "mps" else [kind][:count]
+        available += (
+            [f"{kind}:{index}" for index in range(count)]
+            if kind != "mps"
+            else [kind][:count]
+        )
     return available
 
 
@@ -55,8 +59,14 @@ def device_map_options(placement: Placement) -> dict[str, Any]:
 
         limits: dict[int | str, int | str] = dict(get_max_memory())
         for device in limits:
-            if limit := placement.max_cpu_memory if device == "cpu" else placement.max_memory_per_gpu:
-                limits[device] = int(limit) if limit.isdigit() else limit.replace(" ", "")
+            if (
+                limit := placement.max_cpu_memory
+                if device == "cpu"
+                else placement.max_memory_per_gpu
+            ):
+                limits[device] = (
+                    int(limit) if limit.isdigit() else limit.replace(" ", "")
+                )
         options["max_memory"] = limits
     if placement.offload_folder:
         options["offload_folder"] = placement.offload_folder
@@ -67,7 +77,10 @@ def check_placement(spec: ModelSpec, model: Any) -> None:
     """Refuse a model whose embedding is offloaded, and an adapter on a model with offloaded weights."""
     if spec.placement is None:
         return
-    if model.device.type == "meta" or model.get_input_embeddings().weight.device != model.device:
+    if (
+        model.device.type == "meta"
+        or model.get_input_embeddings().weight.device != model.device
+    ):
         raise ModelError(
             f"{spec.text}: device_map={spec.placement.device_map} leaves the first layers on the disk or in "
             "main memory beside a GPU; allowed: an embedding that lies where it is computed (its own entry "
@@ -90,7 +103,10 @@ def devices_of(model: Any) -> tuple[torch.device, ...]:
     mapped = (getattr(model, "hf_device_map", None) or {}).values()
     # What is offloaded is computed where the rest is, and on the CPU where there is no rest.
     names = [name for name in mapped if name not in ("cpu", "disk")]
-    devices = [torch.device("cuda", name) if isinstance(name, int) else torch.device(name) for name in names]
+    devices = [
+        torch.device("cuda", name) if isinstance(name, int) else torch.device(name)
+        for name in names
+    ]
     return tuple(dict.fromkeys([model.device, *devices]))
 
 

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from pytest_kbrel.models.batching import Batcher, Budget, describe_error, is_out_of_memory
+from pytest_kbrel.models.batching import (
+    Batcher,
+    Budget,
+    describe_error,
+    is_out_of_memory,
+)
 from pytest_kbrel.models.hf.batch_plan import (
     BatchLimits,
     Prompt,
@@ -44,7 +49,9 @@ class Generator:
     ``trouble`` is the first error of the decode loop, which plain batches then answered.
     """
 
-    def __init__(self, model: Any, endings: Endings, *, budget: int | Budget, longest: int | None) -> None:
+    def __init__(
+        self, model: Any, endings: Endings, *, budget: int | Budget, longest: int | None
+    ) -> None:
         self._model, self._endings = model, endings
         self._longest = longest
         self.trouble = ""
@@ -71,38 +78,66 @@ class Generator:
 
     def _is_right(self, mode: SharingMode) -> bool:
         pairs, _ = sample_pairs(self._model, self._longest)
-        ids = dict.fromkeys(one for pair in pairs for one in (pair.context, (*pair.context, *pair.targets)))
+        ids = dict.fromkeys(
+            one
+            for pair in pairs
+            for one in (pair.context, (*pair.context, *pair.targets))
+        )
         prompts = [
-            Prompt(ids=one, request=GenerateRequest(prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True))
+            Prompt(
+                ids=one,
+                request=GenerateRequest(
+                    prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True
+                ),
+            )
             for n, one in enumerate(ids)
         ]
-        prompts = [p for p in prompts if self._longest is None or p.length <= self._longest]
+        prompts = [
+            p for p in prompts if self._longest is None or p.length <= self._longest
+        ]
         # Three at once of all of them: some must leave, and others must come in, in rows of two.
         per_row, longest = (2, self._longest) if mode == "packed" else (1, None)
-        limits = BatchLimits(per_row=per_row, texts=3, budget=TRIAL_BUDGET, longest=longest)
+        limits = BatchLimits(
+            per_row=per_row, texts=3, budget=TRIAL_BUDGET, longest=longest
+        )
         try:
             answers = self._try(prompts, limits, mode)
-            steps = [answer.steps for answer in answers if isinstance(answer, Continuation)]
+            steps = [
+                answer.steps for answer in answers if isinstance(answer, Continuation)
+            ]
             if len(steps) < len(prompts):
                 return False
             again = [
-                Pair(prompt=p.ids, context=p.ids, targets=tuple(step.token_id for step in of))
+                Pair(
+                    prompt=p.ids,
+                    context=p.ids,
+                    targets=tuple(step.token_id for step in of),
+                )
                 for p, of in zip(prompts, steps, strict=True)
             ]
-            plain = score_batch(self._model, again, int(self._model.generation_config.pad_token_id))
+            plain = score_batch(
+                self._model, again, int(self._model.generation_config.pad_token_id)
+            )
         # Whatever an architecture raises here, this mode does not hold for it.
         except Exception:
             return False
         finally:
             self._prefix_cache.forget()
-        return agree(self._model, plain, [tuple(step.probability for step in of) for of in steps])
+        return agree(
+            self._model, plain, [tuple(step.probability for step in of) for of in steps]
+        )
 
-    def _try(self, prompts: Sequence[Prompt], limits: BatchLimits, mode: SharingMode) -> list[Answer]:
+    def _try(
+        self, prompts: Sequence[Prompt], limits: BatchLimits, mode: SharingMode
+    ) -> list[Answer]:
         if self._model.config.is_encoder_decoder:
             return self._continue_encoded(prompts)
         requests = [prompt.request for prompt in prompts]
         answers: dict[int, Answer] = {}
-        sequences = [TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1) for prompt in prompts]
+        sequences = [
+            TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1)
+            for prompt in prompts
+        ]
         for group in group_by_prefix(sequences, 3 if mode == "packed" else 0):
             for batch in self._loop(group, limits, mode).run(group.rows, requests):
                 answers.update(batch)
@@ -113,22 +148,36 @@ class Generator:
         distinct = distinct_prompts(prompts)
         indices = list(distinct.values())
         for batch in self._distinct(list(distinct)):
-            yield [(index, answer) for number, answer in batch for index in indices[number]]
+            yield [
+                (index, answer) for number, answer in batch for index in indices[number]
+            ]
 
-    def _distinct(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _distinct(
+        self, prompts: Sequence[Prompt]
+    ) -> Iterator[list[tuple[int, Answer]]]:
         remaining = set(range(len(prompts)))
-        looped = [number for number, prompt in enumerate(prompts) if fits_decode_loop(prompt, self._window)]
+        looped = [
+            number
+            for number, prompt in enumerate(prompts)
+            if fits_decode_loop(prompt, self._window)
+        ]
         if looped and self.sharing_mode != "plain":
-            loop = self._encoded if self._model.config.is_encoder_decoder else self._looped
+            loop = (
+                self._encoded if self._model.config.is_encoder_decoder else self._looped
+            )
             for batch in loop([prompts[n] for n in looped]):
                 remaining -= {looped[number] for number, _ in batch}
                 yield [(looped[number], answer) for number, answer in batch]
         groups: dict[tuple[object, ...], list[int]] = {}
         for number in sorted(remaining):
             groups.setdefault(prompts[number].kind, []).append(number)
-        for numbers in sorted(groups.values(), key=lambda group: -len(prompts[group[0]].ids)):
+        for numbers in sorted(
+            groups.values(), key=lambda group: -len(prompts[group[0]].ids)
+        ):
             answer = self._plain_function([prompts[n] for n in numbers])
-            for answers in self._batcher.ready([prompts[n] for n in numbers], self._cost, answer):
+            for answers in self._batcher.ready(
+                [prompts[n] for n in numbers], self._cost, answer
+            ):
                 yield list(zip(numbers, answers, strict=False))
                 del numbers[: len(answers)]
 
@@ -139,7 +188,9 @@ class Generator:
             numbers = list(remaining)
             waiting = [remaining[number] for number in numbers]
             longest = max(prompt.length for prompt in waiting)
-            for group in prompt_groups(waiting, self._budget, self.sharing_mode, self._longest):
+            for group in prompt_groups(
+                waiting, self._budget, self.sharing_mode, self._longest
+            ):
                 failure: Exception | None = None
                 try:
                     for batch in self._group(group, waiting):
@@ -167,20 +218,31 @@ class Generator:
 
         # Those side by side that are of like length.
         order = sorted(
-            range(len(prompts)), key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length)
+            range(len(prompts)),
+            key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length),
         )
-        for answers in self._batcher.ready([prompts[n] for n in order], cost, self._continue_encoded):
+        for answers in self._batcher.ready(
+            [prompts[n] for n in order], cost, self._continue_encoded
+        ):
             batch = list(zip(order, answers, strict=False))
             del order[: len(answers)]
             for failed in (answer for answer in answers if isinstance(answer, Failed)):
                 self.trouble = self.trouble or failed.error
-            yield [(number, answer) for number, answer in batch if isinstance(answer, Continuation)]
+            yield [
+                (number, answer)
+                for number, answer in batch
+                if isinstance(answer, Continuation)
+            ]
 
     def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
         requests = [prompt.request for prompt in prompts]
-        return continue_encoded(self._model, [prompt.ids for prompt in prompts], requests, self._endings)
+        return continue_encoded(
+            self._model, [prompt.ids for prompt in prompts], requests, self._endings
+        )
 
-    def _group(self, group: Group, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _group(
+        self, group: Group, prompts: Sequence[Prompt]
+    ) -> Iterator[list[tuple[int, Answer]]]:
         """Yield the answers of one group; texts with NaN among the logits are left to plain batches.
 
         In a packed row such values spread to the texts beside them.
@@ -199,25 +261,37 @@ class Generator:
         )
         loop = self._loop(group, limits, self.sharing_mode)
         for batch in loop.run(group.rows, [prompt.request for prompt in prompts]):
-            yield [(number, answer) for number, answer in batch if isinstance(answer, Continuation)]
+            yield [
+                (number, answer)
+                for number, answer in batch
+                if isinstance(answer, Continuation)
+            ]
 
     def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
         prefix, packed = self._layers(group.prefix), mode == "packed"
-        return DecodeLoop(self._model, len(group.prefix), prefix, self._endings, limits, packed=packed)
+        return DecodeLoop(
+            self._model, len(group.prefix), prefix, self._endings, limits, packed=packed
+        )
 
     def _layers(self, prefix: Ids) -> Layers:
-        return self._prefix_cache.layers(prefix, lambda ids: feed_prefix(self._model, ids))
+        return self._prefix_cache.layers(
+            prefix, lambda ids: feed_prefix(self._model, ids)
+        )
 
     @property
     def _budget(self) -> int:
         return self._batcher.budget
 
-    def _plain_function(self, prompts: Sequence[Prompt]) -> Callable[[Sequence[Prompt]], list[Answer]]:
+    def _plain_function(
+        self, prompts: Sequence[Prompt]
+    ) -> Callable[[Sequence[Prompt]], list[Answer]]:
         """Return the function that answers prompts of one kind: beams may share what all begin with."""
         if prompts[0].request.num_beams == 1 or not self._beams_share:
             return self._plain
         shared = shared_length([prompt.ids for prompt in prompts])
-        if not shared or (self._window is not None and prompts[0].length >= self._window):
+        if not shared or (
+            self._window is not None and prompts[0].length >= self._window
+        ):
             return self._plain
 
         def answer(batch: Sequence[Prompt]) -> list[Answer]:
@@ -237,7 +311,9 @@ class Generator:
         if self._model.config.is_encoder_decoder or self.sharing_mode == "plain":
             return False
         pairs, _ = sample_pairs(self._model, self._longest)
-        request = GenerateRequest(prompt="", max_new_tokens=3, stop=(), num_beams=2, steps=True)
+        request = GenerateRequest(
+            prompt="", max_new_tokens=3, stop=(), num_beams=2, steps=True
+        )
         prompts = [Prompt(ids=pair.context, request=request) for pair in pairs[:1]]
         try:
             prefix = feed_prefix(self._model, prompts[0].ids[:2])
@@ -247,12 +323,18 @@ class Generator:
             return False
         if not isinstance(one, Continuation) or not isinstance(other, Continuation):
             return False
-        steps = [[tuple(step.probability for step in answer.steps)] for answer in (one, other)]
+        steps = [
+            [tuple(step.probability for step in answer.steps)]
+            for answer in (one, other)
+        ]
         return one.token_ids == other.token_ids and agree(self._model, *steps)
 
     def _plain(self, prompts: Sequence[Prompt], prefix: Layers = ()) -> list[Answer]:
         reset_rope_lengths(self._model)
-        ids, requests = [prompt.ids for prompt in prompts], [prompt.request for prompt in prompts]
+        ids, requests = (
+            [prompt.ids for prompt in prompts],
+            [prompt.request for prompt in prompts],
+        )
         return generate_batch(self._model, ids, requests, self._endings, prefix)
 
     def _cost(self, prompts: Sequence[Prompt]) -> int:

@@ -15,20 +15,33 @@ def hub_reason(error: Exception, revision: str = "") -> str:
     chain = tuple(_chain(error))
     token = bool(get_token())
     if _has(chain, errors.GatedRepoError):
-        todo = "the account of the token in use has no access" if token else "no token is set"
+        todo = (
+            "the account of the token in use has no access"
+            if token
+            else "no token is set"
+        )
         return (
             f"it is gated on the hub, and {todo}; accept its conditions on its page there, then log in "
             "with 'hf auth login' or set HF_TOKEN"
         )
     if _has(chain, errors.RepositoryNotFoundError):
-        private = "the account of the token in use may not read it" if token else "no token (HF_TOKEN) is set"
+        private = (
+            "the account of the token in use may not read it"
+            if token
+            else "no token (HF_TOKEN) is set"
+        )
         return (
             f"no such folder here, and the hub ({constants.ENDPOINT}) has no such repository, or it is "
             f"private and {private}"
         )
     if _has(chain, errors.RevisionNotFoundError):
         return f"the hub has no revision {revision or 'main'} of it"
-    if _has(chain, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, ConnectionError):
+    if _has(
+        chain,
+        errors.LocalEntryNotFoundError,
+        errors.OfflineModeIsEnabled,
+        ConnectionError,
+    ):
         return (
             f"no such folder here, it is not in the hub's cache ({constants.HF_HUB_CACHE}), and the hub "
             f"({constants.ENDPOINT}) cannot be reached"

@@ -24,7 +24,9 @@ def cache_of(model: Any, layers: Layers, rows: int) -> Any:
 
 def _filled(cache: Any, layers: Layers, rows: int) -> Any:
     for number, (keys, values) in enumerate(layers):
-        cache.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number)
+        cache.update(
+            keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1), number
+        )
     return cache
 
 
@@ -43,7 +45,10 @@ class PrefixCache:
             # Never both in memory.
             self.forget()
             self._layers, self._ids = feed(ids), ids
-        return [(keys[:, :, : len(ids)], values[:, :, : len(ids)]) for keys, values in self._layers]
+        return [
+            (keys[:, :, : len(ids)], values[:, :, : len(ids)])
+            for keys, values in self._layers
+        ]
 
     def forget(self) -> None:
         """Free the memory."""
@@ -63,16 +68,24 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unus
         self.parts: list[torch.Tensor] = []
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self,
+        key_states: torch.Tensor,
+        value_states: torch.Tensor,
+        *args: Any,
+        **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Append keys and values; raise ``RuntimeError`` where the room does not suffice."""
         states = [given.transpose(1, 2) for given in (key_states, value_states)]
         if not self.parts:
-            self.parts = [s.new_empty((s.shape[0], self.room, *s.shape[2:])) for s in states]
+            self.parts = [
+                s.new_empty((s.shape[0], self.room, *s.shape[2:])) for s in states
+            ]
         end = self.used + key_states.shape[-2]
         # Written into no slot at all, one token's state would vanish without a word.
         if end > self.room:
-            raise RuntimeError(f"a cache with room for {self.room} slots was to hold {end}")
+            raise RuntimeError(
+                f"a cache with room for {self.room} slots was to hold {end}"
+            )
         for part, written in zip(self.parts, states, strict=True):
             part[:, self.used : end] = written
         return self.show(end)
@@ -108,7 +121,9 @@ class SlotMove:
     targets: tuple[int, ...]
 
 
-def rearranged_cache(rows: int, slots: int, room: int, before: int, moves: Sequence[SlotMove]) -> Any:
+def rearranged_cache(
+    rows: int, slots: int, room: int, before: int, moves: Sequence[SlotMove]
+) -> Any:
     """Return a cache of ``rows`` rows with ``slots`` in use and room for ``room``, and empty the old ones.
 
     All rows of all caches begin with the same ``before`` slots; of the others, those that ``moves`` do not
@@ -131,7 +146,9 @@ def rearranged_cache(rows: int, slots: int, room: int, before: int, moves: Seque
             part[:, :before] = old[0].parts[which][:1, :before]
             flat = part.flatten(0, 1)
             for move, source in zip(moves, old, strict=True):
-                chosen = source.parts[which].flatten(0, 1)[index(move.sources, part.device)]
+                chosen = source.parts[which].flatten(0, 1)[
+                    index(move.sources, part.device)
+                ]
                 flat[index(move.targets, part.device)] = chosen
             flat[index(gaps, part.device)] = 0
         for source in old:

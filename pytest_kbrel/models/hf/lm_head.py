@@ -23,7 +23,12 @@ _last: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def logits_at(
-    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool = False
+    model: Any,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    inputs: dict[str, Any],
+    *,
+    use_cache: bool = False,
 ) -> torch.Tensor:
     """Return the logits ``(positions, vocabulary)`` at the given rows and columns of the batch."""
     fired: list[bool] = []
@@ -62,7 +67,9 @@ def probabilities_at(
         for start in range(0, len(hidden), count):
             here = ((spots >= start) & (spots < start + count)).nonzero()[:, 0]
             probabilities = head(hidden[start : start + count]).float().softmax(-1)
-            scores[here] = _at(probabilities, spots[here] - start, targets[here]).to(scores.device)
+            scores[here] = _at(probabilities, spots[here] - start, targets[here]).to(
+                scores.device
+            )
     return list(scores.tolist())
 
 
@@ -110,11 +117,18 @@ def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
     if alone.shape != logits.shape:
         return False
     alone = alone.to(logits.device)
-    return bool((alone.float() - logits.float()).abs().max() <= 1e-5 * alone.float().abs().max())
+    return bool(
+        (alone.float() - logits.float()).abs().max() <= 1e-5 * alone.float().abs().max()
+    )
 
 
 def _hidden_at(
-    model: Any, rows: torch.Tensor, columns: torch.Tensor, inputs: dict[str, Any], *, use_cache: bool
+    model: Any,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    inputs: dict[str, Any],
+    *,
+    use_cache: bool,
 ) -> torch.Tensor:
     """Return the input of the output layer at rows and columns, shape (positions, width)."""
     hidden: list[torch.Tensor] = []
@@ -128,7 +142,9 @@ def _hidden_at(
     return hidden[0]
 
 
-def _at(states: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+def _at(
+    states: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor
+) -> torch.Tensor:
     """Return ``states[rows, columns]``; the head may lie on another device than the inputs."""
     return states[rows.to(states.device), columns.to(states.device)]
 
@@ -141,7 +157,9 @@ def _rows_at_once(head: Any, hidden: torch.Tensor) -> int:
 
 
 @contextmanager
-def _before_head(model: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+def _before_head(
+    model: Any, change: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[None]:
     """Let ``change`` replace the input of the output layer; a model without one goes on as it is."""
 
     def hook(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:

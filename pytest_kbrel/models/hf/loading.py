@@ -31,7 +31,11 @@ from pytest_kbrel.models.hf.checks import (
     fast_note,
     with_adapter,
 )
-from pytest_kbrel.models.hf.devices import check_device, check_placement, device_map_options
+from pytest_kbrel.models.hf.devices import (
+    check_device,
+    check_placement,
+    device_map_options,
+)
 from pytest_kbrel.models.hf.hub_errors import hub_reason
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError, dtype_of
@@ -83,11 +87,18 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
         model = _load_model(spec, outline.config, device)
         check_numbers(spec, model)
         check_fit(spec, model, tokenizer)
-        notes = [*spec.notes, *encoder.notes, bos_note(spec, folder, encoder), fast_note(spec, tokenizer)]
+        notes = [
+            *spec.notes,
+            *encoder.notes,
+            bos_note(spec, folder, encoder),
+            fast_note(spec, tokenizer),
+        ]
         if spec.peft:
             notes.append(base_note(spec, model.active_peft_config))
         bare = model.get_base_model() if spec.peft else model
-        bare.generation_config = model.generation_config = greedy_settings(model, tokenizer)
+        bare.generation_config = model.generation_config = greedy_settings(
+            model, tokenizer
+        )
         notes.append(end_note(model.generation_config.eos_token_id or (), encoder))
         if spec.derived:
             from pytest_kbrel.reference.derive import derive
@@ -95,7 +106,9 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
             derive(model, spec.derived)
         if onednn_is_faster():
             use_onednn(model)
-        described = fingerprint(spec, folder, model, tokenizer, adds_bos=encoder.adds_bos)
+        described = fingerprint(
+            spec, folder, model, tokenizer, adds_bos=encoder.adds_bos
+        )
     files.check()
     return LoadedCheckpoint(
         spec=spec,
@@ -126,7 +139,9 @@ def load_outline(spec: ModelSpec) -> CheckpointOutline:
         except ModelError as error:
             raise ModelError(f"{spec.path}: {error}") from None
     return CheckpointOutline(
-        config=config, encoder=encoder, max_length=spec.max_length or _max_length(config)
+        config=config,
+        encoder=encoder,
+        max_length=spec.max_length or _max_length(config),
     )
 
 
@@ -145,7 +160,9 @@ def _source(spec: ModelSpec) -> dict[str, Any]:
     return {"trust_remote_code": False, "local_files_only": spec.is_local, **given}
 
 
-def _from_pretrained(spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any) -> Any:
+def _from_pretrained(
+    spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any
+) -> Any:
     try:
         return factory.from_pretrained(location or spec.location, **options)
     except Exception as error:
@@ -156,15 +173,25 @@ def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
     if isinstance(error, KbrelError):
         raise error
     text = str(error)
-    if what == _TOKENIZER and spec.is_local and not (spec.gguf_file or tokenizer_files(Path(spec.location))):
+    if (
+        what == _TOKENIZER
+        and spec.is_local
+        and not (spec.gguf_file or tokenizer_files(Path(spec.location)))
+    ):
         raise _no_tokenizer(spec) from None
     if "trust_remote_code" in text:
         reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
     elif "model type" in text and "recognize" in text:
-        reason = f"its architecture is unknown to transformers {transformers.__version__}"
+        reason = (
+            f"its architecture is unknown to transformers {transformers.__version__}"
+        )
     elif of_hub := hub_reason(error, spec.revision):
         reason = of_hub
-    elif isinstance(error, OSError) and not spec.is_local and not Path(spec.path).exists():
+    elif (
+        isinstance(error, OSError)
+        and not spec.is_local
+        and not Path(spec.path).exists()
+    ):
         reason = "no such folder here, and no such checkpoint in the hub's cache or within reach"
     elif type(error).__name__ == "SafetensorError":
         reason = f"the safetensors are corrupt: {text}"
@@ -187,12 +214,16 @@ def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device == "auto":
         has_mps = torch.backends.mps.is_available()
-        return torch.device("cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu")
+        return torch.device(
+            "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
+        )
     check_device(spec.device)
     try:
         torch.empty(0, device=spec.device)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {spec.device!r} is not available: {describe_error(error)}") from None
+        raise ModelError(
+            f"device {spec.device!r} is not available: {describe_error(error)}"
+        ) from None
     return torch.device(spec.device)
 
 
@@ -215,7 +246,9 @@ def _folder(spec: ModelSpec) -> Path:
             _refuse(spec, "the weights", error)
         if file:
             return Path(file).parent
-    raise ModelError(f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only")
+    raise ModelError(
+        f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only"
+    )
 
 
 def load_tokenizer(spec: ModelSpec) -> Any:
@@ -224,9 +257,13 @@ def load_tokenizer(spec: ModelSpec) -> Any:
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False
     what = f"{_TOKENIZER} {spec.tokenizer}".strip()
-    tokenizer = _from_pretrained(spec, what, transformers.AutoTokenizer, spec.tokenizer, **options)
+    tokenizer = _from_pretrained(
+        spec, what, transformers.AutoTokenizer, spec.tokenizer, **options
+    )
     try:
-        echo = tokenizer.decode(tokenizer("a b 1")["input_ids"], skip_special_tokens=True)
+        echo = tokenizer.decode(
+            tokenizer("a b 1")["input_ids"], skip_special_tokens=True
+        )
     except Exception as error:
         _refuse(spec, what, error)
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
@@ -249,9 +286,13 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         options["attn_implementation"] = spec.attn_implementation
     if spec.load_in_4bit or spec.load_in_8bit:
         options["device_map"] = {"": device}
-        bnb_4bit: dict[str, Any] = {f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit}
+        bnb_4bit: dict[str, Any] = {
+            f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit
+        }
         if "bnb_4bit_use_double_quant" in bnb_4bit:
-            bnb_4bit["bnb_4bit_use_double_quant"] = bnb_4bit["bnb_4bit_use_double_quant"] == "True"
+            bnb_4bit["bnb_4bit_use_double_quant"] = (
+                bnb_4bit["bnb_4bit_use_double_quant"] == "True"
+            )
         options["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **bnb_4bit
         )
@@ -279,12 +320,16 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
 
 
 def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
-    name = dtype_of(spec, str(getattr(config, "dtype", "")).removeprefix("torch."), device.type)
+    name = dtype_of(
+        spec, str(getattr(config, "dtype", "")).removeprefix("torch."), device.type
+    )
     return "auto" if name == "auto" else getattr(torch, name)
 
 
 def _max_length(config: Any) -> int | None:
-    limit = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    limit = getattr(
+        config.get_text_config(decoder=True), "max_position_embeddings", None
+    )
     return limit if isinstance(limit, int) and limit > 0 else None
 
 

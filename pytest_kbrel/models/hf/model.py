@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from pytest_kbrel.models.base import check_ids, check_request, generated, in_order, read_requests, scored
+from pytest_kbrel.models.base import (
+    check_ids,
+    check_request,
+    generated,
+    in_order,
+    read_requests,
+    scored,
+)
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
@@ -36,7 +43,10 @@ T = TypeVar("T")
 # By sharing mode, of scoring and of generating.
 _ENGINES: dict[SharingMode, tuple[str, str]] = {
     "packed": ("scored in packed rows", "written in a loop of packed rows"),
-    "prefix": ("scored behind shared prefixes", "written in a loop behind shared prefixes"),
+    "prefix": (
+        "scored behind shared prefixes",
+        "written in a loop behind shared prefixes",
+    ),
     "plain": ("scored in plain batches", "written in plain batches"),
 }
 
@@ -52,15 +62,29 @@ class HfModel:
     of the batch in which it changed is given.
     """
 
-    def __init__(self, parts: LoadedCheckpoint, *, shares: bool = True, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        parts: LoadedCheckpoint,
+        *,
+        shares: bool = True,
+        budget: Budget | None = None,
+    ) -> None:
         self.parts, self.files, self.notes = parts, parts.files, parts.notes
         self._fingerprint = parts.fingerprint
-        self._budget = budget or Budget(token_budget(parts.spec, parts.model.device.type))
-        self._scorer = Scorer(parts.model, budget=self._budget, longest=parts.max_length, shares=shares)
+        self._budget = budget or Budget(
+            token_budget(parts.spec, parts.model.device.type)
+        )
+        self._scorer = Scorer(
+            parts.model, budget=self._budget, longest=parts.max_length, shares=shares
+        )
         self._vocabulary = int(parts.model.get_input_embeddings().weight.shape[0])
         eos_ids = parts.model.generation_config.eos_token_id or ()
-        self._endings = Endings(parts.tokenizer, vocabulary=self._vocabulary, eos_ids=eos_ids)
-        self._generator = Generator(parts.model, self._endings, budget=self._budget, longest=parts.max_length)
+        self._endings = Endings(
+            parts.tokenizer, vocabulary=self._vocabulary, eos_ids=eos_ids
+        )
+        self._generator = Generator(
+            parts.model, self._endings, budget=self._budget, longest=parts.max_length
+        )
         self._warned: set[str] = set()
         # The batches put hooks on the one model there is.
         self._lock = threading.Lock()
@@ -74,11 +98,19 @@ class HfModel:
     def engine(self) -> str:
         """The sharing modes in words; empty while none has been tried."""
         # Where ``cached_property`` stores it: the attribute itself would try it now.
-        scored, written = (vars(part).get("sharing_mode") for part in (self._scorer, self._generator))
+        scored, written = (
+            vars(part).get("sharing_mode") for part in (self._scorer, self._generator)
+        )
         once = scored == "prefix" and self.parts.model.config.is_encoder_decoder
-        words = ["scored behind shared encoder output" if once else _ENGINES[scored][0]] if scored else []
+        words = (
+            ["scored behind shared encoder output" if once else _ENGINES[scored][0]]
+            if scored
+            else []
+        )
         words += [_ENGINES[written][1]] if written else []
-        return ", ".join([*words, f"batches of up to {self._budget.tokens} tokens"] if words else [])
+        return ", ".join(
+            [*words, f"batches of up to {self._budget.tokens} tokens"] if words else []
+        )
 
     def rendered(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, special tokens by name."""
@@ -99,7 +131,9 @@ class HfModel:
 
         Nothing is shared in scoring: packed rows would be the same ones, whatever the batch.
         """
-        spec = dataclasses.replace(self.parts.spec, batch_size=max(1, self._budget.tokens // 3))
+        spec = dataclasses.replace(
+            self.parts.spec, batch_size=max(1, self._budget.tokens // 3)
+        )
         other = HfModel(dataclasses.replace(self.parts, spec=spec), shares=False)
         other._lock = self._lock
         return other
@@ -108,7 +142,9 @@ class HfModel:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one per request."""
         return in_order(self.score_as_ready(requests))
 
-    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(
+        self, requests: Sequence[ScoreRequest]
+    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield the responses of :meth:`score`, each with its request's index, batch by batch."""
         encoder = self.parts.encoder
         with self._lock, quiet():
@@ -116,7 +152,10 @@ class HfModel:
         if refused:
             yield [*refused]
         for batch in self._in_turns(self._scorer.ready([pair for _, pair in pairs])):
-            yield [(pairs[n][0], scored(encoder, pairs[n][1], result)) for n, result in batch]
+            yield [
+                (pairs[n][0], scored(encoder, pairs[n][1], result))
+                for n, result in batch
+            ]
         self._warn(self._scorer.trouble)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
@@ -134,7 +173,10 @@ class HfModel:
             yield [*refused]
         ready = self._generator.ready if self._thinker is None else self._thinker.ready
         for batch in self._in_turns(ready([prompt for _, prompt in prompts])):
-            yield [(prompts[n][0], generated(encoder, prompts[n][1].ids, text)) for n, text in batch]
+            yield [
+                (prompts[n][0], generated(encoder, prompts[n][1].ids, text))
+                for n, text in batch
+            ]
         self._warn(self._generator.trouble)
 
     @cached_property
@@ -176,7 +218,9 @@ class HfModel:
         if trouble and trouble not in self._warned:
             self._warned.add(trouble)
             warnings.warn(
-                printable(f"a shared batch failed, and plain ones answered: right, but slow ({trouble})"),
+                printable(
+                    f"a shared batch failed, and plain ones answered: right, but slow ({trouble})"
+                ),
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -195,4 +239,6 @@ class HfModel:
 
     def _check_length(self, prompt: int, behind: int) -> None:
         encoder_decoder = self.parts.model.config.is_encoder_decoder
-        check_length(prompt, behind, self.parts.max_length, encoder_decoder=encoder_decoder)
+        check_length(
+            prompt, behind, self.parts.max_length, encoder_decoder=encoder_decoder
+        )

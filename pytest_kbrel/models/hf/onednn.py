@@ -30,7 +30,10 @@ def onednn_is_faster() -> bool:
     """Return True if oneDNN multiplies float32 clearly faster here than PyTorch's own way; tried once."""
     if not _is_right():
         return False
-    given, weight = torch.ones(_TRIED_ROWS, _TRIED_WIDTH), torch.ones(_TRIED_WIDTH, _TRIED_WIDTH)
+    given, weight = (
+        torch.ones(_TRIED_ROWS, _TRIED_WIDTH),
+        torch.ones(_TRIED_WIDTH, _TRIED_WIDTH),
+    )
     ways: tuple[Callable[..., torch.Tensor], ...] = (nn.functional.linear, product)
     seconds: list[list[float]] = [[], []]
     with torch.inference_mode():
@@ -58,20 +61,28 @@ def use_onednn(model: Any) -> int:
     count = 0
     for module in model.modules():
         new = _CLASSES.get(type(module))
-        if new is not None and module.weight.dtype == torch.float32 and module.weight.device.type == "cpu":
+        if (
+            new is not None
+            and module.weight.dtype == torch.float32
+            and module.weight.device.type == "cpu"
+        ):
             module.__class__ = new
             count += 1
     return count
 
 
-def product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def product(
+    given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
     """Return ``given @ weight.T + bias`` by oneDNN, shape (…, rows of ``weight``); float32, on a CPU."""
     rows = given.reshape(-1, given.shape[-1])
     count = len(rows)
     # For each number of rows it meets oneDNN makes code, and keeps it: some numbers stand for all.
     if more := _rounded(count) - count:
         rows = nn.functional.pad(rows, (0, 0, 0, more))
-    rows_out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
+    rows_out: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+        rows, weight, bias, "none", [], ""
+    )
     return rows_out[:count].view(*given.shape[:-1], len(weight))
 
 
@@ -86,23 +97,35 @@ def _is_right() -> bool:
         return False
     generator = torch.Generator().manual_seed(0)
     given = torch.randn(2, 3, 8, generator=generator)
-    weight, bias = torch.randn(5, 8, generator=generator), torch.randn(5, generator=generator)
+    weight, bias = (
+        torch.randn(5, 8, generator=generator),
+        torch.randn(5, generator=generator),
+    )
     try:
         with torch.inference_mode():
-            products = [product(given, w, bias) for w in (weight, weight.t().contiguous().t())]
+            products = [
+                product(given, w, bias) for w in (weight, weight.t().contiguous().t())
+            ]
     # The operation is PyTorch's own, and not among those it promises to keep.
     except Exception:
         return False
     right = nn.functional.linear(given, weight, bias)
     return all(
-        one.shape == right.shape and bool((one - right).abs().max() <= _TOLERANCE * right.abs().max())
+        one.shape == right.shape
+        and bool((one - right).abs().max() <= _TOLERANCE * right.abs().max())
         for one in products
     )
 
 
-def _product(given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor | None:
+def _product(
+    given: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor | None:
     """Return :func:`product`, ``None`` where PyTorch's own product is to be taken."""
-    if given.dtype == torch.float32 and given.numel() > 0 and not torch.is_grad_enabled():
+    if (
+        given.dtype == torch.float32
+        and given.numel() > 0
+        and not torch.is_grad_enabled()
+    ):
         # Short of memory, oneDNN finds no room for its code where PyTorch's own product still has some.
         with contextlib.suppress(RuntimeError):
             return product(given, weight, bias)

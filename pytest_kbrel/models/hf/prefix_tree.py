@@ -72,13 +72,21 @@ def group_by_prefix(
         worthy = {
             part
             for part in parts
-            if _spared_rows(ordered, shared, part, length, row_length) >= max(least_rows, 1)
+            if _spared_rows(ordered, shared, part, length, row_length)
+            >= max(least_rows, 1)
         }
         waiting += sorted(worthy, reverse=True)
-        numbers = [order[index] for part in parts if part not in worthy for index in range(*part)]
+        numbers = [
+            order[index]
+            for part in parts
+            if part not in worthy
+            for index in range(*part)
+        ]
         if numbers:
             rows = _rows(sequences, numbers, length, row_length)
-            whole = _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
+            whole = (
+                _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
+            )
             # Too few rows for a forward pass of the prefix alone: they hold it themselves, unless that makes
             # many rows of them.
             if whole and tokens_in(whole) <= _WORTH * length + tokens_in(rows):
@@ -106,7 +114,9 @@ def tokens_in(rows: Sequence[Row]) -> int:
     return sum(len(row.tokens) for row in rows)
 
 
-def _prefix_length(ordered: Sequence[TokenSequence], shared: Sequence[int], low: int, high: int) -> int:
+def _prefix_length(
+    ordered: Sequence[TokenSequence], shared: Sequence[int], low: int, high: int
+) -> int:
     """Return the length of what the part has in common, ending before any token whose logits are wanted."""
     common = min(shared[low : high - 1], default=len(ordered[low].ids))
     return min(common, min(sequence.start for sequence in ordered[low:high]))
@@ -126,11 +136,16 @@ def _spared_rows(
     nodes -= sum(count - length for count in shared[low : high - 1])
     rows = (nodes - longer) // row_length if row_length else high - low
     # Within a row the common beginning stands once already.
-    return rows if longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length) else 0
+    return (
+        rows if longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length) else 0
+    )
 
 
 def _rows(
-    sequences: Sequence[TokenSequence], numbers: Sequence[int], prefix: int, row_length: int
+    sequences: Sequence[TokenSequence],
+    numbers: Sequence[int],
+    prefix: int,
+    row_length: int,
 ) -> tuple[Row, ...]:
     rows: list[Row] = []
     row = _OpenRow(prefix)
@@ -158,7 +173,12 @@ class _OpenRow:
     def fits(self, ids: Ids, row_length: int) -> bool:
         if not row_length:
             return ids[: len(self._last)] == self._last
-        return len(self.tokens) + len(ids) - max(self._prefix, common_prefix(self._last, ids)) <= row_length
+        return (
+            len(self.tokens)
+            + len(ids)
+            - max(self._prefix, common_prefix(self._last, ids))
+            <= row_length
+        )
 
     def add(self, number: int, sequence: TokenSequence) -> None:
         ids = sequence.ids
@@ -169,7 +189,9 @@ class _OpenRow:
             self._depths.append(depth)
             self._path.append(len(self.tokens))
             self.tokens.append(ids[depth])
-        self._outputs.append((number, tuple(self._path[sequence.start - self._prefix :])))
+        self._outputs.append(
+            (number, tuple(self._path[sequence.start - self._prefix :]))
+        )
         self._last = ids
 
     def finished(self) -> Row:

@@ -42,7 +42,14 @@ class Scorer:
     plain batches then answered.
     """
 
-    def __init__(self, model: Any, *, budget: int | Budget, longest: int | None, shares: bool = True) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        budget: int | Budget,
+        longest: int | None,
+        shares: bool = True,
+    ) -> None:
         self._model = model
         self._longest, self._shares = longest, shares
         self.trouble = ""
@@ -72,7 +79,9 @@ class Scorer:
         self.trouble = ""
         return mode
 
-    def ready(self, pairs: Sequence[Pair]) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
+    def ready(
+        self, pairs: Sequence[Pair]
+    ) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
         remaining = set(range(len(pairs)))
         if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
@@ -92,7 +101,9 @@ class Scorer:
         """
         for group in batches.groups(pairs, mode):
             try:
-                prefix = self._prefix_cache.layers(group.prefix, lambda ids: feed_prefix(self._model, ids))
+                prefix = self._prefix_cache.layers(
+                    group.prefix, lambda ids: feed_prefix(self._model, ids)
+                )
             except Exception as error:
                 self.trouble = self.trouble or describe_error(error)
                 continue
@@ -101,7 +112,16 @@ class Scorer:
                 rows: Sequence[Row], group: Group = group, prefix: Layers = prefix
             ) -> list[dict[int, Probabilities] | Failed]:
                 before = len(group.prefix)
-                return [*score_rows(self._model, before, prefix, rows, pairs, packed=mode == "packed")]
+                return [
+                    *score_rows(
+                        self._model,
+                        before,
+                        prefix,
+                        rows,
+                        pairs,
+                        packed=mode == "packed",
+                    )
+                ]
 
             for batch in batches.of_rows(group, answer):
                 items: list[tuple[int, Probabilities]] = []
@@ -110,12 +130,20 @@ class Scorer:
                         self.trouble = self.trouble or result.error
                     else:
                         items += result.items()
-                yield [(number, answer) for number, answer in items if all(map(math.isfinite, answer))]
+                yield [
+                    (number, answer)
+                    for number, answer in items
+                    if all(map(math.isfinite, answer))
+                ]
 
     def _try(self, pairs: Sequence[Pair], mode: SharingMode) -> list[Probabilities]:
         # Whatever the budget: what is right for a checkpoint does not depend on it.
         batches = ScoringBatches(Batcher(TRIAL_BUDGET), vocabulary=1, window=None)
-        answers = {number: answer for batch in self._shared(pairs, mode, batches) for number, answer in batch}
+        answers = {
+            number: answer
+            for batch in self._shared(pairs, mode, batches)
+            for number, answer in batch
+        }
         return [answers[number] for number in range(len(pairs))]
 
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
@@ -143,13 +171,25 @@ def score_batch(
         encode = encoder_outputs if encode_once else _encoder_inputs
         inputs = encode(model, [pair.context for pair in pairs], pad_id)
         labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
-        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=labels).to(device)
+        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(
+            labels=labels
+        ).to(device)
     else:
         starts = [len(pair.context) - 1 for pair in pairs]
-        inputs = {"input_ids": right_padded([one.ids for one in sequences_of(pairs)], pad_id).to(device)}
+        inputs = {
+            "input_ids": right_padded(
+                [one.ids for one in sequences_of(pairs)], pad_id
+            ).to(device)
+        }
     rows = [row for row, pair in enumerate(pairs) for _ in pair.targets]
-    columns = [start + k for start, pair in zip(starts, pairs, strict=True) for k in range(len(pair.targets))]
-    targets = torch.tensor([token for pair in pairs for token in pair.targets], device=device)
+    columns = [
+        start + k
+        for start, pair in zip(starts, pairs, strict=True)
+        for k in range(len(pair.targets))
+    ]
+    targets = torch.tensor(
+        [token for pair in pairs for token in pair.targets], device=device
+    )
     flat = iter(
         probabilities_at(
             model,
@@ -172,7 +212,9 @@ def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
 def _encoder_inputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
     return {
         "input_ids": right_padded(prompts, pad_id).to(model.device),
-        "attention_mask": right_padded([[1] * len(ids) for ids in prompts], 0).to(model.device),
+        "attention_mask": right_padded([[1] * len(ids) for ids in prompts], 0).to(
+            model.device
+        ),
     }
 
 
@@ -186,7 +228,10 @@ def encoder_outputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str
     states = encoded.last_hidden_state
     # Of its own class: some decoders ask for more than the states.
     outputs = type(encoded)(last_hidden_state=states[rows.to(states.device)])
-    return {"encoder_outputs": outputs, "attention_mask": inputs["attention_mask"][rows]}
+    return {
+        "encoder_outputs": outputs,
+        "attention_mask": inputs["attention_mask"][rows],
+    }
 
 
 def feed_prefix(model: Any, ids: Ids) -> Layers:
@@ -195,12 +240,20 @@ def feed_prefix(model: Any, ids: Ids) -> Layers:
         return []
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=model.device)
-        cache = model(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
+        cache = model(
+            input_ids=tokens, use_cache=True, logits_to_keep=1
+        ).past_key_values
     return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 def score_rows(
-    model: Any, before: int, prefix: Layers, rows: Sequence[Row], pairs: Sequence[Pair], *, packed: bool
+    model: Any,
+    before: int,
+    prefix: Layers,
+    rows: Sequence[Row],
+    pairs: Sequence[Pair],
+    *,
+    packed: bool,
 ) -> list[dict[int, Probabilities]]:
     """Return the token probabilities of the pairs that end in each row, by their number.
 
@@ -214,7 +267,9 @@ def score_rows(
         for step, index in enumerate(indices)
     ]
     # Several answers begin behind the same token: its logits are computed once.
-    cells = {cell: n for n, cell in enumerate(dict.fromkeys(cell for cell, _, _ in wanted))}
+    cells = {
+        cell: n for n, cell in enumerate(dict.fromkeys(cell for cell, _, _ in wanted))
+    }
     row_numbers, columns = torch.tensor(list(cells), device=device).T
     inputs = row_inputs(model, rows, before, packed=packed)
     if prefix:
@@ -225,16 +280,23 @@ def score_rows(
         columns,
         inputs,
         torch.tensor([cells[cell] for cell, _, _ in wanted], device=device),
-        torch.tensor([pairs[number].targets[step] for _, number, step in wanted], device=device),
+        torch.tensor(
+            [pairs[number].targets[step] for _, number, step in wanted], device=device
+        ),
         use_cache=bool(prefix),
     )
     answers: list[dict[int, Probabilities]] = [{} for _ in rows]
     for ((row_number, _), number, _), probability in zip(wanted, flat, strict=True):
-        answers[row_number][number] = (*answers[row_number].get(number, ()), probability)
+        answers[row_number][number] = (
+            *answers[row_number].get(number, ()),
+            probability,
+        )
     return answers
 
 
-def row_inputs(model: Any, rows: Sequence[Row], before: int, *, packed: bool) -> dict[str, Any]:
+def row_inputs(
+    model: Any, rows: Sequence[Row], before: int, *, packed: bool
+) -> dict[str, Any]:
     """Return token ids, mask and position ids of rows behind a prefix of ``before`` tokens."""
     device = model.device
     if packed:
@@ -247,7 +309,9 @@ def row_inputs(model: Any, rows: Sequence[Row], before: int, *, packed: bool) ->
     }
     # Models without position embeddings tell positions by the mask, and take no argument for them.
     if takes_position_ids(model):
-        inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(device)
+        inputs["position_ids"] = right_padded([row.depths for row in rows], before).to(
+            device
+        )
     return inputs
 
 
@@ -268,7 +332,9 @@ def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Te
     indices = torch.arange(longest)
     ends = torch.maximum(ends, indices + 1)[:, None]
     seen = (indices[:, None] >= indices) & (indices[:, None] < ends)
-    mask = torch.full((len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype)
+    mask = torch.full(
+        (len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype
+    )
     mask[..., :before] = 0
     mask[:, 0, :, before:].masked_fill_(seen, 0)
     return mask

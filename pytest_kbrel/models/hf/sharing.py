@@ -52,7 +52,9 @@ def best_sharing_mode(
     return "plain"
 
 
-def agree(model: Any, one: Sequence[Probabilities], other: Sequence[Probabilities]) -> bool:
+def agree(
+    model: Any, one: Sequence[Probabilities], other: Sequence[Probabilities]
+) -> bool:
     """Return True if two computations of the same probabilities differ by no more than rounding."""
     return _furthest(one, other) <= _tolerance(model)
 
@@ -85,7 +87,11 @@ def sample_pairs(model: Any, longest: int | None) -> tuple[list[Pair], list[Pair
 
 def _furthest(one: Sequence[Probabilities], other: Sequence[Probabilities]) -> float:
     distances = [
-        abs(math.log(a) - math.log(b)) if a > 0 and b > 0 else 0.0 if a == b else math.inf
+        abs(math.log(a) - math.log(b))
+        if a > 0 and b > 0
+        else 0.0
+        if a == b
+        else math.inf
         for left, right in zip(one, other, strict=True)
         for a, b in zip(left, right, strict=True)
     ]
@@ -114,7 +120,9 @@ def window_of(config: Any) -> int | None:
                 or getattr(text, original, None)
                 or getattr(text, "max_position_embeddings", None)
             )
-    return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
+    return min(
+        (size for size in sizes if isinstance(size, int) and size > 0), default=None
+    )
 
 
 def allows_packing(config: Any) -> bool:
@@ -122,14 +130,20 @@ def allows_packing(config: Any) -> bool:
 
     GPT-Neo's local layers put a window of their own over it, which counts positions in the row.
     """
-    return "local" not in str(getattr(config.get_text_config(decoder=True), "attention_layers", ""))
+    return "local" not in str(
+        getattr(config.get_text_config(decoder=True), "attention_layers", "")
+    )
 
 
 def reset_rope_lengths(model: Any) -> None:
     """Reset rotary positions that depend on the longest text so far to those of a short text."""
     for module in model.modules():
         first = getattr(module, "original_max_seq_len", None)
-        for name in [name for name in vars(module) if name.endswith(_LONGEST)] if first is not None else ():
+        for name in (
+            [name for name in vars(module) if name.endswith(_LONGEST)]
+            if first is not None
+            else ()
+        ):
             kind = name.removesuffix(_LONGEST)
             original = getattr(module, f"{kind}original_inv_freq", None)
             if getattr(module, name) > first and original is not None:
@@ -138,7 +152,9 @@ def reset_rope_lengths(model: Any) -> None:
                 setattr(module, name, first)
 
 
-def check_length(prompt: int, behind: int, limit: int | None, *, encoder_decoder: bool) -> None:
+def check_length(
+    prompt: int, behind: int, limit: int | None, *, encoder_decoder: bool
+) -> None:
     """Raise ``ValueError`` where a model takes fewer tokens than a prompt and what comes behind it.
 
     ``limit`` is in tokens, ``None`` where there is none; encoder and decoder each have it for themselves.

@@ -11,7 +11,11 @@ from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.arguments import flag, parse_backend_args, whole, whole_or_auto
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
-from pytest_kbrel.models.checkpoint.files import ADAPTER_WEIGHTS, check_folder, looks_like_hub_id
+from pytest_kbrel.models.checkpoint.files import (
+    ADAPTER_WEIGHTS,
+    check_folder,
+    looks_like_hub_id,
+)
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
@@ -40,8 +44,20 @@ MODEL_ARGS = (
     *("pretrained", "backend", "dtype", "revision", "subfolder", "peft", "gguf_file"),
     *("load_in_4bit", "load_in_8bit", *(f"bnb_4bit_{name}" for name in BNB_4BIT)),
     *("parallelize", "device_map", "device_map_option", *_PLACEMENT_TEXTS),
-    *("use_fast_tokenizer", "prefix_token_id", "trust_remote_code", "tokenizer", "max_length"),
-    *("add_bos_token", "device", "attn_implementation", "apply_chat_template", *CHAT_ARGS),
+    *(
+        "use_fast_tokenizer",
+        "prefix_token_id",
+        "trust_remote_code",
+        "tokenizer",
+        "max_length",
+    ),
+    *(
+        "add_bos_token",
+        "device",
+        "attn_implementation",
+        "apply_chat_template",
+        *CHAT_ARGS,
+    ),
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
 
@@ -96,7 +112,11 @@ class ModelSpec:
     @property
     def location(self) -> str:
         """``path`` as the libraries want it; for folders ``~`` is expanded, and ``subfolder`` is a part."""
-        return str(Path(self.path).expanduser() / self.subfolder) if self.is_local else self.path
+        return (
+            str(Path(self.path).expanduser() / self.subfolder)
+            if self.is_local
+            else self.path
+        )
 
 
 def dtype_of(spec: ModelSpec, saved: str, device: str) -> str:
@@ -132,7 +152,10 @@ def parse_spec(
             "allowed are the architectures that the installed transformers knows"
         )
     path, derived = _resolve(text, args.get("pretrained", ""))
-    in_4bit, in_8bit = bool(flag(args, "load_in_4bit")), bool(flag(args, "load_in_8bit"))
+    in_4bit, in_8bit = (
+        bool(flag(args, "load_in_4bit")),
+        bool(flag(args, "load_in_8bit")),
+    )
     if in_4bit and in_8bit:
         raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
     device = _agreed("device", device, args.get("device", "auto"))
@@ -166,7 +189,9 @@ def parse_spec(
         chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", "")),
-        max_length=whole_or_auto("max_length", args.get("max_length", "auto"), TOKENS, "of tokens"),
+        max_length=whole_or_auto(
+            "max_length", args.get("max_length", "auto"), TOKENS, "of tokens"
+        ),
         add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=_attention(args.get("attn_implementation", "")),
         peft=_expanded(args.get("peft", "")),
@@ -200,13 +225,25 @@ def check_path(spec: ModelSpec) -> None:
         inner = Path(spec.location)
         if not inner.is_dir():
             subfolders = [p.name for p in folder.iterdir() if p.is_dir()]
-            raise ModelError(f"{inner}: no such subfolder{nearest(spec.subfolder, subfolders)}")
+            raise ModelError(
+                f"{inner}: no such subfolder{nearest(spec.subfolder, subfolders)}"
+            )
         check_folder(inner, gguf_file=spec.gguf_file)
     elif folder.is_file():
-        hint = f"; give its folder and gguf_file={folder.name}" if folder.suffix == ".gguf" else ""
-        raise ModelError(f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}")
+        hint = (
+            f"; give its folder and gguf_file={folder.name}"
+            if folder.suffix == ".gguf"
+            else ""
+        )
+        raise ModelError(
+            f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}"
+        )
     elif not looks_like_hub_id(spec.path):
-        siblings = [str(p) for p in folder.parent.iterdir() if p.is_dir()] if folder.parent.is_dir() else []
+        siblings = (
+            [str(p) for p in folder.parent.iterdir() if p.is_dir()]
+            if folder.parent.is_dir()
+            else []
+        )
         hint = nearest(str(folder), siblings)
         raise (ModelError if hint else NoFolderError)(
             f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
@@ -214,7 +251,9 @@ def check_path(spec: ModelSpec) -> None:
         )
     adapter = Path(spec.peft)
     if spec.peft and adapter.is_dir() and not (adapter / ADAPTER_WEIGHTS).is_file():
-        raise ModelError(f"{spec.peft}: no {ADAPTER_WEIGHTS}; adapters load from safetensors only")
+        raise ModelError(
+            f"{spec.peft}: no {ADAPTER_WEIGHTS}; adapters load from safetensors only"
+        )
 
 
 def _resolve(text: str, pretrained: str) -> tuple[str, str]:
@@ -222,14 +261,18 @@ def _resolve(text: str, pretrained: str) -> tuple[str, str]:
     name, colon, candidate = text.partition(":")
     if name == "reference" and (colon or text == "reference"):
         if pretrained:
-            raise ModelError(f"{text}: model-args may not name another checkpoint (pretrained={pretrained})")
+            raise ModelError(
+                f"{text}: model-args may not name another checkpoint (pretrained={pretrained})"
+            )
         from pytest_kbrel.reference import resolve
 
         path, derivation = resolve(candidate)
         return str(path), derivation
     path_text = rest if head == "hf" and slash else "" if text == "hf" else text
     if path_text and pretrained and path_text != pretrained:
-        raise ModelError(f"two checkpoints are named: {path_text} and model-args pretrained={pretrained}")
+        raise ModelError(
+            f"two checkpoints are named: {path_text} and model-args pretrained={pretrained}"
+        )
     if not (path_text or pretrained):
         raise ModelError(
             f"{text or '(empty)'}: no checkpoint named; allowed is a folder, a hub id or reference"
@@ -244,12 +287,18 @@ def _expanded(path: str) -> str:
 
 def _kind(backend: str) -> str:
     if backend not in ("default", "causal", "seq2seq"):
-        raise ModelError(f"model-args: backend={backend}; allowed: default, causal, seq2seq")
+        raise ModelError(
+            f"model-args: backend={backend}; allowed: default, causal, seq2seq"
+        )
     return backend.replace("default", "")
 
 
 def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str], ...]:
-    given = {name: args[f"bnb_4bit_{name}"] for name in BNB_4BIT if f"bnb_4bit_{name}" in args}
+    given = {
+        name: args[f"bnb_4bit_{name}"]
+        for name in BNB_4BIT
+        if f"bnb_4bit_{name}" in args
+    }
     if given and not in_4bit:
         raise ModelError(
             f"model-args: bnb_4bit_{next(iter(given))} is for load_in_4bit=True; give both or neither"
@@ -258,7 +307,9 @@ def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str
         if name in given and given[name] not in ("uint8", "int8"):
             given[name] = _dtype(given[name])
     if given.get("quant_type", "nf4") not in ("nf4", "fp4"):
-        raise ModelError(f"model-args: bnb_4bit_quant_type={given['quant_type']}; allowed: fp4, nf4")
+        raise ModelError(
+            f"model-args: bnb_4bit_quant_type={given['quant_type']}; allowed: fp4, nf4"
+        )
     if "use_double_quant" in given:
         given["use_double_quant"] = str(flag(args, "bnb_4bit_use_double_quant"))
     return tuple(sorted(given.items()))
@@ -267,7 +318,9 @@ def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str
 def _dtype(name: str) -> str:
     key = name.lower().removeprefix("torch.")
     if key not in DTYPES:
-        raise ModelError(f"dtype {name!r} is unknown; allowed: {', '.join(DTYPES)}{nearest(key, DTYPES)}")
+        raise ModelError(
+            f"dtype {name!r} is unknown; allowed: {', '.join(DTYPES)}{nearest(key, DTYPES)}"
+        )
     return DTYPES[key]
 
 
@@ -282,7 +335,9 @@ def _attention(name: str) -> str:
 
 def _agreed(what: str, option: str, arg: str) -> str:
     if "auto" not in (option, arg) and option != arg:
-        raise ModelError(f"{what} is given twice: {option} by its own flag, {arg} by model-args")
+        raise ModelError(
+            f"{what} is given twice: {option} by its own flag, {arg} by model-args"
+        )
     return arg if option == "auto" else option
 
 
@@ -290,7 +345,9 @@ WORDS = ("auto", "balanced", "balanced_low_0", "sequential")
 """Ways in which accelerate spreads layers by itself."""
 
 _DEVICE = re.compile(r"(cpu|mps|cuda|xpu|npu|hpu)(:[0-9]{1,4})?|[0-9]{1,4}")
-_MEMORY = re.compile(r"[0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,6})? ?[KMGT]i?B", re.IGNORECASE)
+_MEMORY = re.compile(
+    r"[0-9]{1,15}|[0-9]{1,6}([.][0-9]{1,6})? ?[KMGT]i?B", re.IGNORECASE
+)
 
 
 @record
@@ -347,11 +404,15 @@ def _device_map(device_map: str) -> str:
         '{"model.embed_tokens": 0, …}'
     )
     if not device_map.startswith("{"):
-        raise ModelError(f"model-args: device_map={device_map}; {allowed}{nearest(device_map, WORDS)}")
+        raise ModelError(
+            f"model-args: device_map={device_map}; {allowed}{nearest(device_map, WORDS)}"
+        )
     try:
         parsed = parse(device_map)
     except ValueError as error:
-        raise ModelError(f"model-args: device_map is not JSON: {error}; {allowed}") from None
+        raise ModelError(
+            f"model-args: device_map is not JSON: {error}; {allowed}"
+        ) from None
     wrong = [name for name, device in parsed.items() if not _is_device(device)]
     if wrong or not parsed:
         what = f"{wrong[0]!r} goes to {parsed[wrong[0]]!r}" if wrong else "it is empty"
@@ -364,4 +425,6 @@ def _device_map(device_map: str) -> str:
 def _is_device(device: object) -> bool:
     if isinstance(device, int):
         return device in DEVICE_NUMBER
-    return isinstance(device, str) and (device == "disk" or bool(_DEVICE.fullmatch(device)))
+    return isinstance(device, str) and (
+        device == "disk" or bool(_DEVICE.fullmatch(device))
+    )

@@ -57,7 +57,9 @@ class Continuation:
         return dataclasses.replace(self, probability=mean, first_probability=first)
 
 
-def answer_probability(values: Sequence[float], *, ended: bool) -> tuple[float | None, float | None]:
+def answer_probability(
+    values: Sequence[float], *, ended: bool
+) -> tuple[float | None, float | None]:
     """Return the mean probability of an answer's tokens, and that of the first; ``None`` without tokens.
 
     With ``ended`` the last one ended the answer, and counts only where there is no other. Both are rounded to
@@ -65,7 +67,10 @@ def answer_probability(values: Sequence[float], *, ended: bool) -> tuple[float |
     """
     if not values:
         return None, None
-    text = [min(value, 1.0) for value in (values[:-1] if ended and len(values) > 1 else values)]
+    text = [
+        min(value, 1.0)
+        for value in (values[:-1] if ended and len(values) > 1 else values)
+    ]
     return round(math.fsum(text) / len(text), 6), round(text[0], 6)
 
 
@@ -76,7 +81,12 @@ class Endings:
     """
 
     def __init__(
-        self, tokenizer: Any, vocabulary: int, eos_ids: Sequence[int], *, special: bool = False
+        self,
+        tokenizer: Any,
+        vocabulary: int,
+        eos_ids: Sequence[int],
+        *,
+        special: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         self.eos_ids = tuple(eos_ids)
@@ -91,7 +101,9 @@ class Endings:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, spaces untouched."""
         text = self.tokenizer.decode(
-            list(ids), skip_special_tokens=not self._special, clean_up_tokenization_spaces=False
+            list(ids),
+            skip_special_tokens=not self._special,
+            clean_up_tokenization_spaces=False,
         )
         return str(text)
 
@@ -101,7 +113,9 @@ class Endings:
             return ""
         # A word start that stands alone ("▁") is no text by itself, and no end either; an embedding may have
         # rows without any token.
-        return self.decode([token]) or str(self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>")
+        return self.decode([token]) or str(
+            self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>"
+        )
 
     def mask(self, stop: str) -> torch.Tensor | None:
         """Return by token id whether a token may be the last of ``stop``; ``None`` if tokens do not show it.
@@ -112,7 +126,11 @@ class Endings:
         if stop not in self._masks:
             last = stop[-1:]
             usable = last.isascii() and last not in ("", " ")
-            self._masks[stop] = torch.tensor([last in piece for piece in self._pieces]) if usable else None
+            self._masks[stop] = (
+                torch.tensor([last in piece for piece in self._pieces])
+                if usable
+                else None
+            )
         return self._masks[stop]
 
     def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
@@ -133,7 +151,9 @@ class Endings:
                 if stop in text:
                     first = min(text.find(s) for s in stops if s in text)
                     return self._ended(ids[:count], text[:first])
-        return Continuation(text=self.decode(ids).strip(), token_ids=ids, finish="length")
+        return Continuation(
+            text=self.decode(ids).strip(), token_ids=ids, finish="length"
+        )
 
     def continuation(
         self,
@@ -154,11 +174,18 @@ class Endings:
             return Failed(error="not a number among the model's logits")
         if request.num_beams == 1:
             end = end.with_probabilities([value for _, value, _ in steps])
-            end = dataclasses.replace(end, top=tuple(top[: min(len(end.token_ids), MOST_POSITIONS)]))
+            end = dataclasses.replace(
+                end, top=tuple(top[: min(len(end.token_ids), MOST_POSITIONS)])
+            )
         if not request.steps:
             return end
         records = tuple(
-            Step(token_id=token, token=self.piece(token), probability=min(value, 1.0), watched=watched)
+            Step(
+                token_id=token,
+                token=self.piece(token),
+                probability=min(value, 1.0),
+                watched=watched,
+            )
             for token, value, watched in steps
         )
         return dataclasses.replace(end, steps=records)
@@ -174,21 +201,31 @@ class Endings:
 
 
 class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
-    def __init__(self, endings: Endings, stops: Sequence[str], prompt_length: int) -> None:
+    def __init__(
+        self, endings: Endings, stops: Sequence[str], prompt_length: int
+    ) -> None:
         self._endings, self._stops = endings, stops
         self._start = prompt_length
         masks = [endings.mask(stop) for stop in stops]
         usable = [mask for mask in masks if mask is not None]
-        self._mask = torch.stack(usable).any(0) if usable and len(usable) == len(masks) else None
+        self._mask = (
+            torch.stack(usable).any(0) if usable and len(usable) == len(masks) else None
+        )
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
         if not self._stops:
             return done
         last = input_ids[:, -1].cpu()
-        able = torch.arange(len(last)) if self._mask is None else self._mask[last].nonzero()[:, 0]
+        able = (
+            torch.arange(len(last))
+            if self._mask is None
+            else self._mask[last].nonzero()[:, 0]
+        )
         for row in able.tolist():
-            done[row] = self._endings.stops(input_ids[row, self._start :].tolist(), self._stops)
+            done[row] = self._endings.stops(
+                input_ids[row, self._start :].tolist(), self._stops
+            )
         return done
 
 
@@ -209,7 +246,10 @@ def top_tokens(
         cells = (logits >= floors[:, None]).flatten().nonzero()[:, 0].cpu().numpy()
     chosen = logits.flatten()[torch.from_numpy(cells).to(logits.device)].cpu().numpy()
     width = logits.shape[1]
-    rows, starts = cells // width, np.searchsorted(cells, np.arange(len(logits)) * width)
+    rows, starts = (
+        cells // width,
+        np.searchsorted(cells, np.arange(len(logits)) * width),
+    )
     nats = norms.cpu().numpy()[rows] - chosen
     # Stable: of equally probable tokens the first is the one that is written.
     order = np.lexsort((nats, rows))
@@ -223,7 +263,9 @@ def top_tokens(
 class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
     """Records each step's most probable token of every first beam; the scores stay as they are."""
 
-    def __init__(self, beams: int, watch: Sequence[Ids], with_probabilities: bool, top_k: int = 0) -> None:
+    def __init__(
+        self, beams: int, watch: Sequence[Ids], with_probabilities: bool, top_k: int = 0
+    ) -> None:
         self._beams = beams
         self._watch = watch
         self._with_probabilities = with_probabilities
@@ -245,7 +287,9 @@ class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
             # A softmax would write as many numbers again as there are logits.
             values = (values - first.logsumexp(-1)).exp()
         step = len(self.steps[0])
-        for row, (value, token) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True)):
+        for row, (value, token) in enumerate(
+            zip(values.tolist(), tokens.tolist(), strict=True)
+        ):
             watched = None
             if self._with_probabilities and step < len(self._watch[row]):
                 watched = float(first[row, self._watch[row][step]])
@@ -259,7 +303,11 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
     Its sampling, penalties and forced tokens would make two checkpoints incomparable.
     """
     own, config = model.generation_config, model.config.get_text_config(decoder=True)
-    eos = sorted(_ids(own.eos_token_id) | _ids(config.eos_token_id) | _ids(tokenizer.eos_token_id))
+    eos = sorted(
+        _ids(own.eos_token_id)
+        | _ids(config.eos_token_id)
+        | _ids(tokenizer.eos_token_id)
+    )
     # A tokenizer may have a padding token that the embedding has no row for.
     rows = int(model.get_input_embeddings().weight.shape[0])
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
@@ -273,7 +321,9 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
         eos_token_id=eos or None,
         pad_token_id=next(pad for pad in pads if pad is not None and pad < rows),
         bos_token_id=own.bos_token_id,
-        decoder_start_token_id=getattr(config, "decoder_start_token_id", None) if start is None else start,
+        decoder_start_token_id=getattr(config, "decoder_start_token_id", None)
+        if start is None
+        else start,
     )
 
 
@@ -295,7 +345,10 @@ def generate_batch(
     watch = [request.watch for request in requests]
     recorder = _StepRecorder(common.num_beams, watch, common.steps, common.top_k)
     settings = copy.deepcopy(model.generation_config)
-    settings.max_new_tokens, settings.num_beams = common.max_new_tokens, common.num_beams
+    settings.max_new_tokens, settings.num_beams = (
+        common.max_new_tokens,
+        common.num_beams,
+    )
     settings.eos_token_id = list(endings.eos_ids) or None
     rows = len(prompts) * common.num_beams
     settings.use_cache = rows == 1 or model.config.model_type not in _STATE_OF_ONE_ROW
@@ -306,11 +359,15 @@ def generate_batch(
             **({"past_key_values": cache_of(model, prefix, rows)} if prefix else {}),
             generation_config=settings,
             logits_processor=LogitsProcessorList([recorder]),
-            stopping_criteria=StoppingCriteriaList([_StopAtStrings(endings, common.stop, start)]),
+            stopping_criteria=StoppingCriteriaList(
+                [_StopAtStrings(endings, common.stop, start)]
+            ),
         )
     return [
         endings.continuation(tuple(row), steps, common, top)
-        for row, steps, top in zip(sequences[:, start:].tolist(), recorder.steps, recorder.top, strict=True)
+        for row, steps, top in zip(
+            sequences[:, start:].tolist(), recorder.steps, recorder.top, strict=True
+        )
     ]
 
 

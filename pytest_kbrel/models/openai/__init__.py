@@ -36,8 +36,12 @@ def _embedder(spec: OpenAISpec) -> Embedder:
 
 
 def _counter(spec: OpenAISpec) -> TokenEstimator:
-    may_think = spec.chat.enable_thinking is not False and (spec.endpoint == "chat" or spec.chat.thinks)
-    return TokenEstimator(spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0)
+    may_think = spec.chat.enable_thinking is not False and (
+        spec.endpoint == "chat" or spec.chat.thinks
+    )
+    return TokenEstimator(
+        spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0
+    )
 
 
 OPENAI = Backend(

@@ -26,7 +26,12 @@ from pytest_kbrel.models.openai.http import (
     limits_for,
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
-from pytest_kbrel.models.openai.throttle import FURTHER_TRIES, NO_QUOTA, Throttle, WaitError
+from pytest_kbrel.models.openai.throttle import (
+    FURTHER_TRIES,
+    NO_QUOTA,
+    Throttle,
+    WaitError,
+)
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted, redacted_reply
 from pytest_kbrel.records import Failed
@@ -52,7 +57,9 @@ class Replies(Protocol):
 
     repeats_key: bool
 
-    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
+    def ask(
+        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
+    ) -> Any | Failed:
         """Return the JSON of the reply to what ``call`` posts, as builtins, or why there is none."""
         ...
 
@@ -85,7 +92,9 @@ class Connection:
         self.repeats_key = False
         self._reached = False
         self._loop = LoopThread("kbrel-openai-client")
-        self._throttle = Throttle(spec.max_concurrent, 1 + spec.max_retries + FURTHER_TRIES)
+        self._throttle = Throttle(
+            spec.max_concurrent, 1 + spec.max_retries + FURTHER_TRIES
+        )
         self.client = openai.AsyncOpenAI(
             api_key=api_key(spec),
             base_url=spec.base_url,
@@ -94,7 +103,9 @@ class Connection:
             http_client=BoundedClient(),
         )
 
-    def ask(self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits) -> Any | Failed:
+    def ask(
+        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
+    ) -> Any | Failed:
         """Return the JSON that ``call`` gets from the server, as builtins, or why it got nothing.
 
         Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
@@ -121,7 +132,9 @@ class Connection:
                 "allowed is a name and a base_url that the server knows"
             ) from None
         except RedirectError as error:
-            raise ModelError(f"{self._where()} {replace_surrogates(redacted(str(error)))}") from None
+            raise ModelError(
+                f"{self._where()} {replace_surrogates(redacted(str(error)))}"
+            ) from None
         except WaitError as error:
             raise self._too_long(error) from None
         except ReplyError as error:
@@ -132,7 +145,9 @@ class Connection:
         except openai.APIConnectionError as error:
             cause = _cause_of(error)
             if not self._reached:
-                raise ModelError(f"{self._where()} cannot be reached: {self._why(cause)}") from None
+                raise ModelError(
+                    f"{self._where()} cannot be reached: {self._why(cause)}"
+                ) from None
             return Failed(error=self._why(cause))
         except openai.BadRequestError as error:
             if refuses(error, "temperature"):
@@ -149,7 +164,9 @@ class Connection:
             return Failed(error=self._why(error))
         except (openai.OpenAIError, ValueError) as error:
             if getattr(error, "code", None) == NO_QUOTA:
-                raise UnavailableError(f"{self._where()} has no quota left: {self._why(error)}") from None
+                raise UnavailableError(
+                    f"{self._where()} has no quota left: {self._why(error)}"
+                ) from None
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
@@ -174,13 +191,25 @@ class Connection:
         try:
             listed: Any = self._redacted(read_json(self._run(self._list, limits)))
             entries = [
-                one for one in listed["data"] if isinstance(one, dict) and one.get("id") == self.spec.name
+                one
+                for one in listed["data"]
+                if isinstance(one, dict) and one.get("id") == self.spec.name
             ]
             entry = entries[0]
-            return json.dumps({key: entry[key] for key in entry if key not in _CHANGING}, sort_keys=True)
+            return json.dumps(
+                {key: entry[key] for key in entry if key not in _CHANGING},
+                sort_keys=True,
+            )
         except WaitError as error:
             raise self._too_long(error) from None
-        except (openai.OpenAIError, ReplyError, ValueError, TypeError, LookupError, RecursionError):
+        except (
+            openai.OpenAIError,
+            ReplyError,
+            ValueError,
+            TypeError,
+            LookupError,
+            RecursionError,
+        ):
             return ""
 
     def let_wait(self, waits: bool) -> None:
@@ -191,7 +220,9 @@ class Connection:
         """Give up what is under way and close the client's connections."""
         self._loop.close(self.client.close())
 
-    def _run(self, call: Callable[[], Coroutine[Any, Any, bytes]], limits: Limits) -> bytes:
+    def _run(
+        self, call: Callable[[], Coroutine[Any, Any, bytes]], limits: Limits
+    ) -> bytes:
         async def within() -> bytes:
             LIMITS.set(limits)
             return await call()
@@ -220,7 +251,9 @@ class Connection:
         if isinstance(last, Exception):
             is_late = isinstance(last, openai.APITimeoutError)
             why = f": {self._timed_out() if is_late else self._why(_cause_of(last))}"
-        return UnavailableError(f"{self._where()} {error}{why}; allowed: another run when it answers again")
+        return UnavailableError(
+            f"{self._where()} {error}{why}; allowed: another run when it answers again"
+        )
 
     def _timed_out(self) -> str:
         return f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
@@ -253,7 +286,9 @@ class OpenAIEmbedder:
 
     def __init__(self, spec: OpenAISpec) -> None:
         # Vectors are not kept, so that a run that goes on would pay for all of them again.
-        self._connection = Connection(replace(spec, max_tokens_total=None, max_cost=None))
+        self._connection = Connection(
+            replace(spec, max_tokens_total=None, max_cost=None)
+        )
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, all of one length; raises :class:`ModelError`."""
@@ -279,7 +314,9 @@ class OpenAIEmbedder:
         if isinstance(reply, Failed):
             raise ModelError(f"{spec.text}: {reply.error}")
         try:
-            vectors = {item["index"]: _vector(item["embedding"]) for item in reply["data"]}
+            vectors = {
+                item["index"]: _vector(item["embedding"]) for item in reply["data"]
+            }
         except (LookupError, TypeError, ValueError, OverflowError):
             vectors = {}
         if vectors.keys() != set(range(len(texts))):
@@ -291,7 +328,11 @@ class OpenAIEmbedder:
 
 
 def _vector(numbers: Any) -> list[float]:
-    if not (isinstance(numbers, list) and numbers and all(type(one) in (int, float) for one in numbers)):
+    if not (
+        isinstance(numbers, list)
+        and numbers
+        and all(type(one) in (int, float) for one in numbers)
+    ):
         raise TypeError("no list of numbers")
     return [float(number) for number in numbers]
 
@@ -309,20 +350,32 @@ def read_json(content: bytes) -> Any | Failed:
     try:
         return json.loads(content)
     except RecursionError:
-        return Failed(error="the server's reply is no JSON that can be read: it is nested too deeply")
+        return Failed(
+            error="the server's reply is no JSON that can be read: it is nested too deeply"
+        )
     except UnicodeDecodeError as error:
-        return Failed(error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}")
+        return Failed(
+            error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}"
+        )
     except json.JSONDecodeError as error:
-        return Failed(error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}")
+        return Failed(
+            error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}"
+        )
     except ValueError:
         # Python reads no integers of more than some thousand digits.
-        return Failed(error=f"the server's reply holds a number that is too long: {excerpt(content)}")
+        return Failed(
+            error=f"the server's reply holds a number that is too long: {excerpt(content)}"
+        )
 
 
 def excerpt(value: Any) -> str:
     """Return the beginning of a part of a reply, for messages."""
     try:
-        text = value.decode(errors="replace") if isinstance(value, bytes) else json.dumps(value)
+        text = (
+            value.decode(errors="replace")
+            if isinstance(value, bytes)
+            else json.dumps(value)
+        )
     except RecursionError:
         return "something that is nested too deeply"
     # Before it is cut: half a key is one too.
@@ -383,7 +436,9 @@ class LoopThread:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             # As a daemon it keeps no process alive that forgot to close it.
-            self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name=self._name, daemon=True
+            )
             self._thread.start()
         return self._loop
 

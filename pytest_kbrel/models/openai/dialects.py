@@ -45,7 +45,12 @@ class Dialect:
 def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], list[Question]]:
     def questions(spec: OpenAISpec, pair: Pair) -> list[Question]:
         ids = (*pair.context, *pair.targets)
-        prompt = {"model": spec.name, "prompt": list(ids), "max_tokens": 1, "temperature": 0}
+        prompt = {
+            "model": spec.name,
+            "prompt": list(ids),
+            "max_tokens": 1,
+            "temperature": 0,
+        }
         return [Question(path=path, body=prompt | body, ids=ids, targets=pair.targets)]
 
     return questions
@@ -53,11 +58,17 @@ def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], list[Question
 
 def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
     _counted(_usage(reply), len(question.ids))
-    entries = _length(reply["choices"][0].get("prompt_logprobs"), question, len(question.ids))
+    entries = _length(
+        reply["choices"][0].get("prompt_logprobs"), question, len(question.ids)
+    )
     values = []
-    for token, entry in zip(question.targets, entries[-len(question.targets) :], strict=True):
+    for token, entry in zip(
+        question.targets, entries[-len(question.targets) :], strict=True
+    ):
         if entry is not None and str(token) not in entry:
-            raise ValueError(f"token {token} was sent, and the reply is about {', '.join(list(entry)[:3])}")
+            raise ValueError(
+                f"token {token} was sent, and the reply is about {', '.join(list(entry)[:3])}"
+            )
         values.append(_number(None if entry is None else entry[str(token)]["logprob"]))
     return values
 
@@ -74,7 +85,11 @@ def _of_token_ids(spec: OpenAISpec, pair: Pair) -> list[Question]:
             "logprob_token_ids": [token],
             "return_tokens_as_token_ids": True,
         }
-        questions.append(Question(path="/completions", body=body, ids=(*before, token), targets=(token,)))
+        questions.append(
+            Question(
+                path="/completions", body=body, ids=(*before, token), targets=(token,)
+            )
+        )
     return questions
 
 
@@ -84,7 +99,9 @@ def _read_token_ids(reply: Any, question: Question) -> list[float]:
     (entries,) = (reply["choices"][0].get("logprobs") or {}).get("top_logprobs") or [{}]
     if (key := f"token_id:{token}") not in entries:
         told = ", ".join(list(entries)[:3]) or "nothing"
-        raise ValueError(f"token {token} was asked for, and the reply tells the log-probability of {told}")
+        raise ValueError(
+            f"token {token} was asked for, and the reply tells the log-probability of {told}"
+        )
     return [_number(entries[key])]
 
 
@@ -105,7 +122,11 @@ def _of_sglang(spec: OpenAISpec, pair: Pair) -> list[Question]:
         # Before it the server may read its prefix cache.
         "logprob_start_len": len(pair.context) - 1,
     }
-    return [Question(path=_outside(spec, "/generate"), body=body, ids=ids, targets=pair.targets)]
+    return [
+        Question(
+            path=_outside(spec, "/generate"), body=body, ids=ids, targets=pair.targets
+        )
+    ]
 
 
 def _read_sglang(reply: Any, question: Question) -> list[float]:
@@ -130,7 +151,9 @@ def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
             "cache_prompt": True,
         }
         path = _outside(spec, "/completion")
-        questions.append(Question(path=path, body=body, ids=(*before, token), targets=(token,)))
+        questions.append(
+            Question(path=path, body=body, ids=(*before, token), targets=(token,))
+        )
     return questions
 
 
@@ -154,19 +177,25 @@ DIALECTS = (
         read=_read_prompt_logprobs,
     ),
     # Slower, and for servers where something is wrong with the first.
-    Dialect(name="logprob_token_ids of vLLM", questions=_of_token_ids, read=_read_token_ids),
+    Dialect(
+        name="logprob_token_ids of vLLM", questions=_of_token_ids, read=_read_token_ids
+    ),
     Dialect(
         name="completions with echo and logprobs",
         questions=_whole("/completions", echo=True, logprobs=1),
         read=_read_echo,
     ),
-    Dialect(name="/completion of llama.cpp", questions=_of_llama_cpp, read=_read_llama_cpp),
+    Dialect(
+        name="/completion of llama.cpp", questions=_of_llama_cpp, read=_read_llama_cpp
+    ),
     Dialect(name="/generate of SGLang", questions=_of_sglang, read=_read_sglang),
 )
 """All dialects, in the order in which they are tried."""
 
 
-def tokenization(spec: OpenAISpec, text: str, special: bool) -> tuple[str, dict[str, Any]]:
+def tokenization(
+    spec: OpenAISpec, text: str, special: bool
+) -> tuple[str, dict[str, Any]]:
     """Return path and body of the request for a text's token ids, as all servers that have one take it."""
     body = {"model": spec.name, "prompt": text, "add_special_tokens": special}
     return _outside(spec, "/tokenize"), body | {"content": text, "add_special": special}
@@ -185,7 +214,9 @@ def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
 def _counted(counted: Any, expected: int) -> None:
     """Raise ``ValueError`` where a server says that it read more or fewer tokens than it was sent."""
     if type(counted) is int and counted != expected:
-        raise ValueError(f"{expected} tokens were sent, and the server counts {counted} in the prompt")
+        raise ValueError(
+            f"{expected} tokens were sent, and the server counts {counted} in the prompt"
+        )
 
 
 def _usage(reply: Any) -> Any:
@@ -206,14 +237,24 @@ def _same_tokens(told: list[Any], sent: Ids) -> None:
     if tuple(told) != sent:
         start = common_prefix(sent, told)
         mine, theirs = list(sent[start : start + 5]), told[start : start + 5]
-        raise ValueError(f"the tokens {mine} were sent, and the reply is about {theirs}")
+        raise ValueError(
+            f"the tokens {mine} were sent, and the reply is about {theirs}"
+        )
 
 
 def _number(value: Any) -> float:
     if value is None:
-        raise ValueError("no log-probability of a token that was sent: a prefix cache may have left it out")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value <= _ROUNDING:
+        raise ValueError(
+            "no log-probability of a token that was sent: a prefix cache may have left it out"
+        )
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -math.inf < value <= _ROUNDING
+    ):
         raise ValueError(f"not a log-probability: {str(value)[:40]}")
     if value == _NO_NUMBER:
-        raise ValueError(f"not a log-probability: {value} stands for minus infinity or NaN")
+        raise ValueError(
+            f"not a log-probability: {value} stands for minus infinity or NaN"
+        )
     return float(value)

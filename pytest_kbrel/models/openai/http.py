@@ -91,11 +91,15 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
             async with asyncio.timeout(limits.seconds):
                 return await self._followed(request, limits, options)
         except TimeoutError:
-            raise _httpx.ReadTimeout("the time of a try is over", request=request) from None
+            raise _httpx.ReadTimeout(
+                "the time of a try is over", request=request
+            ) from None
         except ReplyError as refused:
             return Response(200, request=request, extensions={_REFUSED: refused})
 
-    async def _followed(self, request: Any, limits: Limits, options: dict[str, Any]) -> Any:
+    async def _followed(
+        self, request: Any, limits: Limits, options: dict[str, Any]
+    ) -> Any:
         options |= {"stream": True, "follow_redirects": False}
         opened: list[Any] = []
         request.extensions["trace"] = _watcher(opened)
@@ -113,7 +117,9 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
                 request = _next(response)
             finally:
                 await response.aclose()
-        raise RedirectError(f"redirects more than {_MOST_REDIRECTS} times, last to {request.url}")
+        raise RedirectError(
+            f"redirects more than {_MOST_REDIRECTS} times, last to {request.url}"
+        )
 
 
 def content_of(response: Any) -> bytes:
@@ -131,7 +137,9 @@ def is_refusal(response: Any) -> bool:
     return response.status_code == 429 or (response.status_code == 503 and told)
 
 
-def _watcher(opened: list[Any]) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
+def _watcher(
+    opened: list[Any],
+) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
     """Return what keeps the connections that are open and not yet encrypted, if they ever will be."""
 
     async def watch(event: str, info: Mapping[str, Any]) -> None:
@@ -161,7 +169,9 @@ def _next(response: Any) -> Any:
 
 
 def _same_server(before: Any, after: Any) -> bool:
-    old, new = ((url.scheme, url.port or _PORTS.get(url.scheme)) for url in (before, after))
+    old, new = (
+        (url.scheme, url.port or _PORTS.get(url.scheme)) for url in (before, after)
+    )
     upgraded = (old, new) == (("http", 80), ("https", 443))
     return bool(before.host == after.host and (old == new or upgraded))
 
@@ -178,10 +188,19 @@ async def _read(response: Any, limits: Limits) -> Any:
         if not error:
             raise
         content = str(refused).encode()
-    headers = [pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY]
+    headers = [
+        pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY
+    ]
     if is_refusal(response):
-        headers = [pair for pair in headers if pair[0].lower() != _NO_RETRY[0]] + [_NO_RETRY]
-    return Response(response.status_code, headers=headers, content=content[:most], request=response.request)
+        headers = [pair for pair in headers if pair[0].lower() != _NO_RETRY[0]] + [
+            _NO_RETRY
+        ]
+    return Response(
+        response.status_code,
+        headers=headers,
+        content=content[:most],
+        request=response.request,
+    )
 
 
 async def _content(response: Any, most: int) -> bytes:
@@ -212,6 +231,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
         try:
             return packed.decompress(part, most)
         except zlib.error:
-            raise ReplyError(f"the reply says that it is compressed by {encoding}, and is not") from None
+            raise ReplyError(
+                f"the reply says that it is compressed by {encoding}, and is not"
+            ) from None
 
     return unpacked

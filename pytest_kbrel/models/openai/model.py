@@ -14,8 +14,20 @@ import openai
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import in_order, read_requests
-from pytest_kbrel.models.chat import ThoughtMarks, marks_in, marks_of, messages_of, text_of
-from pytest_kbrel.models.openai.client import Connection, Post, Replies, excerpt, refuses
+from pytest_kbrel.models.chat import (
+    ThoughtMarks,
+    marks_in,
+    marks_of,
+    messages_of,
+    text_of,
+)
+from pytest_kbrel.models.openai.client import (
+    Connection,
+    Post,
+    Replies,
+    excerpt,
+    refuses,
+)
 from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
@@ -41,7 +53,9 @@ _SENTENCE, _LONG = 3, 5
 _ENDS = tuple(".!?:…")
 _NEWER_LIMIT = "max_completion_tokens"
 # What servers say of more tokens than they can write.
-_TOO_MANY = re.compile(r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I)
+_TOO_MANY = re.compile(
+    r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I
+)
 _DECODING = "temperature 0"
 _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it and is judged as it stands"
 # The longest tokens that we know of have 128 characters, a character has up to 6 bytes in JSON, and some
@@ -62,17 +76,25 @@ class OpenAIModel:
         self._spec = spec
         self.usage = Usage(spec)
         self._connection: Replies = replies or Connection(spec, self.usage)
-        self._pool = ThreadPoolExecutor(spec.max_concurrent, thread_name_prefix="kbrel-openai")
+        self._pool = ThreadPoolExecutor(
+            spec.max_concurrent, thread_name_prefix="kbrel-openai"
+        )
         self._limit = "max_tokens"
         self._takes_stops = True
-        self._marks = marks_in(closing=spec.chat.think_end_token) if spec.chat.think_end_token else None
+        self._marks = (
+            marks_in(closing=spec.chat.think_end_token)
+            if spec.chat.think_end_token
+            else None
+        )
         # Whether thoughts have been seen of which the server shows the end alone.
         self._unopened = self._marks is not None and not self._marks.opening
         # Whether answers are asked for with room for a thought, and whether it was found out if they must be.
         self._thinks = self._looked = spec.chat.thinks
         if spec.chat.enable_thinking is False:
             self._looked = True
-        self._scorer = ServerScorer(spec, self._connection, self._pool, self._prompt_tokens)
+        self._scorer = ServerScorer(
+            spec, self._connection, self._pool, self._prompt_tokens
+        )
         self.served: set[str] = set()
 
     def describe(self) -> Fingerprint:
@@ -97,7 +119,9 @@ class OpenAIModel:
             device=self._spec.base_url,
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
-            decoding=_DECODING if self._spec.seed is None else f"{_DECODING}, seed {self._spec.seed}",
+            decoding=_DECODING
+            if self._spec.seed is None
+            else f"{_DECODING}, seed {self._spec.seed}",
             prompting=self._spec.chat.prompting(),
         )
 
@@ -131,7 +155,9 @@ class OpenAIModel:
         """Return the probabilities of the continuations' tokens, one response per request."""
         return in_order(self.score_as_ready(requests))
 
-    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(
+        self, requests: Sequence[ScoreRequest]
+    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield each response of :meth:`score` with its position; raises as :meth:`generate_as_ready`."""
         scorer = self._scorer
         if why := scorer.unscorable:
@@ -140,7 +166,9 @@ class OpenAIModel:
         pairs, refused = read_requests(scorer.encoder, requests, scorer.encoder.pair)
         if refused:
             yield [*refused]
-        futures = {self._pool.submit(scorer.score, pair): position for position, pair in pairs}
+        futures = {
+            self._pool.submit(scorer.score, pair): position for position, pair in pairs
+        }
         yield from _as_ready(futures, self._connection)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
@@ -179,9 +207,15 @@ class OpenAIModel:
         response = self._once(request)
         # A failure shows nothing: the next first request does.
         self._looked = not isinstance(response, Failed)
-        if isinstance(response, Failed) or self._thinks or self._spec.endpoint != "chat":
+        if (
+            isinstance(response, Failed)
+            or self._thinks
+            or self._spec.endpoint != "chat"
+        ):
             return self._behind_blanks(request, response)
-        stopped = _ends_lines(request) and (not response.text or _is_sentence(response.text))
+        stopped = _ends_lines(request) and (
+            not response.text or _is_sentence(response.text)
+        )
         if response.finish == "length" or stopped:
             reply = self._reply(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
@@ -207,21 +241,36 @@ class OpenAIModel:
             # The limit and the stop strings of an answer have cut its thought.
             self._thinks = thinking = True
             reply = self._reply(request, thinking=True)
-        return reply if isinstance(reply, Failed) else self._answer(request, reply, thinking=thinking)
+        return (
+            reply
+            if isinstance(reply, Failed)
+            else self._answer(request, reply, thinking=thinking)
+        )
 
-    def _behind_blanks(self, request: GenerateRequest, response: Generated | Failed) -> Generated | Failed:
+    def _behind_blanks(
+        self, request: GenerateRequest, response: Generated | Failed
+    ) -> Generated | Failed:
         """Return a response that is not empty for beginning with a line break, at which a server stops."""
-        if isinstance(response, Failed) or response.text or self._thinks or response.finish == "length":
+        if (
+            isinstance(response, Failed)
+            or response.text
+            or self._thinks
+            or response.finish == "length"
+        ):
             return response
         if not _ends_lines(request):
             return response
         reply = self._reply(request, thinking=False, stopping=False)
         return response if isinstance(reply, Failed) else self._answer(request, reply)
 
-    def _reply(self, request: GenerateRequest, *, thinking: bool, stopping: bool = True) -> Reply | Failed:
+    def _reply(
+        self, request: GenerateRequest, *, thinking: bool, stopping: bool = True
+    ) -> Reply | Failed:
         # In a thought stop strings end nothing, and a server does not tell one from an answer.
         stops = request.stop[:_MOST_STOPS] if stopping and not thinking else ()
-        most = request.max_new_tokens + (self._spec.chat.max_thinking_tokens if thinking else 0)
+        most = request.max_new_tokens + (
+            self._spec.chat.max_thinking_tokens if thinking else 0
+        )
         data = self._connection.ask(
             lambda post: self._posted(post, request, most, stops),
             limits_for(self._spec.timeout, most, _TOKEN_BYTES, "token"),
@@ -231,7 +280,11 @@ class OpenAIModel:
         reply = read_reply(data)
         if isinstance(reply, Reply):
             names = [data.get("model"), data.get("system_fingerprint")]
-            self.served.add(replace_surrogates(" ".join(name for name in names if isinstance(name, str))))
+            self.served.add(
+                replace_surrogates(
+                    " ".join(name for name in names if isinstance(name, str))
+                )
+            )
             self._unopened = self._unopened or reply.hides_opening
         return reply
 
@@ -244,7 +297,9 @@ class OpenAIModel:
             "tokens that are asked for are for a thought: a smaller number may fit"
         )
 
-    async def _posted(self, post: Post, request: GenerateRequest, most: int, stops: Sequence[str]) -> bytes:
+    async def _posted(
+        self, post: Post, request: GenerateRequest, most: int, stops: Sequence[str]
+    ) -> bytes:
         chat = self._spec.chat
         body: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
         stops = stops if self._takes_stops else ()
@@ -275,8 +330,12 @@ class OpenAIModel:
                 raise
             return await self._posted(post, request, most, stops)
 
-    def _answer(self, request: GenerateRequest, reply: Reply, *, thinking: bool = False) -> Generated:
-        thought, answer, unclosed = reply.parted(self._marks, unopened=thinking and self._unopened)
+    def _answer(
+        self, request: GenerateRequest, reply: Reply, *, thinking: bool = False
+    ) -> Generated:
+        thought, answer, unclosed = reply.parted(
+            self._marks, unopened=thinking and self._unopened
+        )
         text, stopped = cut_at_stop("" if unclosed else answer, request)
         # Of a thought, and of a text that is cut here, the tokens are not told from the answer's.
         whole = answer.strip() == text == reply.content.strip()
@@ -294,9 +353,16 @@ class OpenAIModel:
 
     def _prompt_digest(self, request: GenerateRequest) -> str:
         chat = self._spec.chat
-        beside = [request.system, request.turns, chat.system_instruction, chat.variables]
+        beside = [
+            request.system,
+            request.turns,
+            chat.system_instruction,
+            chat.variables,
+        ]
         context = json.dumps(beside, sort_keys=True) if any(beside) else ""
-        return hashlib.sha256(f"{self._spec.endpoint}\n{context}{request.prompt}".encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            f"{self._spec.endpoint}\n{context}{request.prompt}".encode()
+        ).hexdigest()[:16]
 
 
 def _ends_lines(request: GenerateRequest) -> bool:
@@ -368,9 +434,15 @@ class Reply:
     def hides_opening(self) -> bool:
         """True if it holds the end of a thought without its beginning, which the template has written."""
         marks = marks_of(self.content)
-        return marks is not None and marks.closing in self.content and not marks.begun_by(self.content)
+        return (
+            marks is not None
+            and marks.closing in self.content
+            and not marks.begun_by(self.content)
+        )
 
-    def parted(self, marks: ThoughtMarks | None, *, unopened: bool = False) -> tuple[str, str, bool]:
+    def parted(
+        self, marks: ThoughtMarks | None, *, unopened: bool = False
+    ) -> tuple[str, str, bool]:
         """Return thought, answer, and whether a thought has no end.
 
         ``marks`` are those the user named, ``None`` for the known ones. ``unopened``: thoughts of this model
@@ -405,17 +477,24 @@ def read_reply(reply: Any) -> Reply | Failed:
     content = message.get("text" if message is choice else "content")
     if content is not None and not isinstance(content, str):
         return Failed(error=f"the server's reply holds no text: {excerpt(content)}")
-    apart = next((text for name in _APART if isinstance(text := message.get(name), str)), "")
+    apart = next(
+        (text for name in _APART if isinstance(text := message.get(name), str)), ""
+    )
     usage = _object(reply.get("usage"))
     probabilities = _probabilities(choice.get("logprobs"))
     return Reply(
         content=replace_surrogates(content or ""),
         apart=replace_surrogates(apart),
         # Not every server counts tokens, and no answer depends on it.
-        thought_tokens=count_of(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")) or 0,
+        thought_tokens=count_of(
+            _object(usage.get("completion_tokens_details")).get("reasoning_tokens")
+        )
+        or 0,
         prompt_tokens=count_of(usage.get("prompt_tokens")) or 0,
         ended=finish != "length",
-        probability=round(math.fsum(probabilities) / len(probabilities), 6) if probabilities else None,
+        probability=round(math.fsum(probabilities) / len(probabilities), 6)
+        if probabilities
+        else None,
         first_probability=probabilities[0] if probabilities else None,
     )
 
@@ -431,7 +510,9 @@ def _probabilities(logprobs: Any) -> list[float]:
         else data.get("token_logprobs")
     )
     if not isinstance(values, list) or not all(
-        isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= 0
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and -math.inf < value <= 0
         for value in values
     ):
         return []
@@ -445,5 +526,7 @@ def _object(value: Any) -> dict[str, Any]:
 def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:
     """Return a text up to the first stop string, and whether there was one; leading blanks end nothing."""
     text = text.lstrip()
-    cut = min((text.find(stop) for stop in request.stop if stop in text), default=len(text))
+    cut = min(
+        (text.find(stop) for stop in request.stop if stop in text), default=len(text)
+    )
     return text[:cut].strip(), cut < len(text)

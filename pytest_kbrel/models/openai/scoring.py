@@ -10,7 +10,12 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_kbrel.errors import BudgetError, MissingExtraError, ModelError, UnavailableError
+from pytest_kbrel.errors import (
+    BudgetError,
+    MissingExtraError,
+    ModelError,
+    UnavailableError,
+)
 from pytest_kbrel.models.base import scored
 from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
@@ -54,7 +59,9 @@ class ServerScorer:
     @property
     def unscorable(self) -> str:
         """Why the server can score nothing; empty if it can. Asks it where that is not clear without."""
-        return without_tokenizer(self._spec) or (self.way if isinstance(self.way, str) else "")
+        return without_tokenizer(self._spec) or (
+            self.way if isinstance(self.way, str) else ""
+        )
 
     @property
     def described(self) -> str:
@@ -62,7 +69,11 @@ class ServerScorer:
         way = self.__dict__.get("way", "")
         if isinstance(way, str):
             return ""
-        tokens = f"the tokenizer {self._spec.tokenizer}" if self._spec.tokenizer else "the server's /tokenize"
+        tokens = (
+            f"the tokenizer {self._spec.tokenizer}"
+            if self._spec.tokenizer
+            else "the server's /tokenize"
+        )
         return f"probabilities by {way.dialect.name}, token ids by {tokens}"
 
     @property
@@ -82,7 +93,9 @@ class ServerScorer:
         try:
             encoder = self._encoder()
             prompt = encoder.prompt(request)
-            pair = encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION))
+            pair = encoder.pair(
+                ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION)
+            )
         except (BudgetError, UnavailableError):
             raise
         except (ValueError, ModelError) as error:
@@ -90,7 +103,9 @@ class ServerScorer:
         if encoder.unscorable:
             return encoder.unscorable
         if counted != len(prompt):
-            stated = counted.error if isinstance(counted, Failed) else counted or "no number"
+            stated = (
+                counted.error if isinstance(counted, Failed) else counted or "no number"
+            )
             return (
                 f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and its "
                 f"usage.prompt_tokens is: {stated}; allowed is tokenizer=FOLDER with the tokenizer it uses"
@@ -129,7 +144,9 @@ class ServerScorer:
             except ValueError as error:
                 return Failed(error=str(error))
             except (LookupError, TypeError, AttributeError):
-                return Failed(error=f"no log-probabilities in the reply: {excerpt(reply)}")
+                return Failed(
+                    error=f"no log-probabilities in the reply: {excerpt(reply)}"
+                )
         return tuple(values)
 
     def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
@@ -141,10 +158,14 @@ class ServerScorer:
 
         The second pair has another last token, so that a prefix cache serves the rest of it.
         """
-        other = next(token for token in reversed(pair.context) if token != pair.targets[-1])
+        other = next(
+            token for token in reversed(pair.context) if token != pair.targets[-1]
+        )
         try:
             first = self._values(dialect, pair)
-            second = self._values(dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other)))
+            second = self._values(
+                dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other))
+            )
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:
@@ -155,9 +176,16 @@ class ServerScorer:
                 return values.error
         assert not isinstance(first, Failed | str)
         assert not isinstance(second, Failed | str)
-        if any(abs(a - b) > _SAME for a, b in zip(first[:-1], second[:-1], strict=True)):
-            return "the same tokens got other probabilities when they were asked for again"
-        if math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME or first[-1] == second[-1]:
+        if any(
+            abs(a - b) > _SAME for a, b in zip(first[:-1], second[:-1], strict=True)
+        ):
+            return (
+                "the same tokens got other probabilities when they were asked for again"
+            )
+        if (
+            math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME
+            or first[-1] == second[-1]
+        ):
             return "the probabilities of two tokens at one position are no probabilities of one distribution"
         return ""
 
@@ -188,17 +216,26 @@ class ServerScorer:
             from pytest_kbrel.models.hf.loading import load_tokenizer
             from pytest_kbrel.models.hf.spec import ModelSpec
 
-            tokenizer: Any = load_tokenizer(ModelSpec(text=spec.text, path=spec.tokenizer))
+            tokenizer: Any = load_tokenizer(
+                ModelSpec(text=spec.text, path=spec.tokenizer)
+            )
         else:
             tokenizer = ServerTokenizer(self._tokens)
-        return PromptEncoder(tokenizer, encoder_decoder=False, chat_template=chat_template, chat=spec.chat)
+        return PromptEncoder(
+            tokenizer,
+            encoder_decoder=False,
+            chat_template=chat_template,
+            chat=spec.chat,
+        )
 
     def _tokens(self, texts: Sequence[str], special: bool) -> list[Ids]:
         return list(self._pool.map(lambda text: self._tokens_of(text, special), texts))
 
     def _tokens_of(self, text: str, special: bool) -> Ids:
         try:
-            reply = self._post(*tokenization(self._spec, text, special), tokens=len(text) + 10)
+            reply = self._post(
+                *tokenization(self._spec, text, special), tokens=len(text) + 10
+            )
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:
@@ -227,7 +264,9 @@ class ServerTokenizer:
         leads = len(full) > len(bare) and full[0] != bare[0]
         self.bos_token_id = full[0] if leads else None
 
-    def __call__(self, text: str | Iterable[str], add_special_tokens: bool = True) -> dict[str, Any]:
+    def __call__(
+        self, text: str | Iterable[str], add_special_tokens: bool = True
+    ) -> dict[str, Any]:
         """Return the ids of a text, or of each of several, under ``input_ids``; raises ``ValueError``."""
         if isinstance(text, str):
             return {"input_ids": self._tokens([text], add_special_tokens)[0]}
@@ -242,7 +281,11 @@ def without_tokenizer(spec: OpenAISpec) -> str:
     """Return why a server's prompts cannot be tokenised, as far as that is clear without asking it."""
     if spec.tokenizer:
         if any(find_spec(name) is None for name in ("torch", "transformers")):
-            return str(MissingExtraError("transformers", "hf", f"loading the tokenizer {spec.tokenizer}"))
+            return str(
+                MissingExtraError(
+                    "transformers", "hf", f"loading the tokenizer {spec.tokenizer}"
+                )
+            )
         return ""
     if spec.endpoint == "chat":
         return (

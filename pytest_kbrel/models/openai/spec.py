@@ -9,9 +9,24 @@ from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_kbrel.bounds import COST, REQUESTS, RETRIES, SECONDS, SEED, TOKENS_TOTAL, shown
+from pytest_kbrel.bounds import (
+    COST,
+    REQUESTS,
+    RETRIES,
+    SECONDS,
+    SEED,
+    TOKENS_TOTAL,
+    shown,
+)
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.arguments import flag, number, parse_backend_args, require_auto, whole, whole_or_auto
+from pytest_kbrel.models.arguments import (
+    flag,
+    number,
+    parse_backend_args,
+    require_auto,
+    whole,
+    whole_or_auto,
+)
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
@@ -86,7 +101,9 @@ class OpenAISpec:
         return self.max_tokens_total is not None or self.max_cost is not None
 
 
-def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False, **run: str) -> OpenAISpec:
+def parse_openai(
+    text: str, model_args: str = "", *, chat_template: bool = False, **run: str
+) -> OpenAISpec:
     """Read ``openai/NAME`` and its arguments.
 
     Without ``base_url`` the environment's ``OPENAI_BASE_URL`` holds, then OpenAI's own address. Raises
@@ -106,7 +123,9 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
             f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
         )
     if "num_concurrent" in args and "max_concurrent" in args:
-        raise ModelError("model-args: num_concurrent and max_concurrent are one thing; give one of them")
+        raise ModelError(
+            "model-args: num_concurrent and max_concurrent are one thing; give one of them"
+        )
     _check_name(name)
     key_env = args.get("api_key_env", DEFAULT_KEY)
     if not _VARIABLE.fullmatch(key_env):
@@ -127,9 +146,13 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
             "texts; allowed is the token's text"
         )
     if chat_template and endpoint == "completions":
-        raise ModelError(f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat")
+        raise ModelError(
+            f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat"
+        )
     if chat_template:
-        notes += ["--kb-apply-chat-template is not used: the server wraps messages in its own chat template"]
+        notes += [
+            "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
+        ]
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,
@@ -145,10 +168,14 @@ def parse_openai(text: str, model_args: str = "", *, chat_template: bool = False
         or 8,
         timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
         max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
-        max_tokens_total=whole("max_tokens_total", args["max_tokens_total"], TOKENS_TOTAL, "of tokens")
+        max_tokens_total=whole(
+            "max_tokens_total", args["max_tokens_total"], TOKENS_TOTAL, "of tokens"
+        )
         if "max_tokens_total" in args
         else None,
-        max_cost=number("max_cost", args["max_cost"], COST) if "max_cost" in args else None,
+        max_cost=number("max_cost", args["max_cost"], COST)
+        if "max_cost" in args
+        else None,
         seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
@@ -180,7 +207,9 @@ def api_key(spec: OpenAISpec) -> str:
     key = os.environ.get(spec.api_key_env, "")
     if not key and (spec.api_key_env != DEFAULT_KEY or spec.base_url == DEFAULT_URL):
         # What is no usual name of a variable may be the key itself.
-        name = spec.api_key_env if spec.api_key_env.isupper() else "that api_key_env names"
+        name = (
+            spec.api_key_env if spec.api_key_env.isupper() else "that api_key_env names"
+        )
         raise ModelError(
             f"{spec.text}: the environment variable {name} holds no key for {spec.base_url}; "
             "set it, name another with api_key_env=NAME, or give the base_url of a server that needs none"
@@ -214,13 +243,17 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
             "address: a key comes from the environment, api_key_env=NAME"
         )
     if parts.scheme not in ("http", "https") or not host:
-        raise ModelError(f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1")
+        raise ModelError(
+            f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1"
+        )
     given = args.get("endpoint", "")
     if given not in ("", "chat", "completions"):
         raise ModelError(f"endpoint {given!r}; allowed: chat or completions")
     for ending, implied in _ENDPOINTS.items():
         if url.endswith(ending):
             if given not in ("", implied):
-                raise ModelError(f"base_url {url} names the endpoint {implied}, endpoint={given} another")
+                raise ModelError(
+                    f"base_url {url} names the endpoint {implied}, endpoint={given} another"
+                )
             return url.removesuffix(ending), implied
     return url, "completions" if given == "completions" else "chat"

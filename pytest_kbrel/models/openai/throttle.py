@@ -125,7 +125,9 @@ class Throttle:
                 if is_alone and self._rounds >= self._tries:
                     seconds = self._refused_for()
                     if seconds >= LONGEST_WAIT and self._new_refused >= MOST_REFUSED:
-                        raise WaitError(f"has refused every request for {seconds:,.0f} seconds") from None
+                        raise WaitError(
+                            f"has refused every request for {seconds:,.0f} seconds"
+                        ) from None
                     if seconds >= LONGEST_WAIT or self._replies > replies:
                         # The next request is another one.
                         self._pauses = 0
@@ -152,7 +154,9 @@ class Throttle:
         self._failed += 1
         seconds = asyncio.get_running_loop().time() - self._fails_since
         if seconds >= LONGEST_WAIT and self._failed >= MOST_REFUSED:
-            raise WaitError(f"has answered no request for {seconds:,.0f} seconds") from error
+            raise WaitError(
+                f"has answered no request for {seconds:,.0f} seconds"
+            ) from error
 
     def _refused_for(self) -> float:
         now = asyncio.get_running_loop().time()
@@ -245,7 +249,11 @@ def told_wait(headers: Mapping[str, str], now: float) -> float | None:
     if _NUMBER.fullmatch(seconds := headers.get("retry-after", "")):
         return float(seconds)
     until = _timestamp(seconds)
-    return None if until is None else max(0.0, until - (_timestamp(headers.get("date", "")) or now))
+    return (
+        None
+        if until is None
+        else max(0.0, until - (_timestamp(headers.get("date", "")) or now))
+    )
 
 
 def _timestamp(text: str) -> float | None:

@@ -64,7 +64,10 @@ class Usage:
 def _tokens_in(reply: dict[str, Any]) -> tuple[int | None, int | None]:
     """Return how many tokens were read and written for a reply, ``None`` where it does not say."""
     if isinstance(usage := reply.get("usage"), dict):
-        read, written = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
+        read, written = (
+            count_of(usage.get("prompt_tokens")),
+            count_of(usage.get("completion_tokens")),
+        )
         if written is None and read is not None:
             # Of embeddings there are no others.
             total = count_of(usage.get("total_tokens"))
@@ -72,9 +75,13 @@ def _tokens_in(reply: dict[str, Any]) -> tuple[int | None, int | None]:
         return read, written
     if isinstance(info := reply.get("meta_info"), dict):
         # SGLang's own protocol.
-        return count_of(info.get("prompt_tokens")), count_of(info.get("completion_tokens"))
+        return count_of(info.get("prompt_tokens")), count_of(
+            info.get("completion_tokens")
+        )
     # That of llama.cpp.
-    return count_of(reply.get("tokens_evaluated")), count_of(reply.get("tokens_predicted"))
+    return count_of(reply.get("tokens_evaluated")), count_of(
+        reply.get("tokens_predicted")
+    )
 
 
 def cost_of(read: int, written: int, prices: tuple[float, float]) -> float:

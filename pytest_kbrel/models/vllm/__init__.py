@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import MissingExtraError, ModelError
-from pytest_kbrel.models.arguments import LM_EVAL, flag, join_args, number, parse_backend_args, whole_or_auto
+from pytest_kbrel.models.arguments import (
+    LM_EVAL,
+    flag,
+    join_args,
+    number,
+    parse_backend_args,
+    whole_or_auto,
+)
 from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.checkpoint.announcement import announce
@@ -95,27 +102,41 @@ def parse_vllm(
             "-n auto for as many as there are GPUs for"
         )
     if "max_length" in args and "max_model_len" in args:
-        raise ModelError("model-args: max_length and max_model_len are one thing; give one of them")
+        raise ModelError(
+            "model-args: max_length and max_model_len are one thing; give one of them"
+        )
     rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
-    named = {"max_length" if key == "max_model_len" else key: value for key, value in args.items()}
+    named = {
+        "max_length" if key == "max_model_len" else key: value
+        for key, value in args.items()
+    }
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
-        join_args({key: value for key, value in named.items() if key in _OF_CHECKPOINT}),
+        join_args(
+            {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
+        ),
         dtype=dtype,
         batch_size=batch_size,
         chat_template=chat_template,
     )
     if checkpoint.derived:
-        raise ModelError(f"{text}: made from the embedded checkpoint after loading; allowed is reference")
+        raise ModelError(
+            f"{text}: made from the embedded checkpoint after loading; allowed is reference"
+        )
     text = text if rest else f"{PREFIX}{checkpoint.path}"
     return VllmSpec(
         text=text,
         checkpoint=dataclasses.replace(checkpoint, text=text),
         tensor_parallel_size=whole_or_auto(
-            "tensor_parallel_size", args.get("tensor_parallel_size", "1"), DEVICES, "of GPUs"
+            "tensor_parallel_size",
+            args.get("tensor_parallel_size", "1"),
+            DEVICES,
+            "of GPUs",
         )
         or 1,
-        gpu_memory_utilization=number("gpu_memory_utilization", args["gpu_memory_utilization"], SHARE)
+        gpu_memory_utilization=number(
+            "gpu_memory_utilization", args["gpu_memory_utilization"], SHARE
+        )
         if "gpu_memory_utilization" in args
         else None,
         max_num_seqs=whole_or_auto(
@@ -145,7 +166,9 @@ def load(spec: VllmSpec) -> VllmModel:
     try:
         from pytest_kbrel.models.vllm.model import load_model
     except ImportError as error:
-        raise ModelError(f"loading {spec.text}: torch or transformers does not import: {error}") from None
+        raise ModelError(
+            f"loading {spec.text}: torch or transformers does not import: {error}"
+        ) from None
     return load_model(spec)
 
 
@@ -164,6 +187,8 @@ VLLM = Backend(
     counter=lambda spec: TokenizerCounter(spec.checkpoint),
     computes_here=True,
     gpus=lambda spec: spec.tensor_parallel_size,
-    announcement=lambda spec: announce(dataclasses.replace(spec.checkpoint, text=spec.text)),
+    announcement=lambda spec: announce(
+        dataclasses.replace(spec.checkpoint, text=spec.text)
+    ),
     gives_top_tokens=True,
 )

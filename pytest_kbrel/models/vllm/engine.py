@@ -88,7 +88,9 @@ class Engine:
     in tokens, 0 without such a cache. ``text`` names the model in errors.
     """
 
-    def __init__(self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE
+    ) -> None:
         self._text, self._llm, self._library = text, llm, library
         self.at_once = at_once
         config = llm.llm_engine.vllm_config
@@ -137,18 +139,29 @@ class Engine:
         with quiet():
             try:
                 outputs = self._llm.generate(
-                    [{"prompt_token_ids": list(question.ids)} for question in questions],
+                    [
+                        {"prompt_token_ids": list(question.ids)}
+                        for question in questions
+                    ],
                     [self._sampling(question) for question in questions],
                     use_tqdm=False,
                 )
             except Exception as error:
                 # By its name: the module it lies in is vLLM's own affair.
-                if isinstance(error, EngineEndedError) or type(error).__name__ == "EngineDeadError":
+                if (
+                    isinstance(error, EngineEndedError)
+                    or type(error).__name__ == "EngineDeadError"
+                ):
                     self._death = describe_error(error)
                 raise
         if len(outputs) != len(questions):
-            raise ValueError(f"vLLM gave {len(outputs)} answers to {len(questions)} questions")
-        return [_checked(question, output) for question, output in zip(questions, outputs, strict=True)]
+            raise ValueError(
+                f"vLLM gave {len(outputs)} answers to {len(questions)} questions"
+            )
+        return [
+            _checked(question, output)
+            for question, output in zip(questions, outputs, strict=True)
+        ]
 
     def _sampling(self, question: Question) -> Any:
         return self._library.SamplingParams(
@@ -175,7 +188,9 @@ def start_engine(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
         try:
             import vllm
         except Exception as error:
-            raise ModelError(f"loading {spec.text}: vllm does not import: {describe_error(error)}") from None
+            raise ModelError(
+                f"loading {spec.text}: vllm does not import: {describe_error(error)}"
+            ) from None
         options = _options(spec, folder)
         try:
             others = set(multiprocessing.active_children())
@@ -231,9 +246,15 @@ def _checked(question: Question, output: Any) -> Reply | Failed:
             raise ValueError(f"vLLM ended the answer with {written.finish_reason!r}")
         ids = tuple(int(token) for token in written.token_ids)
         if not 1 <= len(ids) <= question.max_tokens:
-            raise ValueError(f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}")
+            raise ValueError(
+                f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}"
+            )
         steps = _by_token(written.logprobs, len(ids), "written")
-        prompt = _by_token(output.prompt_logprobs, len(question.ids), "read") if question.of_prompt else ()
+        prompt = (
+            _by_token(output.prompt_logprobs, len(question.ids), "read")
+            if question.of_prompt
+            else ()
+        )
         for token, step in zip(ids, steps, strict=True):
             probability(step, token)
     except ValueError as error:
@@ -244,8 +265,13 @@ def _checked(question: Question, output: Any) -> Reply | Failed:
 def _by_token(entries: Any, count: int, what: str) -> tuple[LogProbabilities, ...]:
     steps = list(entries or ())
     if len(steps) != count:
-        raise ValueError(f"vLLM gave log-probabilities of {len(steps)} {what} tokens, not {count}")
-    return tuple({int(token): entry.logprob for token, entry in (step or {}).items()} for step in steps)
+        raise ValueError(
+            f"vLLM gave log-probabilities of {len(steps)} {what} tokens, not {count}"
+        )
+    return tuple(
+        {int(token): entry.logprob for token, entry in (step or {}).items()}
+        for step in steps
+    )
 
 
 class EngineEndedError(Exception):
@@ -259,9 +285,15 @@ def watch(llm: Any, processes: Sequence[BaseProcess]) -> None:
     """
     outputs = getattr(llm.llm_engine.engine_core, "outputs_queue", None)
     if outputs is not None and processes:
-        Thread(target=_tell, args=(outputs, processes), daemon=True, name="kbrel-vllm").start()
+        Thread(
+            target=_tell, args=(outputs, processes), daemon=True, name="kbrel-vllm"
+        ).start()
 
 
 def _tell(outputs: Queue[Any], processes: Sequence[BaseProcess]) -> None:
     connection.wait([process.sentinel for process in processes])
-    outputs.put(EngineEndedError("a process of vLLM's engine was ended from outside, or by itself"))
+    outputs.put(
+        EngineEndedError(
+            "a process of vLLM's engine was ended from outside, or by itself"
+        )
+    )

@@ -19,7 +19,14 @@ import transformers
 from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.base import check_ids, check_request, generated, in_order, read_requests, scored
+from pytest_kbrel.models.base import (
+    check_ids,
+    check_request,
+    generated,
+    in_order,
+    read_requests,
+    scored,
+)
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.chat import MAX_THINKING_TOKENS
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
@@ -30,7 +37,13 @@ from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, en
 from pytest_kbrel.models.hf.loading import load_outline, quiet
 from pytest_kbrel.models.hf.sharing import check_length
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import LEAST, MOST_POSITIONS, Continuation, Endings, greedy_settings
+from pytest_kbrel.models.hf.stopping import (
+    LEAST,
+    MOST_POSITIONS,
+    Continuation,
+    Endings,
+    greedy_settings,
+)
 from pytest_kbrel.models.thinking import Batches, Thinker, thought_endings
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.models.vllm.engine import (
@@ -93,20 +106,27 @@ class VllmModel:
 
     def replanned(self) -> VllmModel:
         """Return the same model on the same engine, with a third as many questions at a time."""
-        return dataclasses.replace(self, llm=self.llm.with_at_once(max(1, self.llm.at_once // 3)))
+        return dataclasses.replace(
+            self, llm=self.llm.with_at_once(max(1, self.llm.at_once // 3))
+        )
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
         return in_order(self.score_as_ready(requests))
 
-    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(
+        self, requests: Sequence[ScoreRequest]
+    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
         """Yield batches of the responses of :meth:`score` with their requests' positions."""
         pairs, refused = read_requests(self.encoder, requests, self._pair)
         if refused:
             yield [*refused]
         for batch in score_pairs(self.llm, [pair for _, pair in pairs]):
             self.files.check()
-            yield [(pairs[n][0], scored(self.encoder, pairs[n][1], values)) for n, values in batch]
+            yield [
+                (pairs[n][0], scored(self.encoder, pairs[n][1], values))
+                for n, values in batch
+            ]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
@@ -121,7 +141,10 @@ class VllmModel:
             yield [*refused]
         for batch in self._ready([prompt for _, prompt in prompts]):
             self.files.check()
-            yield [(prompts[n][0], generated(self.encoder, prompts[n][1].ids, reply)) for n, reply in batch]
+            yield [
+                (prompts[n][0], generated(self.encoder, prompts[n][1].ids, reply))
+                for n, reply in batch
+            ]
 
     def close(self) -> None:
         """Stop the engine."""
@@ -176,8 +199,12 @@ class VllmModel:
             replies = self._written([prompts[index] for index in indices], endings)
             yield list(zip(indices, replies, strict=True))
 
-    def _written(self, prompts: Sequence[Prompt], endings: Endings) -> list[Continuation | Failed]:
-        results: list[Continuation | Failed | None] = self._attempt(prompts, endings, stopping=True)
+    def _written(
+        self, prompts: Sequence[Prompt], endings: Endings
+    ) -> list[Continuation | Failed]:
+        results: list[Continuation | Failed | None] = self._attempt(
+            prompts, endings, stopping=True
+        )
         # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
         early = [number for number, reply in enumerate(results) if reply is None]
         again = self._attempt([prompts[n] for n in early], endings, stopping=False)
@@ -195,14 +222,18 @@ class VllmModel:
                 max_tokens=prompt.request.max_new_tokens,
                 ends=endings.eos_ids,
                 stop=prompt.request.stop if stopping else (),
-                named=tuple(dict.fromkeys(prompt.request.watch)) if prompt.request.steps else (),
+                named=tuple(dict.fromkeys(prompt.request.watch))
+                if prompt.request.steps
+                else (),
                 top_k=prompt.request.top_k,
             )
             for prompt in prompts
         ]
         replies = self.llm.ask(questions)
         return [
-            reply if isinstance(reply, Failed) else _continuation(prompt.request, reply, endings)
+            reply
+            if isinstance(reply, Failed)
+            else _continuation(prompt.request, reply, endings)
             for prompt, reply in zip(prompts, replies, strict=True)
         ]
 
@@ -232,7 +263,9 @@ def load_model(spec: VllmSpec) -> VllmModel:
         check_fit(checkpoint, empty, tokenizer)
         check_numbers(checkpoint, _Stored(folder))
         empty.generation_config = greedy_settings(empty, tokenizer)
-        described = fingerprint(checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos)
+        described = fingerprint(
+            checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos
+        )
     engine, version = start_engine(spec, str(folder))
     try:
         files.check()
@@ -242,7 +275,12 @@ def load_model(spec: VllmSpec) -> VllmModel:
     rows = int(empty.get_input_embeddings().weight.shape[0])
     ends = empty.generation_config.eos_token_id or ()
     encoder = outline.encoder
-    notes = (*spec.notes, *encoder.notes, bos_note(checkpoint, folder, encoder), end_note(ends, encoder))
+    notes = (
+        *spec.notes,
+        *encoder.notes,
+        bos_note(checkpoint, folder, encoder),
+        end_note(ends, encoder),
+    )
     return VllmModel(
         llm=engine,
         encoder=encoder,
@@ -269,7 +307,9 @@ def _run_by_vllm(
         dtype=dtype,
         device=f"{device} x {gpus}" if gpus > 1 else device,
         derived=f"quantization={spec.quantization}" if spec.quantization else "",
-        quantisation=" + ".join(part for part in (described.quantisation, added) if part),
+        quantisation=" + ".join(
+            part for part in (described.quantisation, added) if part
+        ),
     )
 
 
@@ -300,9 +340,13 @@ def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
         with torch.device("meta"):
             model = transformers.AutoModelForCausalLM.from_config(config)
     except Exception as error:
-        raise ModelError(f"{spec.text}: no causal model for transformers: {describe_error(error)}") from None
+        raise ModelError(
+            f"{spec.text}: no causal model for transformers: {describe_error(error)}"
+        ) from None
     if (folder / "generation_config.json").is_file():
-        model.generation_config = transformers.GenerationConfig.from_pretrained(str(folder))
+        model.generation_config = transformers.GenerationConfig.from_pretrained(
+            str(folder)
+        )
     return model
 
 
@@ -322,20 +366,29 @@ class _Stored:
                         yield name, tensor
 
 
-def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> Continuation | Failed | None:
+def _continuation(
+    request: GenerateRequest, reply: Reply, endings: Endings
+) -> Continuation | Failed | None:
     end = endings.cut(reply.token_ids, request.stop)
     if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
         return None
     steps: list[Step] = []
     try:
         end = end.with_probabilities(
-            [probability(step, token) for token, step in zip(end.token_ids, reply.steps, strict=False)]
+            [
+                probability(step, token)
+                for token, step in zip(end.token_ids, reply.steps, strict=False)
+            ]
         )
         if request.top_k:
-            end = dataclasses.replace(end, top=_top_tokens(end.token_ids, reply.steps, request.top_k))
+            end = dataclasses.replace(
+                end, top=_top_tokens(end.token_ids, reply.steps, request.top_k)
+            )
         if not request.steps:
             return end
-        for index, (token, step) in enumerate(zip(end.token_ids, reply.steps, strict=False)):
+        for index, (token, step) in enumerate(
+            zip(end.token_ids, reply.steps, strict=False)
+        ):
             watched = request.watch[index] if index < len(request.watch) else None
             steps.append(
                 Step(
@@ -350,11 +403,15 @@ def _continuation(request: GenerateRequest, reply: Reply, endings: Endings) -> C
     return dataclasses.replace(end, steps=tuple(steps))
 
 
-def _top_tokens(ids: Ids, steps: Sequence[LogProbabilities], count: int) -> tuple[TopTokens, ...]:
+def _top_tokens(
+    ids: Ids, steps: Sequence[LogProbabilities], count: int
+) -> tuple[TopTokens, ...]:
     """Return the most probable tokens of each position, as the transformers backend records them."""
     top: list[TopTokens] = []
     for written, step in zip(ids[:MOST_POSITIONS], steps, strict=False):
-        first = sorted(step.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0]))[:count]
+        first = sorted(
+            step.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
+        )[:count]
         top.append(
             tuple(
                 (token, round(min(nats, 0.0), 3) + 0.0)
@@ -385,7 +442,11 @@ def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
     computed, before = 0, Ids()
     # In this order nobody shares more with a prompt than the one before it.
     for ids in sorted(prompts):
-        cached = min(common_prefix(before, ids), len(ids) - 1) // block * block if block else 0
+        cached = (
+            min(common_prefix(before, ids), len(ids) - 1) // block * block
+            if block
+            else 0
+        )
         computed += len(ids) - cached
         before = ids
     return computed
@@ -400,15 +461,23 @@ def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
     return {ids: tuple(named) for ids, named in steps.items()}
 
 
-def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
+def score_pairs(
+    engine: Engine, pairs: Sequence[Pair]
+) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
     """Yield batches of each pair's index and probabilities; none may be longer than ``engine.max_length``."""
     stepwise = is_cheaper_stepwise(pairs, engine.block)
     # Neighbours share most, and what is asked together finds it in the cache.
-    order = sorted(range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets))
+    order = sorted(
+        range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets)
+    )
     for start in range(0, len(order), engine.at_once):
         numbers = order[start : start + engine.at_once]
         # The engine writes a token behind each prompt, for which a whole one of full length has no room.
-        whole = [] if stepwise else [n for n in numbers if _length(pairs[n]) < engine.max_length]
+        whole = (
+            []
+            if stepwise
+            else [n for n in numbers if _length(pairs[n]) < engine.max_length]
+        )
         steps = sorted(set(numbers) - set(whole))
         yield [
             *zip(whole, _whole(engine, [pairs[n] for n in whole]), strict=True),
@@ -417,7 +486,9 @@ def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Iterator[list[tuple[in
 
 
 def _whole(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
-    questions = [Question(ids=(*pair.context, *pair.targets), of_prompt=True) for pair in pairs]
+    questions = [
+        Question(ids=(*pair.context, *pair.targets), of_prompt=True) for pair in pairs
+    ]
     return [
         reply
         if isinstance(reply, Failed)
@@ -440,7 +511,9 @@ def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Fai
     return [_along(pair, replies) for pair in pairs]
 
 
-def _along(pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]) -> Probabilities | Failed:
+def _along(
+    pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
+) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
     steps: list[LogProbabilities] = []
     for index, token in enumerate(pair.targets):
@@ -451,9 +524,13 @@ def _along(pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]) -> Pro
     return _probabilities(steps, pair.targets)
 
 
-def _probabilities(steps: Sequence[LogProbabilities], tokens: Ids) -> Probabilities | Failed:
+def _probabilities(
+    steps: Sequence[LogProbabilities], tokens: Ids
+) -> Probabilities | Failed:
     try:
-        return tuple(probability(step, token) for step, token in zip(steps, tokens, strict=True))
+        return tuple(
+            probability(step, token) for step, token in zip(steps, tokens, strict=True)
+        )
     except ValueError as error:
         return Failed(error=str(error))
 

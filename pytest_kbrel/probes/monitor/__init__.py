@@ -81,7 +81,11 @@ def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
             if cell in own:
                 scored = score_request(settings, prompt, answer_text(fact))
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-            answer = with_top_tokens(case, request(prompt)) if cell == BASE else request(prompt)
+            answer = (
+                with_top_tokens(case, request(prompt))
+                if cell == BASE
+                else request(prompt)
+            )
             yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
         yield from format_asks(case, fact, grid, request)
 
@@ -110,10 +114,17 @@ class _FactResult:
     def outcome(self) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""
         case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
-        self._scored = {cell: answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own}
+        self._scored = {
+            cell: answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own
+        }
         scored = list(self._scored.values())
-        generated = {cell: answers.generated(fact.id, f"{cell.name}/answer") for cell in grid.cells}
-        judged = {cell: self._judged(answer.text, cell) for cell, answer in generated.items()}
+        generated = {
+            cell: answers.generated(fact.id, f"{cell.name}/answer")
+            for cell in grid.cells
+        }
+        judged = {
+            cell: self._judged(answer.text, cell) for cell, answer in generated.items()
+        }
         values = row_values(
             grid,
             anchor=self._probabilities(ANCHOR),
@@ -134,7 +145,9 @@ class _FactResult:
             label=judged[BASE].label,
             values=values,
             prompt_digest=digest_of(
-                case, fact, [*scored, *others, *format_answers(case, fact, grid, answers)]
+                case,
+                fact,
+                [*scored, *others, *format_answers(case, fact, grid, answers)],
             ),
             rule=judged[BASE].rule,
             top=generated[BASE].top,

@@ -124,7 +124,9 @@ def grid_of(case: Case) -> Grid:
             f"{case.id}: `formats: all` needs `statements` of relation {relation.id!r}, one of them with [Y] "
             f"at its end; found {len(relation.statements)}, none of which ends so"
         )
-    frames = tuple(Cell(context="none", frame=frame) for frame in range(len(relation.frames)))
+    frames = tuple(
+        Cell(context="none", frame=frame) for frame in range(len(relation.frames))
+    )
     contexts = tuple(f"negative{number}" for number in range(1, fewest + 1))
     full = settings.study == "full"
     return Grid(
@@ -149,7 +151,10 @@ def with_equal_negatives(case: Case) -> Case:
     Raises ``SuiteError`` as :func:`grid_of` does.
     """
     count = len(grid_of(case).negatives)
-    facts = tuple(dataclasses.replace(fact, negatives=fact.negatives[:count]) for fact in case.facts)
+    facts = tuple(
+        dataclasses.replace(fact, negatives=fact.negatives[:count])
+        for fact in case.facts
+    )
     return dataclasses.replace(case, facts=facts)
 
 
@@ -220,7 +225,9 @@ def _cost(responses: Iterable[Scored | Generated]) -> tuple[float, float]:
 def worst_first(table: Table) -> list[str]:
     """Return the ids of the kept facts, the largest term of eq. 3 first."""
     kept, term = table.columns.index("kept"), table.columns.index("term")
-    ranked = sorted((-row.values[term], row.fact_id) for row in table.rows if row.values[kept])
+    ranked = sorted(
+        (-row.values[term], row.fact_id) for row in table.rows if row.values[kept]
+    )
     return [fact_id for _, fact_id in ranked]
 
 
@@ -236,7 +243,10 @@ def format_prompts(case: Case, fact: Fact, grid: Grid) -> Iterator[tuple[str, st
         yield f"wp:{number}", fill(opening, fact.subject)
     assert fact.object is not None
     wrong = fact.negatives[: len(grid.negatives)]
-    objects = [("fc_pos", fact.object), *((f"fc_neg{m}", name) for m, name in enumerate(wrong, start=1))]
+    objects = [
+        ("fc_pos", fact.object),
+        *((f"fc_neg{m}", name) for m, name in enumerate(wrong, start=1)),
+    ]
     for number, statement in enumerate(relation.statements):
         for role, name in objects:
             yield f"{role}:{number}", check(fill(statement, fact.subject, name))
@@ -250,13 +260,21 @@ def format_asks(
         yield Ask(fact_id=fact.id, role=role, request=request(prompt))
 
 
-def format_answers(case: Case, fact: Fact, grid: Grid, answers: Answers) -> tuple[Generated, ...]:
+def format_answers(
+    case: Case, fact: Fact, grid: Grid, answers: Answers
+) -> tuple[Generated, ...]:
     """Return the answers to :func:`format_asks`, in their order."""
-    return tuple(answers.generated(fact.id, role) for role, _ in format_prompts(case, fact, grid))
+    return tuple(
+        answers.generated(fact.id, role) for role, _ in format_prompts(case, fact, grid)
+    )
 
 
 def format_values(
-    case: Case, fact: Fact, grid: Grid, answers: Answers, is_right: Callable[[str], bool]
+    case: Case,
+    fact: Fact,
+    grid: Grid,
+    answers: Answers,
+    is_right: Callable[[str], bool],
 ) -> tuple[float, ...]:
     """Return the fact's shares (0..1) for :data:`FORMATS`; empty without ``formats``.
 

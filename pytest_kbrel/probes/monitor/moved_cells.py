@@ -20,7 +20,9 @@ from pytest_kbrel.probes.monitor.cells import (
 from pytest_kbrel.records import Ask, Case, Fact, MovedCell, MovedCells, Table
 
 
-def moved_cells(fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable[[Cell], str]) -> MovedCells:
+def moved_cells(
+    fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable[[Cell], str]
+) -> MovedCells:
     """Return the primary anchor, and the frame and the wrong context that moved its probability most.
 
     ``foreign`` are the token probabilities of a cell, ``answer`` is what the model answered there.
@@ -35,10 +37,17 @@ def moved_cells(fact: Fact, grid: Grid, foreign: Probabilities, answer: Callable
         tokens = foreign(cell)
         # Interned: all facts of a run have the same few names.
         return MovedCell(
-            cell=sys.intern(cell.name), answer=answer(cell), probability=sum(tokens) / len(tokens)
+            cell=sys.intern(cell.name),
+            answer=answer(cell),
+            probability=sum(tokens) / len(tokens),
         )
 
-    return MovedCells(fact_id=fact.id, anchor=moved(ANCHOR), frame=moved(frame), context=moved(context))
+    return MovedCells(
+        fact_id=fact.id,
+        anchor=moved(ANCHOR),
+        frame=moved(frame),
+        context=moved(context),
+    )
 
 
 def prompt_in(case: Case, fact: Fact, cell: str) -> str:
@@ -61,10 +70,16 @@ def to_explain(
     """
     facts = {fact.id: fact for fact in case.facts}
     contexts = {of.fact_id: of.context.cell for of in moved}
-    worst = [fact_id for fact_id in worst_first(table) if fact_id in contexts] if contexts else []
+    worst = (
+        [fact_id for fact_id in worst_first(table) if fact_id in contexts]
+        if contexts
+        else []
+    )
 
     def ask(fact: Fact, cell: Cell) -> Ask:
-        request = score_request(case.settings, prompt_of(case, fact, cell), answer_text(fact))
+        request = score_request(
+            case.settings, prompt_of(case, fact, cell), answer_text(fact)
+        )
         return Ask(fact_id=fact.id, role=cell.name, request=request)
 
     return tuple(

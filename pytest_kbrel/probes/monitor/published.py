@@ -69,26 +69,38 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
     answers.add(first, (yield first))
     watched = {
-        ask.fact_id: tuple(step.token_id for step in _anchor_steps(answers, ask.fact_id))
+        ask.fact_id: tuple(
+            step.token_id for step in _anchor_steps(answers, ask.fact_id)
+        )
         for ask, fact in zip(first, case.facts, strict=True)
         if not answers.failed(fact.id, ANCHOR.name) and _is_gold(answers, fact, ANCHOR)
     }
     second = tuple(
-        ask for fact in case.facts for ask in _further(case, fact, grid, settings, watched.get(fact.id))
+        ask
+        for fact in case.facts
+        for ask in _further(case, fact, grid, settings, watched.get(fact.id))
     )
     answers.add(second, (yield second))
-    rows, errors = collect(case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched))
+    rows, errors = collect(
+        case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched)
+    )
     facts = {fact.id: fact for fact in case.facts}
     table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
         table=table,
         errors=errors,
-        moved=tuple(_moved(facts[fact_id], grid, answers) for fact_id in worst_first(table)),
+        moved=tuple(
+            _moved(facts[fact_id], grid, answers) for fact_id in worst_first(table)
+        ),
     )
 
 
 def _further(
-    case: Case, fact: Fact, grid: Grid, settings: MonitorSettings, watch: tuple[int, ...] | None
+    case: Case,
+    fact: Fact,
+    grid: Grid,
+    settings: MonitorSettings,
+    watch: tuple[int, ...] | None,
 ) -> Iterator[Ask]:
     if watch is None:
         # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
@@ -101,7 +113,11 @@ def _further(
         return dataclasses.replace(request_of(settings, prompt), num_beams=NUM_BEAMS)
 
     for cell in grid.others:
-        yield Ask(fact_id=fact.id, role=cell.name, request=request(prompt_of(case, fact, cell)))
+        yield Ask(
+            fact_id=fact.id,
+            role=cell.name,
+            request=request(prompt_of(case, fact, cell)),
+        )
     yield from format_asks(case, fact, grid, request)
 
 
@@ -113,8 +129,12 @@ def trimmed_length(tokens: Sequence[str]) -> int:
     step.
     """
     length = len(tokens)
-    length -= sum(token in _CLOSING for token in tokens[-1:]) + sum(token == "." for token in tokens[-2:-1])
-    return next((number for number in range(1, length) if tokens[number] in _ENDS), length)
+    length -= sum(token in _CLOSING for token in tokens[-1:]) + sum(
+        token == "." for token in tokens[-2:-1]
+    )
+    return next(
+        (number for number in range(1, length) if tokens[number] in _ENDS), length
+    )
 
 
 def cleaned(answer: str) -> str:
@@ -125,7 +145,13 @@ def cleaned(answer: str) -> str:
     return text
 
 
-def _ask(case: Case, fact: Fact, cell: Cell, settings: MonitorSettings, watch: tuple[int, ...]) -> Ask:
+def _ask(
+    case: Case,
+    fact: Fact,
+    cell: Cell,
+    settings: MonitorSettings,
+    watch: tuple[int, ...],
+) -> Ask:
     return Ask(
         fact_id=fact.id,
         role=cell.name,
@@ -146,7 +172,10 @@ def _steps(answers: Answers, fact_id: str, cell: Cell) -> tuple[Step, ...]:
 
 def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
     # Where nothing remains, the script divides by 0.
-    return _steps(answers, fact_id, ANCHOR) or answers.generated(fact_id, ANCHOR.name).steps[:1]
+    return (
+        _steps(answers, fact_id, ANCHOR)
+        or answers.generated(fact_id, ANCHOR.name).steps[:1]
+    )
 
 
 def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
@@ -154,10 +183,14 @@ def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
 
 
 def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[float]:
-    return formulas.pad([step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length)
+    return formulas.pad(
+        [step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length
+    )
 
 
-def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: bool) -> Outcome:
+def _outcome(
+    case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: bool
+) -> Outcome:
     anchor_response = answers.generated(fact.id, ANCHOR.name)
     base = answers.generated(fact.id, BASE.name)
     values = (0.0,) * len(grid.columns)
@@ -171,7 +204,11 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: b
             asked=[answers.generated(fact.id, cell.name) for cell in grid.own],
             study=[answers.generated(fact.id, cell.name) for cell in grid.cells],
             formats=format_values(
-                case, fact, grid, answers, is_right=lambda text: cleaned(text) == fact.object
+                case,
+                fact,
+                grid,
+                answers,
+                is_right=lambda text: cleaned(text) == fact.object,
             ),
         )
     return Outcome(
@@ -193,7 +230,10 @@ def _outcome(case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: b
         ),
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
         rule=uninformative_kind(
-            base.text, question_of(case, fact), case.uninformative, language=fact.language
+            base.text,
+            question_of(case, fact),
+            case.uninformative,
+            language=fact.language,
         ),
     )
 
@@ -203,7 +243,9 @@ def _moved(fact: Fact, grid: Grid, answers: Answers) -> MovedCells:
     return moved_cells(
         fact,
         grid,
-        lambda cell: anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor)),
+        lambda cell: (
+            anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor))
+        ),
         lambda cell: answers.generated(fact.id, cell.name).text,
     )
 

@@ -103,7 +103,11 @@ class _Probe:
             except ResponseError as error:
                 failures[fact.id] = str(error)
         self.verdicts = yield from judged(self.case, texts)
-        asserted = {name: text for name, text in texts.items() if _asserts(self.verdicts.get(name))}
+        asserted = {
+            name: text
+            for name, text in texts.items()
+            if _asserts(self.verdicts.get(name))
+        }
         self.distractors = yield from distractors_for(self.case, asserted)
         failures.update(self.distractors.failures)
         for fact in facts:
@@ -120,8 +124,13 @@ class _Probe:
                 failures[fact.id] = str(error)
         second = tuple(ask for fact in facts for ask in self._choices(fact))
         self.answers.add(second, (yield second))
-        rows, errors = collect([fact for fact in facts if fact.id not in failures], self._outcome)
-        return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=(*failures.values(), *errors))
+        rows, errors = collect(
+            [fact for fact in facts if fact.id not in failures], self._outcome
+        )
+        return ProbeResult(
+            table=Table(columns=self.columns, rows=rows),
+            errors=(*failures.values(), *errors),
+        )
 
     def _answer(self, fact: Fact) -> str:
         # An option that begins with "Answer:" would give itself away among names.
@@ -132,7 +141,10 @@ class _Probe:
         shots = shots_of(self.case, fact)
         # Of unseen knowledge no answer is right, whatever the subject.
         shuffled = self._control(fact).shuffled if fact.accepted else ""
-        for role, question in (("answer", question_of(self.case, fact)), ("shuffled/answer", shuffled)):
+        for role, question in (
+            ("answer", question_of(self.case, fact)),
+            ("shuffled/answer", shuffled),
+        ):
             if question:
                 request = question_request(self.settings, question, shots)
                 if role == "answer":
@@ -157,7 +169,10 @@ class _Probe:
         verdict = self.verdicts[fact.id]
         lists = self.offered.get(fact.id, [])
         consistency = self._picked_again(fact, "choice", lists)
-        correct, wrong = (float(_asserts(verdict) and verdict.label == name) for name in ("correct", "wrong"))
+        correct, wrong = (
+            float(_asserts(verdict) and verdict.label == name)
+            for name in ("correct", "wrong")
+        )
         values = {
             "correct": correct,
             "wrong": wrong,
@@ -174,7 +189,9 @@ class _Probe:
             "distractors_alike": self.alike.get(fact.id, 0.0),
             "distractors_length": length_ratio(fact) if fact.id in self.alike else 0.0,
             **self._controlled(fact, correct, wrong),
-            **probability_values(response, right=bool(correct), answered=_asserts(verdict)),
+            **probability_values(
+                response, right=bool(correct), answered=_asserts(verdict)
+            ),
         }
         return Outcome(
             fact_id=fact.id,
@@ -198,34 +215,52 @@ class _Probe:
     def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
         control = self._control(fact)
         by_rules = judged_by_rules(self.case, fact, control.majority)
-        values = {MAJORITY: float(bool(control.majority) and by_rules.label == "correct")}
+        values = {
+            MAJORITY: float(bool(control.majority) and by_rules.label == "correct")
+        }
         if self.settings.controls != "asked":
             return values
         right = 0.0
         if control.shuffled and fact.accepted:
             reply = self.answers.generated(fact.id, "shuffled/answer").text
             right = float(judged_by_rules(self.case, fact, reply).label == "correct")
-        lists = self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
+        lists = (
+            self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
+        )
         again = self._picked_again(fact, "shuffled/choice", lists)
-        return {**values, **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True))}
+        return {
+            **values,
+            **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True)),
+        }
 
     def _unread(self, fact: Fact, lists: Sequence[Sequence[str]]) -> int:
         """Return how many replies to the multiple-choice questions pick none of the options."""
         return sum(
-            chosen_option(self.answers.generated(fact.id, f"choice:{number}").text, options) is None
+            chosen_option(
+                self.answers.generated(fact.id, f"choice:{number}").text, options
+            )
+            is None
             for number, options in enumerate(lists)
         )
 
-    def _picked_again(self, fact: Fact, role: str, lists: Sequence[Sequence[str]]) -> float:
+    def _picked_again(
+        self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
+    ) -> float:
         """Return the share of the questions in which the model picks its own answer, 0 without questions."""
         answer = normalise(self._answer(fact))
         again = 0
         for number, options in enumerate(lists):
-            picked = chosen_option(self.answers.generated(fact.id, f"{role}:{number}").text, options)
+            picked = chosen_option(
+                self.answers.generated(fact.id, f"{role}:{number}").text, options
+            )
             again += picked is not None and normalise(options[picked]) == answer
         return again / len(lists) if lists else 0.0
 
 
 def _asserts(verdict: Judged | None) -> bool:
     """Return True if an answer was judged correct or wrong."""
-    return verdict is not None and verdict.label != "uninformative" and verdict.rule != UNPARSABLE
+    return (
+        verdict is not None
+        and verdict.label != "uninformative"
+        and verdict.rule != UNPARSABLE
+    )

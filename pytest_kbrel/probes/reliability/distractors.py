@@ -16,14 +16,24 @@ from pytest_kbrel.metrics.reliability import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import Answers, question_of
 from pytest_kbrel.probes.prompts import UNSURE, wrong_answers
-from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, ReliabilitySettings, Response, record
+from pytest_kbrel.records import (
+    Ask,
+    Case,
+    Fact,
+    GenerateRequest,
+    ReliabilitySettings,
+    Response,
+    record,
+)
 
 DISTRACTORS_SHOWN = OPTIONS - 2
 ROLE = "distractors"
 # Enough for a name of some words.
 _TOKENS_EACH = 16
 _LONGEST = 200
-_BULLET = re.compile(r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])")
+_BULLET = re.compile(
+    r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])"
+)
 _QUOTES = "\"'“”‘’«»„`"
 
 
@@ -52,7 +62,9 @@ def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
     assert isinstance(settings, ReliabilitySettings)
     facts = [fact for fact in case.facts if fact.id in answers]
     if settings.distractors_from == "facts" or not facts:
-        return Distractors(options={fact.id: fact.negatives for fact in facts}, failures={}, written={})
+        return Distractors(
+            options={fact.id: fact.negatives for fact in facts}, failures={}, written={}
+        )
     asks = tuple(_ask(case, fact, answers[fact.id], settings) for fact in facts)
     replies = Answers()
     replies.add(asks, (yield asks))
@@ -63,7 +75,9 @@ def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
         try:
             reply = replies.generated(fact.id, ROLE)
             # Where the writer was cut short, its last line is half a name.
-            text = reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
+            text = (
+                reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
+            )
             written = read_distractors(text, answers[fact.id], fact.language)
         except ResponseError as error:
             failures[fact.id] = str(error)
@@ -98,14 +112,22 @@ def read_distractors(reply: str, answer: str, language: str = "") -> tuple[str, 
 
 
 def option_lists(
-    fact: Fact, answer: str, distractors: Sequence[str], questions: int, draws: random.Random
+    fact: Fact,
+    answer: str,
+    distractors: Sequence[str],
+    questions: int,
+    draws: random.Random,
 ) -> list[list[str]]:
     """Make ``questions`` lists of five: the answer and three distractors shuffled, then "unsure".
 
     Raises :class:`ResponseError` when fewer than three distractors differ from the answer.
     """
     # What is empty once normalised could not be told from any other option of that kind.
-    usable = [wrong for wrong in distractors if normalise(wrong) not in ("", normalise(answer))]
+    usable = [
+        wrong
+        for wrong in distractors
+        if normalise(wrong) not in ("", normalise(answer))
+    ]
     if len(usable) < DISTRACTORS_SHOWN:
         raise ResponseError(
             f"{fact.id} (answer): {DISTRACTORS_SHOWN} distractors needed, "
@@ -134,9 +156,9 @@ def length_ratio(fact: Fact) -> float:
     if fact.object is None or not fact.negatives:
         return 0.0
     size = len(fact.object)
-    return sum(min(size, len(wrong)) / max(size, len(wrong)) for wrong in fact.negatives) / len(
-        fact.negatives
-    )
+    return sum(
+        min(size, len(wrong)) / max(size, len(wrong)) for wrong in fact.negatives
+    ) / len(fact.negatives)
 
 
 def _ask(case: Case, fact: Fact, answer: str, settings: ReliabilitySettings) -> Ask:

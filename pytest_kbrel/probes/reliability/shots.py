@@ -41,10 +41,19 @@ def with_shots(case: Case, similar: Similar) -> Case:
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        ranked = sorted(range(len(shots)), key=lambda index: (-round(float(row[index]), DIGITS), index))
+        ranked = sorted(
+            range(len(shots)),
+            key=lambda index: (-round(float(row[index]), DIGITS), index),
+        )
         names = _Names(fact, question)
-        usable = [index for index in ranked if not names.given_away(*texts[index], subjects[index])]
-        chosen.append((fact.id, _nearest(case, fact, [shots[index] for index in usable])))
+        usable = [
+            index
+            for index in ranked
+            if not names.given_away(*texts[index], subjects[index])
+        ]
+        chosen.append(
+            (fact.id, _nearest(case, fact, [shots[index] for index in usable]))
+        )
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
@@ -62,7 +71,10 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
         shots = find.shots(request, question) if request is not None else ()
         again = question_request(settings, question, _shown(shots))
         # A match is proven by making the request again.
-        if request is None or (request.turns, request.prompt) != (again.turns, again.prompt):
+        if request is None or (request.turns, request.prompt) != (
+            again.turns,
+            again.prompt,
+        ):
             return None
         chosen.append((fact.id, shots))
     return dataclasses.replace(case, shots=tuple(chosen))
@@ -71,7 +83,9 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
 class _Finder:
     """Finds the examples of a repository in requests that were made under some settings."""
 
-    def __init__(self, settings: ReliabilitySettings, repository: Sequence[Shot]) -> None:
+    def __init__(
+        self, settings: ReliabilitySettings, repository: Sequence[Shot]
+    ) -> None:
         self._template = template_of(settings)
         self._in_text: dict[str, Shot] = {}
         self._turns: dict[tuple[str, str], Shot] = {}
@@ -91,7 +105,10 @@ class _Finder:
             turns = [(first.removeprefix(lead), answer), *rest]
             return tuple(self._turns[turn] for turn in turns if turn in self._turns)
         shots: list[Shot] = []
-        position, end = len(lead), len(request.prompt) - len(self._template.question(question))
+        position, end = (
+            len(lead),
+            len(request.prompt) - len(self._template.question(question)),
+        )
         while position < end and (match := self._any.match(request.prompt, position)):
             shots.append(self._in_text[match[0]])
             position = match.end()
@@ -99,7 +116,10 @@ class _Finder:
 
 
 def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
-    return tuple((shot.question, UNSURE if shot.answer is None else shot.answer) for shot in shots)
+    return tuple(
+        (shot.question, UNSURE if shot.answer is None else shot.answer)
+        for shot in shots
+    )
 
 
 def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
@@ -108,7 +128,9 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.
     """
     assert isinstance(case.settings, ReliabilitySettings)
-    shots: tuple[Shot, ...] = next((chosen for name, chosen in case.shots if name == fact.id), ())
+    shots: tuple[Shot, ...] = next(
+        (chosen for name, chosen in case.shots if name == fact.id), ()
+    )
     if len(shots) != sum(case.settings.shown):
         raise SuiteError(
             f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
@@ -154,7 +176,9 @@ class _Names:
             return answer.strip() in self.answers
         if subject == self.subject or f" {self.subject} " in question:
             return True
-        return f" {self.subject} " in answer and any(f" {right} " in question for right in self.answers)
+        return f" {self.subject} " in answer and any(
+            f" {right} " in question for right in self.answers
+        )
 
 
 def _spelt(text: str) -> str:

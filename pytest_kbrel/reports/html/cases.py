@@ -58,10 +58,16 @@ def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, 
     cases = sorted(view.slices(run), key=reasons.failed_first)
     most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(cases))))
     chosen = {case.nodeid: _chosen(case, most) for case in cases}
-    exchanges = _exchanges(responses, chosen) if responses is not None and responses.is_file() else {}
+    exchanges = (
+        _exchanges(responses, chosen)
+        if responses is not None and responses.is_file()
+        else {}
+    )
     return {
         case.nodeid: tuple(
-            _worst(case.table, row, change, exchanges.get((case.nodeid, row.fact_id), ()))
+            _worst(
+                case.table, row, change, exchanges.get((case.nodeid, row.fact_id), ())
+            )
             for row, change in chosen[case.nodeid]
         )
         for case in cases
@@ -82,11 +88,16 @@ def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
         others = [row for row in others if row.label == "wrong"]
     others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
     chosen = [rows[fact] for fact in first[:most]]
-    return [(row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])]
+    return [
+        (row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])
+    ]
 
 
 def _worst(
-    table: Table, row: Outcome, change: Change | None, exchanges: Iterable[Mapping[str, Any]]
+    table: Table,
+    row: Outcome,
+    change: Change | None,
+    exchanges: Iterable[Mapping[str, Any]],
 ) -> WorstFact:
     values = dict(zip(table.columns, row.values, strict=False))
     return WorstFact(
@@ -105,7 +116,10 @@ def _exchanges(
     """Return what the model under test was asked about the chosen facts, by case and fact."""
     wanted = {
         # As to_line begins a line.
-        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii"): (case, row.fact_id)
+        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii"): (
+            case,
+            row.fact_id,
+        )
         for case, rows in chosen.items()
         for row, _ in rows
     }
@@ -132,21 +146,38 @@ def _asked(
     for exchange in exchanges:
         role = exchange["role"].removesuffix("/score")
         # A wording's role is wording2/answer.
-        place = role if role.endswith("answer") and ":" not in role else role.removesuffix("/answer")
+        place = (
+            role
+            if role.endswith("answer") and ":" not in role
+            else role.removesuffix("/answer")
+        )
         places.setdefault(place, []).append(exchange)
     for place, of_place in places.items():
-        score = next((_probability(one["response"]) for one in of_place if _is(one, "scored")), None)
+        score = next(
+            (_probability(one["response"]) for one in of_place if _is(one, "scored")),
+            None,
+        )
         answers = [one["response"] for one in of_place if _is(one, "generated")]
         answer = str(answers[0].get("text", "")) if answers else ""
         if answers and score is None:
             score = _probability(answers[0])
-        prompt, right = str(of_place[0]["request"].get("prompt", "")), values.get(f"cell:{place}")
+        prompt, right = (
+            str(of_place[0]["request"].get("prompt", "")),
+            values.get(f"cell:{place}"),
+        )
         if right is None:
             # Instructions and examples before the question are the same for all facts.
             prompt = prompt[max(0, prompt.rfind(row.question)) :]
         if place == "answer":
             right = float(row.label == "correct")
-        failed = next((str(one["response"].get("error")) for one in of_place if _is(one, "failed")), "")
+        failed = next(
+            (
+                str(one["response"].get("error"))
+                for one in of_place
+                if _is(one, "failed")
+            ),
+            "",
+        )
         yield Asked(
             part=part_words(place),
             prompt=_tail(prompt),
@@ -163,7 +194,11 @@ def _is(exchange: Mapping[str, Any], kind: str) -> bool:
 def _probability(response: Mapping[str, Any]) -> float | None:
     tokens = response.get("probabilities")
     value = response.get("probability")
-    if isinstance(tokens, list) and tokens and all(isinstance(one, int | float) for one in tokens):
+    if (
+        isinstance(tokens, list)
+        and tokens
+        and all(isinstance(one, int | float) for one in tokens)
+    ):
         value = sum(tokens) / len(tokens)
     return float(value) if isinstance(value, int | float) else None
 

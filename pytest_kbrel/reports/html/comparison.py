@@ -9,7 +9,12 @@ from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count
-from pytest_kbrel.reports.html.model_plots import MOST, scale_plots, scatter_plots, size_text
+from pytest_kbrel.reports.html.model_plots import (
+    MOST,
+    scale_plots,
+    scatter_plots,
+    size_text,
+)
 from pytest_kbrel.reports.html.page import anchors, fitted, script
 from pytest_kbrel.reports.view import Group
 
@@ -25,7 +30,10 @@ def comparison_html(comparison: Comparison) -> str:
 def _data(comparison: Comparison) -> dict[str, Any]:
     groups = side_by_side.groups(comparison)
     columns = [side for side in comparison.sides if not side.same_as]
-    words = {case.nodeid: side_by_side.worst_word(comparison, case.nodeid) for case in comparison.cases.cases}
+    words = {
+        case.nodeid: side_by_side.worst_word(comparison, case.nodeid)
+        for case in comparison.cases.cases
+    }
     return {
         "script": script(),
         "comparison": comparison,
@@ -33,7 +41,9 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "more_columns": len(columns) - MOST_MODELS,
         "title": f"Comparison of {count(len(comparison.sides), 'model')}",
         "anchors": anchors(comparison.cases),
-        "groups": [(group, list(_rows(comparison, group)), _better(group)) for group in groups],
+        "groups": [
+            (group, list(_rows(comparison, group)), _better(group)) for group in groups
+        ],
         "words": sorted({*words.values()} - {""}, key=side_by_side.severity),
         "worst": words,
         "word_of": side_by_side.word,
@@ -64,7 +74,9 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
 def _better(group: Group) -> str:
     """Return what is better of the first key metric of a table; empty where it has none."""
     values = (value for case in group.cases for value in _values(case, group)[:1])
-    return next((value.better for value in values if value.name == group.metrics[0]), "")
+    return next(
+        (value.better for value in values if value.name == group.metrics[0]), ""
+    )
 
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:

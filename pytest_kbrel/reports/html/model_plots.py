@@ -9,7 +9,16 @@ from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 from pytest_kbrel.reports.formatting import metric_title, number, p_value
-from pytest_kbrel.reports.html.svg import WIDTH, Drawing, Plot, Scale, cut, label_spots, scale_over, spread
+from pytest_kbrel.reports.html.svg import (
+    WIDTH,
+    Drawing,
+    Plot,
+    Scale,
+    cut,
+    label_spots,
+    scale_over,
+    spread,
+)
 
 # So many plots of each kind are drawn: those over all slices come first.
 MOST = 12
@@ -34,7 +43,8 @@ def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
     across = scale_over([x for _, x, _ in scatter.points], _LEFT, _RIGHT)
     up = scale_over([y for *_, y in scatter.points], _BOTTOM, _TOP)
     drawing = Drawing(
-        296, f"{names[1]} against {names[0]} of {len(scatter.points)} models in {scatter.within}"
+        296,
+        f"{names[1]} against {names[0]} of {len(scatter.points)} models in {scatter.within}",
     )
     drawing.x_axis(across, _TOP, _BOTTOM, names[0])
     drawing.y_axis(up, _LEFT, _RIGHT, names[1])
@@ -43,7 +53,10 @@ def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
         side = comparison.sides[of - 1]
         spot = across(x), up(y)
         drawing.circle(
-            *spot, 4.5, f"point {_tone(side, scatter.nodeid)}", f"{side.short}: {number(x)}, {number(y)}"
+            *spot,
+            4.5,
+            f"point {_tone(side, scatter.nodeid)}",
+            f"{side.short}: {number(x)}, {number(y)}",
         )
         labels.setdefault(spot, []).append((of, side.short))
     brief = len(scatter.points) > _MOST_NAMES
@@ -53,7 +66,10 @@ def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
         drawing.text(x, y, label, "end" if ends else "")
     words = [
         f"{method} {number(one.r)} ({p_value(one.p)})"
-        for method, one in (("Pearson", scatter.pearson), ("Spearman", scatter.spearman))
+        for method, one in (
+            ("Pearson", scatter.pearson),
+            ("Spearman", scatter.spearman),
+        )
     ]
     colour = ", its colour the verdict on the case" if scatter.nodeid else ""
     note = f" {scatter.pearson.note}." if scatter.pearson.note else ""
@@ -65,7 +81,8 @@ def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
         drawing=drawing.markup(),
         heads=("model", *names),
         rows=tuple(
-            (f"{of} {comparison.sides[of - 1].short}", number(x), number(y)) for of, x, y in scatter.points
+            (f"{of} {comparison.sides[of - 1].short}", number(x), number(y))
+            for of, x, y in scatter.points
         ),
     )
 
@@ -78,7 +95,11 @@ def _label(models: list[tuple[int, str]], brief: bool) -> str:
 
 
 def _tone(side: Side, nodeid: str) -> str:
-    return side_by_side.word(side, nodeid).replace(" ", "-") if nodeid in side.results else ""
+    return (
+        side_by_side.word(side, nodeid).replace(" ", "-")
+        if nodeid in side.results
+        else ""
+    )
 
 
 def scale_plots(comparison: Comparison) -> list[Plot]:
@@ -95,7 +116,9 @@ def scale_plots(comparison: Comparison) -> list[Plot]:
                 points = list(_values(sides, case.nodeid, name))
                 if len({side.parameters for side, _ in points}) < 2:
                     continue
-                where = f"{group.title}, {label}" if len(group.cases) > 1 else group.title
+                where = (
+                    f"{group.title}, {label}" if len(group.cases) > 1 else group.title
+                )
                 plots.append(_scale(points, name, where, case.nodeid, len(plots)))
                 if len(plots) == MOST:
                     return plots
@@ -104,29 +127,46 @@ def scale_plots(comparison: Comparison) -> list[Plot]:
 
 def _values(sides: list[Side], nodeid: str, name: str) -> Iterator[tuple[Side, float]]:
     for side in sides:
-        value = view.metric(side.results[nodeid], name) if nodeid in side.results else None
+        value = (
+            view.metric(side.results[nodeid], name) if nodeid in side.results else None
+        )
         if value is not None and value.value is not None and math.isfinite(value.value):
             yield side, value.value
 
 
-def _scale(points: list[tuple[Side, float]], name: str, where: str, nodeid: str, at: int) -> Plot:
+def _scale(
+    points: list[tuple[Side, float]], name: str, where: str, nodeid: str, at: int
+) -> Plot:
     title = metric_title(name)
     sizes = [math.log10(side.parameters) for side, _ in points]
     across = scale_over(sizes, _LEFT, _RIGHT - _FAMILY)
     up = scale_over([value for _, value in points], _BOTTOM, _TOP)
-    drawing = Drawing(296, f"{title} against the number of parameters of {len(points)} models, {where}")
+    drawing = Drawing(
+        296,
+        f"{title} against the number of parameters of {len(points)} models, {where}",
+    )
     drawing.y_axis(up, _LEFT, _RIGHT - _FAMILY, title)
     _size_axis(drawing, across)
     families: dict[str, list[tuple[float, float]]] = {}
-    for side, value in sorted(points, key=lambda point: (point[0].parameters, point[0].number)):
-        families.setdefault(side.family, []).append((across(math.log10(side.parameters)), up(value)))
-    curves = {name: spots for name, spots in families.items() if len({x for x, _ in spots}) > 1}
+    for side, value in sorted(
+        points, key=lambda point: (point[0].parameters, point[0].number)
+    ):
+        families.setdefault(side.family, []).append(
+            (across(math.log10(side.parameters)), up(value))
+        )
+    curves = {
+        name: spots
+        for name, spots in families.items()
+        if len({x for x, _ in spots}) > 1
+    }
     for kind, curve in enumerate(curves.values()):
         drawing.path(curve, f"trace t{kind % _KINDS}")
     _name_families(drawing, families, [*curves])
     for side, value in points:
         spot = across(math.log10(side.parameters)), up(value)
-        drawing.circle(*spot, 4, f"point {_tone(side, nodeid)}", f"{side.short}: {number(value)}")
+        drawing.circle(
+            *spot, 4, f"point {_tone(side, nodeid)}", f"{side.short}: {number(value)}"
+        )
     return Plot(
         name=f"scale-{at + 1}",
         title=f"{title} by size, {where}",
@@ -135,14 +175,21 @@ def _scale(points: list[tuple[Side, float]], name: str, where: str, nodeid: str,
         drawing=drawing.markup(),
         heads=("model", "family", "parameters", title),
         rows=tuple(
-            (f"{side.number} {side.short}", side.family, f"{side.parameters:,}", number(value))
+            (
+                f"{side.number} {side.short}",
+                side.family,
+                f"{side.parameters:,}",
+                number(value),
+            )
             for side, value in points
         ),
     )
 
 
 def _name_families(
-    drawing: Drawing, families: Mapping[str, Sequence[tuple[float, float]]], curves: Sequence[str]
+    drawing: Drawing,
+    families: Mapping[str, Sequence[tuple[float, float]]],
+    curves: Sequence[str],
 ) -> None:
     """Write the families beside the drawing, each joined with its largest model.
 

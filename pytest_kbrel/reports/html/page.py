@@ -15,7 +15,12 @@ from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
-from pytest_kbrel.reports.changes import changed_facts, changes_headline, origin, probability
+from pytest_kbrel.reports.changes import (
+    changed_facts,
+    changes_headline,
+    origin,
+    probability,
+)
 from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.plots import figure_plots, forest
@@ -53,7 +58,9 @@ def fitted(template: str, data: dict[str, Any]) -> str:
     """Return a page filled with ``data``, its lists cut so that it stays below :data:`LARGEST` bytes."""
     page, text = environment().get_template(f"{template}.html.j2"), ""
     for part in _PARTS_OF_ROOM:
-        text = page.render(data | {"size_limit": lambda size, part=part: SizeLimit(int(size * part))})
+        text = page.render(
+            data | {"size_limit": lambda size, part=part: SizeLimit(int(size * part))}
+        )
         if len(text.encode("utf-8", "replace")) < LARGEST:
             break
     return text
@@ -61,7 +68,11 @@ def fitted(template: str, data: dict[str, Any]) -> str:
 
 def render(template: str, run: Run, sources: Sources | None = None) -> str:
     """Return a template filled with ``run``: the page (``report``) or one of its sections."""
-    return environment().get_template(f"{template}.html.j2").render(page_data(run, sources))
+    return (
+        environment()
+        .get_template(f"{template}.html.j2")
+        .render(page_data(run, sources))
+    )
 
 
 @functools.cache
@@ -71,9 +82,13 @@ def environment() -> Environment:
     from jinja2.ext import Extension
 
     class Dense(Extension):
-        def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        def preprocess(
+            self, source: str, name: str | None, filename: str | None = None
+        ) -> str:
             """Drop the line breaks of a template with their indentation; a blank line is one line break."""
-            return re.sub(r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source)
+            return re.sub(
+                r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source
+            )
 
     made = Environment(
         loader=PackageLoader("pytest_kbrel.reports.html"),
@@ -121,8 +136,14 @@ def script() -> tuple[Markup, Markup]:
     """Return the script of the page, and the source of it that its policy allows, by its digest."""
     from markupsafe import Markup
 
-    text = files("pytest_kbrel.reports.html").joinpath("templates/page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    text = (
+        files("pytest_kbrel.reports.html")
+        .joinpath("templates/page.js")
+        .read_text(encoding="utf-8")
+    )
+    digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
+        "ascii"
+    )
     return Markup(text), Markup(f"'sha256-{digest}'")
 
 
@@ -133,7 +154,12 @@ class SizeLimit:
         self.remaining = remaining
 
     def take(
-        self, render: Callable[..., str], items: Iterable[Any], *more: Any, least: int = 1, most: int = 10**6
+        self,
+        render: Callable[..., str],
+        items: Iterable[Any],
+        *more: Any,
+        least: int = 1,
+        most: int = 10**6,
     ) -> list[str]:
         """Return ``render(item, *more)`` of the first items that fit, ``least`` to ``most`` of them.
 
@@ -159,7 +185,17 @@ class _FactColumns(NamedTuple):
 
 
 # The sections that a case's name must not take.
-_SECTIONS = ("why", "facts", "about", "overall", "plots", "cases", "all", "models", "correlations")
+_SECTIONS = (
+    "why",
+    "facts",
+    "about",
+    "overall",
+    "plots",
+    "cases",
+    "all",
+    "models",
+    "correlations",
+)
 
 
 def anchors(run: Run) -> dict[str, str]:
@@ -173,7 +209,9 @@ def anchors(run: Run) -> dict[str, str]:
         called = case.id if short else case.nodeid
         name = re.sub("[^A-Za-z0-9._-]+", "-", called[:_LONGEST]).strip("-") or "case"
         numbers = (f"{name}-{number}" for number in count(2))
-        by_case[case.nodeid] = next(one for one in chain([name], numbers) if one not in taken)
+        by_case[case.nodeid] = next(
+            one for one in chain([name], numbers) if one not in taken
+        )
         taken.add(by_case[case.nodeid])
     return by_case
 
@@ -200,15 +238,27 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "aggregates": view.aggregates(run),
         "moved": changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
-        "groups": [(group, _columns(group), _failed_first(group)) for group in sorted(groups, key=_worst_of)],
+        "groups": [
+            (group, _columns(group), _failed_first(group))
+            for group in sorted(groups, key=_worst_of)
+        ],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
         "forest": forest(run),
-        "plots": [*figure_plots(run, sources.published), *fact_plots(run, sources.baseline)],
+        "plots": [
+            *figure_plots(run, sources.published),
+            *fact_plots(run, sources.baseline),
+        ],
         "worst_facts": worst_facts(run, sources.responses),
         # All that were not run have one and the same reason.
         "unrun": phrases.not_run_note(run),
         "attributed": [
-            (case, [list(facts) for _, facts in groupby(case.attributions, lambda one: one.fact_id)])
+            (
+                case,
+                [
+                    list(facts)
+                    for _, facts in groupby(case.attributions, lambda one: one.fact_id)
+                ],
+            )
             for case in slices
             if case.attributions
         ],
@@ -252,13 +302,18 @@ def _meaning(metric: str) -> str:
 def _columns(group: Group) -> list[tuple[str, str]]:
     """Return the name of each key metric with what is better."""
     values = (
-        (name, value) for name in group.metrics for case in group.cases if (value := view.metric(case, name))
+        (name, value)
+        for name in group.metrics
+        for case in group.cases
+        if (value := view.metric(case, name))
     )
     return list({name: (name, value.better) for name, value in values}.values())
 
 
 def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
-    return sorted(group.labelled, key=lambda labelled: reasons.failed_first(labelled[0]))
+    return sorted(
+        group.labelled, key=lambda labelled: reasons.failed_first(labelled[0])
+    )
 
 
 def _worst_of(group: Group) -> int:
@@ -304,7 +359,12 @@ def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:
     """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
-    ends = [end for v in values for end in (v.value, v.low, v.high, v.baseline) if end is not None]
+    ends = [
+        end
+        for v in values
+        for end in (v.value, v.low, v.high, v.baseline)
+        if end is not None
+    ]
     lowest, highest = min([0.0, *ends]), max([1.0, *ends])
     return (min(lowest, -1.0) if lowest < 0 else 0.0), highest
 
@@ -315,7 +375,10 @@ def _percent_of(point: float, scale: Scale) -> float:
 
 
 def _prompt_lines(prompt: str) -> str:
-    lines = (formatting.one_line(line, _LONGEST_PROMPT) for line in prompt[:_LONGEST_PROMPT].split("\n"))
+    lines = (
+        formatting.one_line(line, _LONGEST_PROMPT)
+        for line in prompt[:_LONGEST_PROMPT].split("\n")
+    )
     return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")
 
 

@@ -43,20 +43,27 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return where a value is drawn."""
-        part = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        part = (min(max(value, self.low), self.high) - self.low) / (
+            self.high - self.low
+        )
         return self.start + part * (self.end - self.start)
 
     def marks(self, most: int = 6) -> list[float]:
         """Return the values that the axis names, at most ``most`` or so."""
         if not math.isfinite(self.high - self.low):
             return []
-        step = next((one for one in _STEPS if (self.high - self.low) / one <= most), self.high - self.low)
+        step = next(
+            (one for one in _STEPS if (self.high - self.low) / one <= most),
+            self.high - self.low,
+        )
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
 
 
-def scale_over(values: Sequence[float], start: float, end: float, *, whole: bool = False) -> Scale:
+def scale_over(
+    values: Sequence[float], start: float, end: float, *, whole: bool = False
+) -> Scale:
     """Return a scale over these values with a margin; ``whole``: from 0 to 1 at least."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if whole:
@@ -77,7 +84,9 @@ def mark_texts(marks: Sequence[float]) -> list[str]:
 
 
 def label_spots(
-    points: Sequence[tuple[float, float, str]], rings: Sequence[tuple[float, float]], radius: float
+    points: Sequence[tuple[float, float, str]],
+    rings: Sequence[tuple[float, float]],
+    radius: float,
 ) -> list[tuple[float, float, str, bool]]:
     """Return where the labels of points are written, without those that would cover a label, point or ring.
 
@@ -115,7 +124,12 @@ _Box = tuple[float, float, float, float]
 
 
 def _overlap(one: _Box, other: _Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+    return (
+        one[0] < other[2]
+        and other[0] < one[2]
+        and one[1] < other[3]
+        and other[1] < one[3]
+    )
 
 
 def cut(text: str, width: float) -> str:
@@ -135,21 +149,41 @@ class Drawing:
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
         """Draw a line."""
-        self._add("path", kind, d=f"M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}")
+        self._add(
+            "path", kind, d=f"M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}"
+        )
 
     def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         """Draw lines from point to point."""
-        self._add("path", kind, d="M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points))
+        self._add(
+            "path",
+            kind,
+            d="M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points),
+        )
 
     def dots(self, points: Sequence[tuple[float, float]], kind: str) -> None:
         """Draw many dots, in few bytes and without titles: lines of no length with round ends."""
-        self._add("path", kind, d="".join(f"M{_number(x)} {_number(y)}h0" for x, y in points))
+        self._add(
+            "path", kind, d="".join(f"M{_number(x)} {_number(y)}h0" for x, y in points)
+        )
 
-    def circle(self, x: float, y: float, radius: float, kind: str, title: str = "") -> None:
+    def circle(
+        self, x: float, y: float, radius: float, kind: str, title: str = ""
+    ) -> None:
         """Draw a circle."""
-        self._add("circle", kind, title=title, cx=_number(x), cy=_number(y), r=_number(radius))
+        self._add(
+            "circle", kind, title=title, cx=_number(x), cy=_number(y), r=_number(radius)
+        )
 
-    def rect(self, x: float, y: float, width: float, height: float, kind: str, title: str = "") -> None:
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        kind: str,
+        title: str = "",
+    ) -> None:
         """Draw a rectangle."""
         sides = {"width": _number(max(0.0, width)), "height": _number(max(0.0, height))}
         self._add("rect", kind, title=title, x=_number(x), y=_number(y), **sides)
@@ -167,7 +201,12 @@ class Drawing:
         for value, text in zip(marks, mark_texts(marks), strict=True):
             self.line(scale(value), top, scale(value), bottom, "grid")
             half = _LETTER * len(text) / 2
-            self.text(min(max(scale(value), half), self._width - half), bottom + 13, text, "middle")
+            self.text(
+                min(max(scale(value), half), self._width - half),
+                bottom + 13,
+                text,
+                "middle",
+            )
         if name:
             self.text((scale.start + scale.end) / 2, bottom + 28, name, "middle")
 
@@ -188,7 +227,9 @@ class Drawing:
 
     def _add(self, tag: str, kind: str, title: str = "", **attributes: str) -> None:
         shape = "".join(f' {name}="{value}"' for name, value in attributes.items())
-        end = f"><title>{escape(one_line(title, 200))}</title></{tag}>" if title else "/>"
+        end = (
+            f"><title>{escape(one_line(title, 200))}</title></{tag}>" if title else "/>"
+        )
         self._parts.append(f'<{tag} class="{kind}"{shape}{end}')
 
 

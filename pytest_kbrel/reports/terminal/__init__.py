@@ -49,7 +49,10 @@ def terminal_lines(
     fitted = [(fit(printable(text), width), markup) for text, markup in lines]
     if verbosity >= 0 and steps:
         wide = max(len(what) for what, _ in steps)
-        fitted += [("", PLAIN), *((printable(f"{what:<{wide}}  {how}"), PLAIN) for what, how in steps)]
+        fitted += [
+            ("", PLAIN),
+            *((printable(f"{what:<{wide}}  {how}"), PLAIN) for what, how in steps),
+        ]
     if written_to:
         fitted.append((printable(f"reports written to {one_line(written_to)}"), PLAIN))
     return [(text, markup if color else PLAIN) for text, markup in fitted]
@@ -61,12 +64,16 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
     word, markup = verdict.shown.upper(), {**verdict.markup, "bold": True}
     if is_first and verdict.name == "no baseline":
         word, markup = "FIRST BASELINE", {**VERDICTS["pass"].markup, "bold": True}
-    yield from wrapped(f"{word}: {view.tally(run, is_first=is_first)}", width, "", markup)
+    yield from wrapped(
+        f"{word}: {view.tally(run, is_first=is_first)}", width, "", markup
+    )
     if run.model is not None:
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))
         where = ", ".join(one_line(part) for part in parts if part)
-        yield from row("model", f"{one_line(run.model.spec)} ({where}){against}", width, _COLUMN)
+        yield from row(
+            "model", f"{one_line(run.model.spec)} ({where}){against}", width, _COLUMN
+        )
     if sentence := changes_headline(run):
         yield from row("changes", sentence, width, _COLUMN, BOLD)
     if sentence := view.not_excluded(run):
@@ -74,16 +81,26 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
     for role, who in view.helper_models(run):
         yield f"{role} {one_line(who)}", PLAIN
     if is_published(run.baseline):
-        yield from wrapped("the baseline is what a paper prints: differences from it are unpaired", width, "")
+        yield from wrapped(
+            "the baseline is what a paper prints: differences from it are unpaired",
+            width,
+            "",
+        )
     if verbosity >= 0:
         for note in phrases.run_notes(run, brief=verbosity == 0):
             yield from wrapped(note, width, "")
     if gates := view.unjudged_count(run):
-        why = "nothing published to compare with" if run.baseline else "no baseline given (--kb-baseline)"
+        why = (
+            "nothing published to compare with"
+            if run.baseline
+            else "no baseline given (--kb-baseline)"
+        )
         why = "nothing to compare with yet" if is_first else why
         yield f"{why}: {count(gates, 'gate')} not judged", PLAIN
     for problem in run.problems:
-        yield from wrapped(f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup)
+        yield from wrapped(
+            f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup
+        )
     if note := phrases.partial_note(run):
         yield from wrapped(note, width, "", VERDICTS["inconclusive"].markup)
 

@@ -41,32 +41,46 @@ def case_lines(run: Run, width: int, *, brief: bool) -> Iterator[Line]:
     for entry in entries[:MOST_ENTRIES]:
         title = _title(entry, names)
         head = f"{title}: {entry.reason}" if brief else title
-        yield from row(_word(entry), head, width, column, VERDICTS[entry.verdict].markup)
+        yield from row(
+            _word(entry), head, width, column, VERDICTS[entry.verdict].markup
+        )
         if brief:
             continue
         yield from wrapped(entry.reason, width)
         # What a figure over several cases lost is what they lost.
-        if not (told and entry.cases[0].aggregate) and (text := example(entry.cases[0], run)):
+        if not (told and entry.cases[0].aggregate) and (
+            text := example(entry.cases[0], run)
+        ):
             yield from wrapped(text, width)
             told = True
     rest = [case for entry in entries[MOST_ENTRIES:] for case in entry.cases]
     if rest:
-        yield from wrapped(f"and {count(len(rest), 'more case')} that did not pass", width, "")
+        yield from wrapped(
+            f"and {count(len(rest), 'more case')} that did not pass", width, ""
+        )
     if stopped := phrases.not_run_note(run):
         yield from row("NOT RUN", stopped, width, max(column, len("NOT RUN") + 2))
 
 
 def case_entries(run: Run) -> Iterator[Entry]:
     """Yield the cases that did not pass and are not waived, those of one cause together."""
-    unmeasured = {(case.suite, case.id) for case in run.cases if case.verdict in ("invalid", "not run")}
+    unmeasured = {
+        (case.suite, case.id)
+        for case in run.cases
+        if case.verdict in ("invalid", "not run")
+    }
     causes: dict[tuple[Judgement, str], list[tuple[str, CaseResult]]] = {}
     for case in reasons.deciding(run):
         if phrases.is_waived(case, run):
             continue
         reason = _reason(case)
-        if case.aggregate and any((case.suite, member) in unmeasured for member in case.members):
+        if case.aggregate and any(
+            (case.suite, member) in unmeasured for member in case.members
+        ):
             reason = "cases that it is made from were not measured"
-        causes.setdefault((case.verdict, _FIGURES.sub("#", reason)), []).append((reason, case))
+        causes.setdefault((case.verdict, _FIGURES.sub("#", reason)), []).append(
+            (reason, case)
+        )
     for (verdict, _), alike in causes.items():
         of_figures = verdict in ("fail", "inconclusive")
         if len(alike) < (_ALIKE_WITH_FIGURES if of_figures else _ALIKE):
@@ -115,7 +129,9 @@ def example(case: CaseResult, run: Run) -> str:
         gained = f", {len(case.gained)} gained" if case.gained else ""
         return f"{count(len(case.lost), 'fact')} lost{gained}, such as: {change_text(change)}"
     # What answers that decide nothing look like is told by any of them.
-    labels = {"fail": ("wrong",), "invalid": ("wrong", "uninformative", "correct")}.get(case.verdict, ())
+    labels = {"fail": ("wrong",), "invalid": ("wrong", "uninformative", "correct")}.get(
+        case.verdict, ()
+    )
     rows = (row for label in labels for row in case.table.rows if row.label == label)
     shown = next(rows, None)
     return f"such as: {_answer(shown)}" if shown is not None else ""
@@ -123,16 +139,25 @@ def example(case: CaseResult, run: Run) -> str:
 
 def change_text(change: Change) -> str:
     """Return how the answer to a question changed: ``Where is Oslo? Norway → Peru``."""
-    old, new = (answer_text(answer, _LONGEST_ANSWER) for answer in (change.old_answer, change.new_answer))
+    old, new = (
+        answer_text(answer, _LONGEST_ANSWER)
+        for answer in (change.old_answer, change.new_answer)
+    )
     expected = expected_text(change.expected, _LONGEST_ANSWER)
-    right = "" if change.expected and expected.casefold() in old.casefold() else f" {_right(expected)}"
+    right = (
+        ""
+        if change.expected and expected.casefold() in old.casefold()
+        else f" {_right(expected)}"
+    )
     return f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}"
 
 
 def _answer(outcome: Outcome) -> str:
     expected = expected_text(outcome.expected, _LONGEST_ANSWER)
     answer = answer_text(outcome.answer, _LONGEST_ANSWER)
-    return f"{one_line(outcome.question, _LONGEST_QUESTION)} {answer} {_right(expected)}"
+    return (
+        f"{one_line(outcome.question, _LONGEST_QUESTION)} {answer} {_right(expected)}"
+    )
 
 
 def _right(expected: str) -> str:
@@ -142,7 +167,9 @@ def _right(expected: str) -> str:
 def waiver_lines(run: Run, width: int) -> Iterator[Line]:
     """Yield the cases with a waiver, and what became of it."""
     names = view.names(run)
-    cases: Sequence[CaseResult] = [case for case in view.ordered(run) if case.waiver is not None]
+    cases: Sequence[CaseResult] = [
+        case for case in view.ordered(run) if case.waiver is not None
+    ]
     for case in cases:
         text = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
         yield from row("WAIVER", text, width, len("WAIVER") + 2)

@@ -54,7 +54,10 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     ]
     if len(result.errors) > SHOWN_ERRORS:
         notes.append(f"and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
-    notes += [f"responses: {phrases.share_text(share)}" for share in phrases.noteworthy(result)]
+    notes += [
+        f"responses: {phrases.share_text(share)}"
+        for share in phrases.noteworthy(result)
+    ]
     if unmatched := phrases.unmatched(result.unmatched):
         notes.append(f"compared without {unmatched}")
     if result.prompt:
@@ -80,7 +83,9 @@ def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]
     return lines
 
 
-def _explained(result: CaseResult, gate: GateResult, baseline_name: str) -> Iterator[tuple[str, str]]:
+def _explained(
+    result: CaseResult, gate: GateResult, baseline_name: str
+) -> Iterator[tuple[str, str]]:
     """Yield what is known of a gate: (label, text) each."""
     value, rule = metric(result, gate.metric), GATE_RULES[gate.rule]
     yield "measured", _measured(value, result.n)
@@ -89,21 +94,35 @@ def _explained(result: CaseResult, gate: GateResult, baseline_name: str) -> Iter
         yield "baseline", f"{number(value.baseline)} ({baseline_name})"
         yield "difference", _paired(value)
         if value.noise is not None:
-            yield "noise", f"{number(value.noise)} when the baseline's model was asked twice"
+            yield (
+                "noise",
+                f"{number(value.noise)} when the baseline's model was asked twice",
+            )
         if value.design_effect is not None and value.design_effect > _NOTEWORTHY_EFFECT:
             effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
             yield "design", f"effect {effect}"
     if rule.explain == "observed" and gate.observed is not None:
-        yield rule.observed, f"{number(gate.observed)} {interval(gate.low, gate.high)}".rstrip()
+        yield (
+            rule.observed,
+            f"{number(gate.observed)} {interval(gate.low, gate.high)}".rstrip(),
+        )
     if gate.p_sidak is not None:
-        yield "corrected", f"{p_value(gate.p_sidak)} for the gates of the case and the cases of the suite"
+        yield (
+            "corrected",
+            f"{p_value(gate.p_sidak)} for the gates of the case and the cases of the suite",
+        )
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
-    if gate.reason and (explained or gate.verdict != "fail" or "red by never" in gate.reason):
+    if gate.reason and (
+        explained or gate.verdict != "fail" or "red by never" in gate.reason
+    ):
         yield "reason", one_line(gate.reason, 600)
     elif others := phrases.beside(result, gate.metric):
         yield "beside", others
-    if gate.verdict in ("fail", "inconclusive") and (moved := moved_fact(result, gate)) is not None:
+    if (
+        gate.verdict in ("fail", "inconclusive")
+        and (moved := moved_fact(result, gate)) is not None
+    ):
         yield "seen", moved_text(moved)
     if gate.line:
         yield "stated in", f"{one_line(result.suite)}:{gate.line}"
@@ -136,7 +155,9 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
     if not result.lost:
         return []
     gained = f", {len(result.gained)} gained" if result.gained else ""
-    lines = [f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"]
+    lines = [
+        f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"
+    ]
     for at, change in enumerate(examples(result.lost, SHOWN_LOST), start=1):
         lines += _lost_fact(at, change)
     if len(result.lost) > SHOWN_LOST:

@@ -14,12 +14,16 @@ PLAIN: dict[str, bool] = {}
 BOLD = {"bold": True}
 
 
-def wrapped(text: str, width: int, indent: str = "    ", markup: dict[str, bool] = PLAIN) -> list[Line]:
+def wrapped(
+    text: str, width: int, indent: str = "    ", markup: dict[str, bool] = PLAIN
+) -> list[Line]:
     """Return ``text`` broken into indented lines."""
     return [(line, markup) for line in wrap(text, width, indent)]
 
 
-def row(label: str, text: str, width: int, column: int, markup: dict[str, bool] = PLAIN) -> list[Line]:
+def row(
+    label: str, text: str, width: int, column: int, markup: dict[str, bool] = PLAIN
+) -> list[Line]:
     """Return ``text`` behind a label, broken into lines that all begin at ``column``."""
     # wrap() indents further lines by two more.
     lines = [line.strip() for line in wrap(text, width - column + 2, "  ")]
@@ -33,4 +37,6 @@ def case_markup(case: CaseResult, run: Run) -> dict[str, bool]:
     """Return the colour of a case's verdict; a waived failure looks like an undecided case."""
     if case.verdict == "pass":
         return PLAIN
-    return VERDICTS["inconclusive" if phrases.is_waived(case, run) else case.verdict].markup
+    return VERDICTS[
+        "inconclusive" if phrases.is_waived(case, run) else case.verdict
+    ].markup

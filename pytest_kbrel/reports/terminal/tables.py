@@ -20,7 +20,14 @@ from pytest_kbrel.reports.formatting import (
     one_line,
     signed,
 )
-from pytest_kbrel.reports.terminal.lines import BOLD, PLAIN, WIDEST, Line, case_markup, wrapped
+from pytest_kbrel.reports.terminal.lines import (
+    BOLD,
+    PLAIN,
+    WIDEST,
+    Line,
+    case_markup,
+    wrapped,
+)
 from pytest_kbrel.reports.view import Group, metric
 
 SHOWN_FACTS = 3
@@ -39,7 +46,10 @@ def full_tables(run: Run, width: int) -> Iterator[Line]:
 def _tables(run: Run, width: int) -> Iterator[Line]:
     for group in view.groups(run):
         yield group.title, BOLD
-        words = ["waived" if phrases.is_waived(case, run) else case.verdict for case in group.cases]
+        words = [
+            "waived" if phrases.is_waived(case, run) else case.verdict
+            for case in group.cases
+        ]
         for text, case in table_lines(group, words, width - 2):
             yield f"  {text}", PLAIN if case is None else case_markup(case, run)
         for held in group.cases:
@@ -53,7 +63,10 @@ def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
     """Return the values of the controls of a case's metrics; empty where it has none."""
     lines = []
     for name in metrics:
-        kinds = [f"{number(value.value)} {one_line(kind)}" for kind, value in view.controls(case, name)]
+        kinds = [
+            f"{number(value.value)} {one_line(kind)}"
+            for kind, value in view.controls(case, name)
+        ]
         if kinds:
             lines.append(f"{one_line(name)} {', '.join(kinds)}")
     return (
@@ -75,7 +88,11 @@ def _stopped(group: Group) -> str:
 def _integrity(case: CaseResult) -> str:
     """Return the noteworthy integrity shares of a case; empty where it has none."""
     shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
-    return f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}" if shares else ""
+    return (
+        f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}"
+        if shares
+        else ""
+    )
 
 
 def _aggregates(run: Run, width: int) -> Iterator[Line]:
@@ -86,7 +103,10 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
     yield "Over all slices", BOLD
     for case in cases:
         markup = case_markup(case, run)
-        yield f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}", markup
+        yield (
+            f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}",
+            markup,
+        )
         if why := phrases.unmeasured_note(case):
             yield from wrapped(why, width, markup=markup)
         shown = view.key_metrics(case)
@@ -101,7 +121,11 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
             elif value.value is None and value.note:
                 parts.append(one_line(value.note, 200))
             parts.append(phrases.unsure(value))
-            yield f"    {one_line(value.name):<{wide}} " + " ".join(part for part in parts if part), markup
+            yield (
+                f"    {one_line(value.name):<{wide}} "
+                + " ".join(part for part in parts if part),
+                markup,
+            )
     yield "", PLAIN
 
 
@@ -113,7 +137,12 @@ def _reasons(run: Run, width: int) -> Iterator[Line]:
         lines = wrapped(reason, width, indent="  ")
         if at and len(shown) + len(lines) > REASON_LINES:
             more = sum(gates for _, gates in reasons[at:])
-            shown.append((f"  and {count(more, 'more gate')}; report.html has all reasons", PLAIN))
+            shown.append(
+                (
+                    f"  and {count(more, 'more gate')}; report.html has all reasons",
+                    PLAIN,
+                )
+            )
             break
         shown += lines
     if shown:
@@ -130,7 +159,10 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
         for change in changes[:SHOWN_FACTS]:
             yield from wrapped(f"{word:<6}  {_change(change)}", width, indent="  ")
         if len(changes) > SHOWN_FACTS:
-            yield f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json", PLAIN
+            yield (
+                f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json",
+                PLAIN,
+            )
     yield "", PLAIN
 
 
@@ -170,7 +202,11 @@ _LEAST_COLUMNS = 2
 
 
 def table_lines(
-    group: Group, verdicts: Sequence[str], width: int, *, needed: Sequence[str] | None = None
+    group: Group,
+    verdicts: Sequence[str],
+    width: int,
+    *,
+    needed: Sequence[str] | None = None,
 ) -> list[tuple[str, CaseResult | None]]:
     """Return the lines of a table, the heading first, each with the case it is about.
 
@@ -185,7 +221,10 @@ def table_lines(
     if needed is not None:
         fewer = range(len(group.metrics) - 1, _LEAST_COLUMNS - 1, -1)
         narrowing = [
-            *(replace(_LAYOUTS[-2], columns=columns, slice_width=16) for columns in fewer),
+            *(
+                replace(_LAYOUTS[-2], columns=columns, slice_width=16)
+                for columns in fewer
+            ),
             _LAYOUTS[-1],
             *narrowing,
         ]
@@ -194,22 +233,35 @@ def table_lines(
         # The verdicts may reach further than their heading.
         if max(map(cells, rows)) <= width:
             break
-    return list(zip((fit(row, width) for row in rows), (None, *group.cases), strict=True))
+    return list(
+        zip((fit(row, width) for row in rows), (None, *group.cases), strict=True)
+    )
 
 
-def _rows(group: Group, verdicts: Sequence[str], layout: _Layout, needed: Sequence[str]) -> list[str]:
+def _rows(
+    group: Group, verdicts: Sequence[str], layout: _Layout, needed: Sequence[str]
+) -> list[str]:
     names = _shown_metrics(group.metrics, layout.columns, needed)
     columns = [
-        [group.row, *(fit(one_line(label, 200), layout.slice_width) for label in group.labels)],
+        [
+            group.row,
+            *(fit(one_line(label, 200), layout.slice_width) for label in group.labels),
+        ],
         # A paper does not say how many there were.
-        *([["n", *(str(case.n) for case in group.cases)]] if any(case.n for case in group.cases) else []),
+        *(
+            [["n", *(str(case.n) for case in group.cases)]]
+            if any(case.n for case in group.cases)
+            else []
+        ),
         *(_metric_column(name, group, layout) for name in names),
         ["verdict", *verdicts],
     ]
     return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
 
 
-def _shown_metrics(names: Sequence[str], most: int, needed: Sequence[str]) -> Sequence[str]:
+def _shown_metrics(
+    names: Sequence[str], most: int, needed: Sequence[str]
+) -> Sequence[str]:
     """Return ``most`` names, the ``needed`` ones before others; MONITOR's only with those beside it."""
     beside = BESIDE["monitor"] if "monitor" in names else ()
     order = dict.fromkeys(name for name in (*beside, *needed, *names) if name in names)
@@ -219,12 +271,21 @@ def _shown_metrics(names: Sequence[str], most: int, needed: Sequence[str]) -> Se
 
 def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
     column = [metric(case, name) for case in group.cases]
-    values = [number(value.value if value else None, layout.digits, zero=layout.zero) for value in column]
-    if layout.deltas and any(value is not None and value.delta is not None for value in column):
-        deltas = [signed(value.delta if value else None, layout.digits, zero=layout.zero) for value in column]
+    values = [
+        number(value.value if value else None, layout.digits, zero=layout.zero)
+        for value in column
+    ]
+    if layout.deltas and any(
+        value is not None and value.delta is not None for value in column
+    ):
+        deltas = [
+            signed(value.delta if value else None, layout.digits, zero=layout.zero)
+            for value in column
+        ]
         wide = max(map(cells, deltas))
         values = [
-            f"{value} {pad(delta, wide, right=True)}" for value, delta in zip(values, deltas, strict=True)
+            f"{value} {pad(delta, wide, right=True)}"
+            for value, delta in zip(values, deltas, strict=True)
         ]
     heading = one_line(name, 40)
     if layout.arrows:

@@ -37,8 +37,15 @@ Row = dict[str, Any]
 def build(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """Write a dump and templates, run the command, and return what it wrote."""
 
-    def run(rows: Sequence[Row] | Path, *options: str, templates: str = TEMPLATES, to: str = "set") -> Row:
-        dump = rows if isinstance(rows, Path) else write_csv(tmp_path / "dump.csv", rows)
+    def run(
+        rows: Sequence[Row] | Path,
+        *options: str,
+        templates: str = TEMPLATES,
+        to: str = "set",
+    ) -> Row:
+        dump = (
+            rows if isinstance(rows, Path) else write_csv(tmp_path / "dump.csv", rows)
+        )
         (tmp_path / "templates.yaml").write_text(templates, encoding="utf-8")
         output = tmp_path / to
         code = main(
@@ -49,7 +56,9 @@ def build(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         return {
             "facts": read_facts(output / "facts.jsonl"),
             "relations": read_relations(output / "relations.yaml"),
-            "manifest": json.loads((output / "manifest.json").read_text(encoding="utf-8")),
+            "manifest": json.loads(
+                (output / "manifest.json").read_text(encoding="utf-8")
+            ),
             "bytes": {path.name: path.read_bytes() for path in output.iterdir()},
         }
 
@@ -65,14 +74,25 @@ def write_csv(path: Path, rows: Sequence[Row], **more: Any) -> Path:
 
 
 def triple(
-    subject: str, popularity: Any, relation: str = "P36", answer: str | None = None, **more: Any
+    subject: str,
+    popularity: Any,
+    relation: str = "P36",
+    answer: str | None = None,
+    **more: Any,
 ) -> Row:
     given = {"subject": subject, "relation": relation, "popularity": popularity}
-    return {**given, "object": f"City of {subject}!" if answer is None else answer, **more}
+    return {
+        **given,
+        "object": f"City of {subject}!" if answer is None else answer,
+        **more,
+    }
 
 
 def lands(*popularity: Any) -> list[Row]:
-    return [triple(f"Land {n}", value, answer=f"City {n}") for n, value in enumerate(popularity)]
+    return [
+        triple(f"Land {n}", value, answer=f"City {n}")
+        for n, value in enumerate(popularity)
+    ]
 
 
 def placed(built: Row) -> dict[str, str]:
@@ -86,19 +106,36 @@ EIGHT = lands(1, 2, 3, 4, 5, 6, 7, 8)
 def test_by_hand(build: Callable[..., Row]) -> None:
     built = build(EIGHT)
     assert built["manifest"]["buckets"] == [
-        {"name": "lands", "tail": 5.0, "torso": 7.0, "entities": [["head", 1], ["torso", 2], ["tail", 5]]}
+        {
+            "name": "lands",
+            "tail": 5.0,
+            "torso": 7.0,
+            "entities": [["head", 1], ["torso", 2], ["tail", 5]],
+        }
     ]
     # One question a bucket, since the head has one.
     assert [fact.bucket for fact in built["facts"]] == ["head", "torso", "tail"]
     head = built["facts"][0]
-    assert (head.id, head.subject, head.object, head.popularity) == ("P36:Land 7", "Land 7", "City 7", 8)
+    assert (head.id, head.subject, head.object, head.popularity) == (
+        "P36:Land 7",
+        "Land 7",
+        "City 7",
+        8,
+    )
     assert head.question == "What is the capital of Land 7?"
     assert (head.answer_type, head.dataset) == ("location", "dump")
     (relation,) = built["relations"]
     assert (relation.id, relation.label, relation.domain) == ("P36", "capital", "lands")
-    assert (relation.frames, relation.popularity) == (("What is the capital of [X]?",), 8)
+    assert (relation.frames, relation.popularity) == (
+        ("What is the capital of [X]?",),
+        8,
+    )
     capital, author = built["manifest"]["templates"]
-    assert (capital["questions"], capital["fit"], capital["taken"]) == ([1, 2, 5], [1, 2, 5], 1)
+    assert (capital["questions"], capital["fit"], capital["taken"]) == (
+        [1, 2, 5],
+        [1, 2, 5],
+        1,
+    )
     assert (author["rows"], author["fit"], author["taken"]) == (0, [0, 0, 0], 0)
 
 
@@ -108,14 +145,22 @@ def test_an_entity_counts_once_in_its_scope_however_many_its_rows(
 ) -> None:
     rows = [{**row, "relation": name} for row in EIGHT for name in relations]
     built = build(rows, templates=TEMPLATES.replace("books", "lands"))
-    assert built["manifest"]["buckets"][0]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
+    assert built["manifest"]["buckets"][0]["entities"] == [
+        ["head", 1],
+        ["torso", 2],
+        ["tail", 5],
+    ]
 
 
-def test_types_are_bucketed_apart_and_by_all_their_rows(build: Callable[..., Row]) -> None:
+def test_types_are_bucketed_apart_and_by_all_their_rows(
+    build: Callable[..., Row],
+) -> None:
     rows = [{**row, "type": "land"} for row in EIGHT]
     rows += [triple(f"Town {n}", 10 * n, answer="x", type="town") for n in range(1, 9)]
     # Rows without a template still make their type's entities.
-    rows += [triple(f"Village {n}", 1000, relation="P99", type="town") for n in range(3)]
+    rows += [
+        triple(f"Village {n}", 1000, relation="P99", type="town") for n in range(3)
+    ]
     result = {scope["name"]: scope for scope in build(rows)["manifest"]["buckets"]}
     assert result["land"]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
     assert result["town"]["entities"] == [["head", 0], ["torso", 0], ["tail", 11]]
@@ -123,22 +168,35 @@ def test_types_are_bucketed_apart_and_by_all_their_rows(build: Callable[..., Row
     assert [scope["name"] for scope in alone] == ["lands"]
 
 
-def test_years_after_the_cut_and_none_at_all_are_left_out_before_bucketing(build: Callable[..., Row]) -> None:
+def test_years_after_the_cut_and_none_at_all_are_left_out_before_bucketing(
+    build: Callable[..., Row],
+) -> None:
     rows = [
         {**row, "year": year}
-        for row, year in zip(EIGHT, ["1999", "-44", "2020-12-31"] + [1] * 5, strict=True)
+        for row, year in zip(
+            EIGHT, ["1999", "-44", "2020-12-31"] + [1] * 5, strict=True
+        )
     ]
     rows += [triple("New", 5, year=2021), triple("Undated", 1000, year="")]
     built = build(rows)
-    assert built["manifest"]["buckets"][0]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
+    assert built["manifest"]["buckets"][0]["entities"] == [
+        ["head", 1],
+        ["torso", 2],
+        ["tail", 5],
+    ]
     skipped = built["manifest"]["skipped"]
     assert (skipped["newer than the year cut"], skipped["year absent"]) == (1, 1)
     assert built["manifest"]["columns"]["year"] == "year"
     later = build(rows, "--until", "2021", to="later")["manifest"]
-    assert (later["rules"]["until"], later["skipped"]["newer than the year cut"]) == (2021, 0)
+    assert (later["rules"]["until"], later["skipped"]["newer than the year cut"]) == (
+        2021,
+        0,
+    )
 
 
-def test_rows_that_say_nothing_are_skipped_and_counted(build: Callable[..., Row]) -> None:
+def test_rows_that_say_nothing_are_skipped_and_counted(
+    build: Callable[..., Row],
+) -> None:
     rows = [
         *EIGHT,
         triple("", 1000),
@@ -151,15 +209,23 @@ def test_rows_that_say_nothing_are_skipped_and_counted(build: Callable[..., Row]
     ]
     manifest = build(rows)["manifest"]
     assert manifest["rows"] == 15
-    assert {reason: count for reason, count in manifest["skipped"].items() if count} == {
+    assert {
+        reason: count for reason, count in manifest["skipped"].items() if count
+    } == {
         "subject empty or of several lines": 2,
         "popularity absent, negative or no number": 4,
         "relation without a template": 1,
     }
-    assert manifest["buckets"][0]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
+    assert manifest["buckets"][0]["entities"] == [
+        ["head", 1],
+        ["torso", 2],
+        ["tail", 5],
+    ]
 
 
-def test_an_entity_whose_answer_is_absent_still_counts_as_one(build: Callable[..., Row]) -> None:
+def test_an_entity_whose_answer_is_absent_still_counts_as_one(
+    build: Callable[..., Row],
+) -> None:
     rows = crowd()
     rows[-1]["object"] = ""
     result = build(rows)["manifest"]
@@ -170,7 +236,12 @@ def test_an_entity_whose_answer_is_absent_still_counts_as_one(build: Callable[..
 
 def test_space_around_texts_is_no_part_of_them(build: Callable[..., Row]) -> None:
     rows = [
-        {**row, "subject": f"\u2003 {row['subject']}\u00a0", "object": f" {row['object']}\t"} for row in EIGHT
+        {
+            **row,
+            "subject": f"\u2003 {row['subject']}\u00a0",
+            "object": f" {row['object']}\t",
+        }
+        for row in EIGHT
     ]
     assert build(rows)["facts"] == build(EIGHT, to="plain")["facts"]
 
@@ -185,7 +256,9 @@ def crowd(**more: Any) -> list[Row]:
 
 
 @pytest.mark.parametrize(("options", "fit"), [((), 24), (("--answers", "all"), 30)])
-def test_facts_with_several_answers(build: Callable[..., Row], options: tuple[str, ...], fit: int) -> None:
+def test_facts_with_several_answers(
+    build: Callable[..., Row], options: tuple[str, ...], fit: int
+) -> None:
     rows = crowd()
     more = [triple(f"{name} {n}", row["popularity"], answer=f"{word} City")
             for name in ("Rare", "Middling", "Famous") for n in range(6) for word in ("Second", "A third")
@@ -194,7 +267,9 @@ def test_facts_with_several_answers(build: Callable[..., Row], options: tuple[st
     same = [row for row in rows if row["subject"].endswith(" 29")]
     built = build(rows + more + same, *options)
     entities = dict(built["manifest"]["buckets"][0]["entities"])
-    assert built["manifest"]["templates"][0]["questions"] == [entities[b] for b in ("head", "torso", "tail")]
+    assert built["manifest"]["templates"][0]["questions"] == [
+        entities[b] for b in ("head", "torso", "tail")
+    ]
     several = {f.subject: f.accepted for f in built["facts"] if len(f.accepted) > 1}
     left_out = built["manifest"]["templates"][0]["left_out"]["several answers"]
     if not options:
@@ -203,12 +278,20 @@ def test_facts_with_several_answers(build: Callable[..., Row], options: tuple[st
         assert left_out == 0
         assert several
         for subject, answers in several.items():
-            assert answers == ("A third City", f"City {subject.split()[1]}", "Second City")
+            assert answers == (
+                "A third City",
+                f"City {subject.split()[1]}",
+                "Second City",
+            )
     assert sum(built["manifest"]["templates"][0]["fit"]) == 3 * fit
 
 
 def test_a_name_of_several_entities_is_ambiguous(build: Callable[..., Row]) -> None:
-    rows = [*crowd(), triple("Rare 0", 101, answer="City 0"), triple("Rare 1", 102, answer="City 1")]
+    rows = [
+        *crowd(),
+        triple("Rare 0", 101, answer="City 0"),
+        triple("Rare 1", 102, answer="City 1"),
+    ]
     built = build(rows)
     assert built["manifest"]["templates"][0]["left_out"]["ambiguous subject"] == 2
     assert sum(count for _, count in built["manifest"]["buckets"][0]["entities"]) == 92
@@ -226,7 +309,9 @@ def test_a_name_in_two_types_is_ambiguous(build: Callable[..., Row]) -> None:
 def test_subjects_need_more_than_a_share_of_ascii(build: Callable[..., Row]) -> None:
     rows = crowd()
     # Six of ten characters are ASCII: not more than 0.6. Seven of ten are.
-    for row, subject in zip(rows, ["abc123κόσμ", "abcd123κόσ", "日本", "Łódź 1"], strict=False):
+    for row, subject in zip(
+        rows, ["abc123κόσμ", "abcd123κόσ", "日本", "Łódź 1"], strict=False
+    ):
         row["subject"] = subject
 
     def left_out(*options: str, to: str) -> int:
@@ -242,8 +327,12 @@ def test_a_question_that_says_its_answer(build: Callable[..., Row]) -> None:
     rows = crowd()
     for row, answer in zip(rows, ["rare", "CAPITAL", "Rare 2 City"], strict=False):
         row["object"] = answer
-    dropped = build(rows)["manifest"]["templates"][0]["left_out"]["answer in the question"]
-    kept = build(rows, "--answer-in-question", "keep", to="kept")["manifest"]["templates"][0]
+    dropped = build(rows)["manifest"]["templates"][0]["left_out"][
+        "answer in the question"
+    ]
+    kept = build(rows, "--answer-in-question", "keep", to="kept")["manifest"][
+        "templates"
+    ][0]
     assert (dropped, kept["left_out"]["answer in the question"]) == (2, 0)
 
 
@@ -265,8 +354,16 @@ def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]
     result = []
     for relation in dict.fromkeys(row["relation"] for row in rows):
         own = [row for row in rows if row["relation"] == relation]
-        entities = list(dict.fromkeys((row["subject"], float(row["popularity"])) for row in own))
-        bucket_of = dict(zip(entities, buckets([popularity for _, popularity in entities]), strict=True))
+        entities = list(
+            dict.fromkeys((row["subject"], float(row["popularity"])) for row in own)
+        )
+        bucket_of = dict(
+            zip(
+                entities,
+                buckets([popularity for _, popularity in entities]),
+                strict=True,
+            )
+        )
         answers = defaultdict(set)
         for row in own:
             answers[row["subject"]].add(row["object"])
@@ -278,13 +375,19 @@ def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]
                 strata[bucket].append(subject)
         count = min(cap, *map(len, strata.values()))
         for bucket, subjects in strata.items():
-            subjects.sort(key=lambda s: hashlib.md5(f"{seed}\x1f{relation}\x1f{s}".encode()).hexdigest())
+            subjects.sort(
+                key=lambda s: hashlib.md5(
+                    f"{seed}\x1f{relation}\x1f{s}".encode()
+                ).hexdigest()
+            )
             result += [(relation, bucket, subject) for subject in subjects[:count]]
     return result
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_dumps_against_the_rules_in_python(build: Callable[..., Row], seed: int) -> None:
+def test_random_dumps_against_the_rules_in_python(
+    build: Callable[..., Row], seed: int
+) -> None:
     rng = random.Random(seed)
     rows = []
     for relation in ("P36", "P50"):
@@ -293,23 +396,38 @@ def test_random_dumps_against_the_rules_in_python(build: Callable[..., Row], see
             popularity = rng.paretovariate(1.5)
             popularity = min(int(4 * popularity) if whole else popularity, 40)
             for _ in range(rng.choice((1, 1, 1, 2))):
-                rows.append(triple(f"S{n % 370}", popularity, relation, f"Object {rng.randrange(9)}"))
+                rows.append(
+                    triple(
+                        f"S{n % 370}",
+                        popularity,
+                        relation,
+                        f"Object {rng.randrange(9)}",
+                    )
+                )
     rng.shuffle(rows)
     want = expected(sorted(rows, key=lambda row: row["relation"]), seed, 11)
     assert want
     built = build(rows, "--seed", str(seed), "--cap", "11")
-    assert [(fact.relation, fact.bucket, fact.subject) for fact in built["facts"]] == want
+    assert [
+        (fact.relation, fact.bucket, fact.subject) for fact in built["facts"]
+    ] == want
 
 
-def test_neither_order_nor_threads_nor_memory_matter_but_the_seed_does(build: Callable[..., Row]) -> None:
+def test_neither_order_nor_threads_nor_memory_matter_but_the_seed_does(
+    build: Callable[..., Row],
+) -> None:
     rows = crowd() + [{**row, "relation": "P50"} for row in crowd()]
     first = build(rows, "--cap", "5", "--threads", "1")["bytes"]
     random.Random(3).shuffle(rows)
     assert (
-        build(rows, "--cap", "5", "--threads", "4", "--memory-limit", "200MB", to="again")["bytes"] == first
+        build(
+            rows, "--cap", "5", "--threads", "4", "--memory-limit", "200MB", to="again"
+        )["bytes"]
+        == first
     )
     assert (
-        build(rows, "--cap", "5", "--seed", "1", to="other")["bytes"]["facts.jsonl"] != first["facts.jsonl"]
+        build(rows, "--cap", "5", "--seed", "1", to="other")["bytes"]["facts.jsonl"]
+        != first["facts.jsonl"]
     )
 
 
@@ -319,7 +437,9 @@ def test_a_larger_cap_keeps_what_a_smaller_one_has(build: Callable[..., Row]) ->
     assert small < large
 
 
-def test_every_format_gives_the_same_facts(build: Callable[..., Row], tmp_path: Path) -> None:
+def test_every_format_gives_the_same_facts(
+    build: Callable[..., Row], tmp_path: Path
+) -> None:
     import duckdb
 
     rows = crowd()
@@ -335,13 +455,25 @@ def test_every_format_gives_the_same_facts(build: Callable[..., Row], tmp_path: 
         connection.execute(
             f"COPY (FROM read_csv('{source}')) TO '{tmp_path / 'dump.parquet'}' (FORMAT parquet)"
         )
-    for name, *options in (("jsonl",), ("ndjson.gz",), ("tsv",), ("txt", "--format", "tsv"), ("parquet",)):
-        assert build(tmp_path / f"dump.{name}", *options, to=name)["facts"] == want, name
+    for name, *options in (
+        ("jsonl",),
+        ("ndjson.gz",),
+        ("tsv",),
+        ("txt", "--format", "tsv"),
+        ("parquet",),
+    ):
+        assert build(tmp_path / f"dump.{name}", *options, to=name)["facts"] == want, (
+            name
+        )
 
 
-def test_a_plain_tsv_may_have_quotes_anywhere(build: Callable[..., Row], tmp_path: Path) -> None:
+def test_a_plain_tsv_may_have_quotes_anywhere(
+    build: Callable[..., Row], tmp_path: Path
+) -> None:
     lines = ["subject\trelation\tobject\tpopularity"]
-    lines += [f'"Land" {n}\tP36\tCity "{n}\t{n}' for n in range(1, 9)] + ["\\N\tP36\tx\t5"]
+    lines += [f'"Land" {n}\tP36\tCity "{n}\t{n}' for n in range(1, 9)] + [
+        "\\N\tP36\tx\t5"
+    ]
     path = tmp_path / "dump.tsv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     built = build(path, "--no-quotes")
@@ -364,11 +496,25 @@ def test_a_table_has_a_column_for_each_relation(build: Callable[..., Row]) -> No
         'director: {question: "Who directed [X]?", from: Directed by, domain: films}\n'
         'land: {question: "Which land is [X] from?", domain: films}\n'
     )
-    built = build(rows, "--table", "--subject", "title", "--popularity", "votes", templates=templates)
+    built = build(
+        rows,
+        "--table",
+        "--subject",
+        "title",
+        "--popularity",
+        "votes",
+        templates=templates,
+    )
     manifest = built["manifest"]
     assert manifest["rows"] == 8
-    assert manifest["buckets"][0]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
-    assert [(t["relation"], t["rows"], t["fit"], t["taken"]) for t in manifest["templates"]] == [
+    assert manifest["buckets"][0]["entities"] == [
+        ["head", 1],
+        ["torso", 2],
+        ["tail", 5],
+    ]
+    assert [
+        (t["relation"], t["rows"], t["fit"], t["taken"]) for t in manifest["templates"]
+    ] == [
         ("director", 8, [1, 2, 5], 1),
         ("land", 7, [1, 2, 4], 1),
     ]
@@ -379,7 +525,12 @@ def test_a_table_has_a_column_for_each_relation(build: Callable[..., Row]) -> No
 
 
 def test_columns_of_any_name(build: Callable[..., Row]) -> None:
-    names = {"subject": 'sub"ject', "relation": "number", "object": "domain", "popularity": "source; --"}
+    names = {
+        "subject": 'sub"ject',
+        "relation": "number",
+        "object": "domain",
+        "popularity": "source; --",
+    }
     rows = [{names[key]: value for key, value in row.items()} for row in EIGHT]
     options = [text for key, name in names.items() for text in (f"--{key}", name)]
     assert build(rows, *options)["facts"] == build(EIGHT, to="plain")["facts"]
@@ -389,12 +540,16 @@ def test_relations_of_any_name_in_the_dump(build: Callable[..., Row]) -> None:
     iri = "<http://example.org/it's/capital>"
     templates = f'capital: {{question: "Capital of [X]?", from: "{iri}"}}\n'
     built = build([{**row, "relation": iri} for row in EIGHT], templates=templates)
-    assert [(r.id, r.label, r.domain) for r in built["relations"]] == [("capital", "capital", "open")]
+    assert [(r.id, r.label, r.domain) for r in built["relations"]] == [
+        ("capital", "capital", "open")
+    ]
     assert len(built["facts"]) == 3
 
 
 @pytest.mark.parametrize("name", ["du*mp?[1].csv", "it's.csv"])
-def test_a_dump_of_any_name(build: Callable[..., Row], tmp_path: Path, name: str) -> None:
+def test_a_dump_of_any_name(
+    build: Callable[..., Row], tmp_path: Path, name: str
+) -> None:
     write_csv(tmp_path / name, EIGHT)
     write_csv(tmp_path / "dummmp11.csv", lands(*[1] * 30))
     assert build(tmp_path / name)["manifest"]["rows"] == 8

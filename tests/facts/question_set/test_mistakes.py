@@ -12,7 +12,9 @@ from pytest_kbrel.cli import main
 
 pytest.importorskip("duckdb")
 
-DUMP = "subject,relation,object,popularity\n" + "".join(f"Land {n},P36,City {n},{n}\n" for n in range(1, 9))
+DUMP = "subject,relation,object,popularity\n" + "".join(
+    f"Land {n},P36,City {n},{n}\n" for n in range(1, 9)
+)
 TEMPLATES = "P36: {question: 'What is the capital of [X]?'}\n"
 Fails = Callable[..., str]
 
@@ -21,7 +23,12 @@ Fails = Callable[..., str]
 def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fails:
     """Run the command, which must fail without a traceback and write nothing; return what it says."""
 
-    def run(*options: str, dump: str = DUMP, templates: str = TEMPLATES, name: str = "dump.csv") -> str:
+    def run(
+        *options: str,
+        dump: str = DUMP,
+        templates: str = TEMPLATES,
+        name: str = "dump.csv",
+    ) -> str:
         (tmp_path / name).write_text(dump, encoding="utf-8")
         (tmp_path / "templates.yaml").write_text(templates, encoding="utf-8")
         arguments = [
@@ -53,7 +60,10 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fails:
             ("--table",),
             "no column 'P36' (a template's 'from'); allowed: subject, relation, object, popularity",
         ),
-        (("--table", "--relation", "x"), "--relation 'x' beside --table; allowed: one of them"),
+        (
+            ("--table", "--relation", "x"),
+            "--relation 'x' beside --table; allowed: one of them",
+        ),
         (("--memory-limit", "lots"), "lots"),
         (("--format", "parquet"), "dump.csv: "),
     ],
@@ -71,9 +81,18 @@ def test_options(fails: Fails, options: tuple[str, ...], message: str) -> None:
         ),
         ("P36: {qestion: '[X]?'}\n", "unknown key 'qestion' in template P36"),
         ("P36: {label: capital}\n", "template P36 lacks the key 'question'"),
-        ("\n<P36>: {question: '[X]?'}\n", "templates.yaml:2: a relation's id must be ASCII letters"),
-        ("P36: {question: '[X]?', domain: 'a-b'}\n", "domain must be ASCII letters, digits"),
-        ("P36: {question: '[X]?', cap: 0}\n", "cap of P36 must be a whole number from 1 to 999,999"),
+        (
+            "\n<P36>: {question: '[X]?'}\n",
+            "templates.yaml:2: a relation's id must be ASCII letters",
+        ),
+        (
+            "P36: {question: '[X]?', domain: 'a-b'}\n",
+            "domain must be ASCII letters, digits",
+        ),
+        (
+            "P36: {question: '[X]?', cap: 0}\n",
+            "cap of P36 must be a whole number from 1 to 999,999",
+        ),
         (
             "P36: {question: '[X]?'}\nP37: {question: '[X]!', from: P36}\n",
             "templates.yaml:2: P36 and P37 are both from 'P36'",
@@ -86,10 +105,14 @@ def test_templates(fails: Fails, templates: str, message: str) -> None:
 
 
 def test_a_dump_whose_name_tells_nothing(fails: Fails) -> None:
-    assert "dump.dat: its name tells no format; allowed: a name in .csv, .tsv" in fails(name="dump.dat")
+    assert "dump.dat: its name tells no format; allowed: a name in .csv, .tsv" in fails(
+        name="dump.dat"
+    )
 
 
-def test_a_dump_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dump_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "t.yaml").write_text(TEMPLATES, encoding="utf-8")
     arguments = [
         "build",
@@ -115,17 +138,28 @@ def test_a_broken_row_is_named_by_its_line(fails: Fails) -> None:
     ("dump", "message"),
     [
         ("", "dump.csv:1: no line of column names"),
-        ("subject,relation,object,popularity,object\n", "dump.csv:1: column 'object' stands twice"),
+        (
+            "subject,relation,object,popularity,object\n",
+            "dump.csv:1: column 'object' stands twice",
+        ),
     ],
 )
 def test_the_line_of_column_names(fails: Fails, dump: str, message: str) -> None:
     assert message in fails(dump=dump)
 
 
-def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_that_are_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "d.csv").write_bytes(DUMP.encode().replace(b"Land 3", b"Land \xff"))
     (tmp_path / "t.yaml").write_text(TEMPLATES, encoding="utf-8")
-    arguments = ["build", "head-to-tail", str(tmp_path / "d.csv"), "--templates", str(tmp_path / "t.yaml")]
+    arguments = [
+        "build",
+        "head-to-tail",
+        str(tmp_path / "d.csv"),
+        "--templates",
+        str(tmp_path / "t.yaml"),
+    ]
     assert main([*arguments, "--output", str(tmp_path / "set")]) == 2
     result = capsys.readouterr().err
     assert result.startswith(f"kbrel: {tmp_path / 'd.csv'}:4: ")
@@ -136,7 +170,10 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("dump", "messages"),
     [
-        ("subject,relation,object,popularity\nA,P99,b,3\n", ("of 1 rows", "1 relation without a template")),
+        (
+            "subject,relation,object,popularity\nA,P99,b,3\n",
+            ("of 1 rows", "1 relation without a template"),
+        ),
         (
             "subject,relation,object,popularity\nA,P36,xy,3\nB,P36,xy,1\nC,P36,xy,1\n",
             ("P36 has 0 head, 1 torso, 2 tail", "all three buckets"),
@@ -152,17 +189,29 @@ def test_no_question_at_all(fails: Fails, dump: str, messages: tuple[str, ...]) 
 
 
 def test_several_values_in_one_cell(fails: Fails) -> None:
-    lines = '{"subject": "A", "relation": "P36", "object": ["a", "b"], "popularity": 3}\n'
+    lines = (
+        '{"subject": "A", "relation": "P36", "object": ["a", "b"], "popularity": 3}\n'
+    )
     result = fails(dump=lines, name="dump.jsonl")
-    assert "column 'object' (--object) holds VARCHAR[]; allowed: one value a row" in result
+    assert (
+        "column 'object' (--object) holds VARCHAR[]; allowed: one value a row" in result
+    )
 
 
-def test_an_output_that_is_there_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_is_there_already(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "d.csv").write_text(DUMP, encoding="utf-8")
     (tmp_path / "t.yaml").write_text(TEMPLATES, encoding="utf-8")
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "mine.txt").write_text("kept", encoding="utf-8")
-    arguments = ["build", "head-to-tail", str(tmp_path / "d.csv"), "--templates", str(tmp_path / "t.yaml")]
+    arguments = [
+        "build",
+        "head-to-tail",
+        str(tmp_path / "d.csv"),
+        "--templates",
+        str(tmp_path / "t.yaml"),
+    ]
     assert main([*arguments, "--output", str(tmp_path / "set")]) == 2
     assert "exists already" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "set").iterdir()] == ["mine.txt"]
@@ -173,7 +222,9 @@ def test_without_duckdb(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'needs duckdb: pip install "pytest-kbrel[data]"' in fails()
 
 
-def test_nothing_is_left_in_the_folder_for_spilling(fails: Fails, tmp_path: Path) -> None:
+def test_nothing_is_left_in_the_folder_for_spilling(
+    fails: Fails, tmp_path: Path
+) -> None:
     spill = tmp_path / "spill"
     spill.mkdir()
     fails("--temp-dir", str(spill), "--popularity", "none")
@@ -181,16 +232,35 @@ def test_nothing_is_left_in_the_folder_for_spilling(fails: Fails, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "option", [("--cap", "0"), ("--cap", "x"), ("--ascii-share", "1"), ("--threads", "0")]
+    "option",
+    [("--cap", "0"), ("--cap", "x"), ("--ascii-share", "1"), ("--threads", "0")],
 )
-def test_numbers_out_of_range(option: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_out_of_range(
+    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
-        main(["build", "head-to-tail", "d.csv", "--templates", "t.yaml", "--output", "set", *option])
+        main(
+            [
+                "build",
+                "head-to-tail",
+                "d.csv",
+                "--templates",
+                "t.yaml",
+                "--output",
+                "set",
+                *option,
+            ]
+        )
     assert f"found '{option[1]}'; allowed: " in capsys.readouterr().err
 
 
-def test_a_relation_that_no_row_has_is_said_even_where_others_give_questions(fails: Fails) -> None:
+def test_a_relation_that_no_row_has_is_said_even_where_others_give_questions(
+    fails: Fails,
+) -> None:
     more = TEMPLATES + "P37: {question: 'Which language has [X]?', from: langs}\n"
     dump = DUMP + "".join(f"Land {n},P37,Tongue {n},{n}\n" for n in range(1, 9))
     result = fails(dump=dump, templates=more)
-    assert "no row is of the relation 'langs', which the template P37 is from; allowed:" in result
+    assert (
+        "no row is of the relation 'langs', which the template P37 is from; allowed:"
+        in result
+    )

@@ -59,4 +59,7 @@ def read_text(tmp_path: Path) -> Read:
 
 def lines(*values: Any) -> str:
     """Return JSON Lines; texts stand as they are."""
-    return "".join((v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) + "\n" for v in values)
+    return "".join(
+        (v if isinstance(v, str) else json.dumps(v, ensure_ascii=False)) + "\n"
+        for v in values
+    )

@@ -19,13 +19,25 @@ def iri(name: str) -> str:
 def test_entities_answers_and_buckets(read_text: Read) -> None:
     home, film = f"{ONTOLOGY}homeTown>", "movie_year"
     document = {
-        "head": [[[iri("Caf%C3%A9_Lux"), home, iri("Lyon")], home, "Where is Café Lux from?", "Lyon"]],
+        "head": [
+            [
+                [iri("Caf%C3%A9_Lux"), home, iri("Lyon")],
+                home,
+                "Where is Café Lux from?",
+                "Lyon",
+            ]
+        ],
         "torso": [
             ["tt0012345", film, "When was Ash made?", 1931],
             ["tt0012346", film, "And Oak?", [1932, "'32"]],
         ],
         "tail": [
-            [{"name": "Ada Moss", "id": 7}, "affiliation", "Where does Ada Moss work?", ["Bonn", "bonn"]]
+            [
+                {"name": "Ada Moss", "id": 7},
+                "affiliation",
+                "Where does Ada Moss work?",
+                ["Bonn", "bonn"],
+            ]
         ],
     }
     result = read_text("head-to-tail", "h.json", json.dumps(document, indent=1))
@@ -48,11 +60,13 @@ def test_entities_answers_and_buckets(read_text: Read) -> None:
 
 def test_templates_beside_the_file_are_frames(read_text: Read, tmp_path: Path) -> None:
     key = f"{ONTOLOGY}anthem>"
-    (tmp_path / "dbpedia_question_templates.json").write_text(json.dumps({key: "What does _ sing?"}))
-    row = [[iri("Elba"), key, iri("Ode")], key, "What does Elba sing?", "Ode"]
-    assert read_text("head-to-tail", "h.json", json.dumps({"tail": [row]})).relation.frames == (
-        "What does [X] sing?",
+    (tmp_path / "dbpedia_question_templates.json").write_text(
+        json.dumps({key: "What does _ sing?"})
     )
+    row = [[iri("Elba"), key, iri("Ode")], key, "What does Elba sing?", "Ode"]
+    assert read_text(
+        "head-to-tail", "h.json", json.dumps({"tail": [row]})
+    ).relation.frames == ("What does [X] sing?",)
 
 
 def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
@@ -62,13 +76,20 @@ def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
         ["c", 3, "Question c?", "z"],
     ]
     result = read_text("head-to-tail", "h.json", json.dumps({"head": rows}))
-    assert [fact.relation for fact in result.facts] == ["name", "two.org_name", "template_3"]
+    assert [fact.relation for fact in result.facts] == [
+        "name",
+        "two.org_name",
+        "template_3",
+    ]
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([1, 2, 3], "a row must be [entity, template, question, answer], found a list of 3"),
+        (
+            [1, 2, 3],
+            "a row must be [entity, template, question, answer], found a list of 3",
+        ),
         ({"a": 1}, "found a mapping"),
         (["a", "t", "Q?", []], "the answer must hold at least one text, found none"),
         (["a", "t", "Q?", True], "'answer' must be text or a number, found true"),
@@ -79,7 +100,9 @@ def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
         ),
     ],
 )
-def test_a_broken_row_says_where(row: object, message: str, read_text: Read, tmp_path: Path) -> None:
+def test_a_broken_row_says_where(
+    row: object, message: str, read_text: Read, tmp_path: Path
+) -> None:
     text = '{"head": [\n' + json.dumps(row) + ',\n["a", "t", "Q?", "x"]]}'
     result = read_text("head-to-tail", "h.json", text)
     (error,) = result.errors
@@ -89,11 +112,15 @@ def test_a_broken_row_says_where(row: object, message: str, read_text: Read, tmp
 
 
 def test_other_documents(read_text: Read, tmp_path: Path) -> None:
-    with pytest.raises(SuiteError, match=r":1: unknown bucket 'heads'; allowed: .*did you mean 'head'"):
+    with pytest.raises(
+        SuiteError, match=r":1: unknown bucket 'heads'; allowed: .*did you mean 'head'"
+    ):
         read_text("head-to-tail", "h.json", '{"heads": [[1, 2, 3, 4]]}')
     with pytest.raises(SuiteError, match=r":1: found a list; a Head-to-Tail file is"):
         read_text("head-to-tail", "h.json", "[[1, 2, 3, 4]]")
     path = tmp_path / "question_templates.json"
     path.write_text('{"a": "no place"}')
-    with pytest.raises(SuiteError, match="'a' must have '_' exactly once, found 'no place'"):
+    with pytest.raises(
+        SuiteError, match="'a' must have '_' exactly once, found 'no place'"
+    ):
         list(templates(path))

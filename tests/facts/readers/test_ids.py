@@ -91,13 +91,21 @@ VALUE = {"relation": "r", "question": "Who?", "object": "Ann", "aliases": ["A."]
 
 @pytest.mark.parametrize(
     "change",
-    [{"relation": "s"}, {"question": "Whom?"}, {"object": "Bob"}, {"object": None}, {"aliases": ["B."]}],
+    [
+        {"relation": "s"},
+        {"question": "Whom?"},
+        {"object": "Bob"},
+        {"object": None},
+        {"aliases": ["B."]},
+    ],
     ids=str,
 )
 def test_a_question_is_named_by_all_it_says(change: dict[str, object]) -> None:
     assert content_id({**VALUE, **change}) != content_id(VALUE)
     # Where it came from says nothing.
-    assert content_id({**VALUE, "dataset": "d", "subject": "s", "popularity": 1}) == content_id(VALUE)
+    assert content_id(
+        {**VALUE, "dataset": "d", "subject": "s", "popularity": 1}
+    ) == content_id(VALUE)
 
 
 def test_a_question_with_and_without_aliases_has_two_names() -> None:
@@ -109,4 +117,7 @@ def test_a_question_with_and_without_aliases_has_two_names() -> None:
 
 
 def test_a_triple_is_named_by_its_three_parts() -> None:
-    assert content_id({"relation": "r", "subject": "s", "object": "o", "aliases": ["x"]}) == "r:s:o"
+    assert (
+        content_id({"relation": "r", "subject": "s", "object": "o", "aliases": ["x"]})
+        == "r:s:o"
+    )

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.readers import FORMATS, Relations, format_by_suffix, format_of, read
+from pytest_kbrel.facts.readers import (
+    FORMATS,
+    Relations,
+    format_by_suffix,
+    format_of,
+    read,
+)
 from pytest_kbrel.records import Fact
 from tests.facts.readers.conftest import Read, found_in, lines
 
@@ -25,13 +31,11 @@ FULL = Fact(
     dataset="d",
     bucket="tail",
 )
-BARE = Fact(id="P36:Mali:7", relation="P36", subject="Mali", object="7", answer_type="number")
-HEADER = (
-    "id,relation,subject,object,aliases,popularity,negatives,question,source,answer_type,dataset,bucket\n"
+BARE = Fact(
+    id="P36:Mali:7", relation="P36", subject="Mali", object="7", answer_type="number"
 )
-FULL_ROW = (
-    'x,P36,Peru,Lima,"[""Ciudad, de los Reyes""]",3.5,"[""Cusco"", ""Quito""]",Where?,own,location,d,tail\n'
-)
+HEADER = "id,relation,subject,object,aliases,popularity,negatives,question,source,answer_type,dataset,bucket\n"
+FULL_ROW = 'x,P36,Peru,Lima,"[""Ciudad, de los Reyes""]",3.5,"[""Cusco"", ""Quito""]",Where?,own,location,d,tail\n'
 
 
 def test_csv(read_text: Read) -> None:
@@ -77,9 +81,13 @@ def test_what_is_no_parquet(data: bytes, read_text: Read) -> None:
         read_text("parquet", "f.parquet", data)
 
 
-def test_without_duckdb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_duckdb_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(MissingExtraError, match=r'needs duckdb: pip install "pytest-kbrel\[data\]"'):
+    with pytest.raises(
+        MissingExtraError, match=r'needs duckdb: pip install "pytest-kbrel\[data\]"'
+    ):
         found_in("parquet", tmp_path / "f.parquet")
 
 
@@ -87,35 +95,52 @@ def test_without_duckdb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.M
     ("row", "message"),
     [
         (",P36,a,b,text,,,,,,,\n", "'aliases' holds a JSON list"),
-        (',P36,a,b,"{""a"": 1}",,,,,,,\n', "'aliases' must hold a JSON list, found a mapping"),
+        (
+            ',P36,a,b,"{""a"": 1}",,,,,,,\n',
+            "'aliases' must hold a JSON list, found a mapping",
+        ),
         (",P36,a,b,,many,,,,,,\n", "'popularity' must be a number, found 'many'"),
         (",P36,,b,,,,,,,,\n", "the key 'subject' is missing"),
         (',P36,a,b,,,"[""b""]",,,,,\n', "'negatives' must be wrong answers, found 'b'"),
         (",P36,a,b,,,,,,,,middle\n", "'bucket' must be one of head, torso, tail"),
     ],
 )
-def test_a_broken_row_of_a_table(row: str, message: str, read_text: Read, tmp_path: Path) -> None:
+def test_a_broken_row_of_a_table(
+    row: str, message: str, read_text: Read, tmp_path: Path
+) -> None:
     (error,) = read_text("csv", "f.csv", HEADER + row).errors
     assert error.startswith(f"{tmp_path / 'f.csv'}:2: ")
     assert message in error
 
 
 def test_columns(read_text: Read) -> None:
-    with pytest.raises(SuiteError, match=r":1: unknown column 'subjct'; allowed: .*did you mean 'subject'"):
+    with pytest.raises(
+        SuiteError,
+        match=r":1: unknown column 'subjct'; allowed: .*did you mean 'subject'",
+    ):
         read_text("csv", "f.csv", "relation,subjct,object\n")
-    with pytest.raises(SuiteError, match=r":1: no column 'object'; found: relation, subject; needed"):
+    with pytest.raises(
+        SuiteError, match=r":1: no column 'object'; found: relation, subject; needed"
+    ):
         read_text("csv", "f.csv", "relation,subject\n")
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_columns_that_are_not_separated_by_commas(mark: str, read_text: Read) -> None:
-    with pytest.raises(SuiteError, match=r":1: unknown column 'relation.*; columns are separated by commas$"):
+    with pytest.raises(
+        SuiteError,
+        match=r":1: unknown column 'relation.*; columns are separated by commas$",
+    ):
         read_text("csv", "f.csv", mark.join(("relation", "subject", "object\n")))
-    with pytest.raises(SuiteError, match=r":1: unknown column 'a;b'; allowed: (?!.*by commas)"):
+    with pytest.raises(
+        SuiteError, match=r":1: unknown column 'a;b'; allowed: (?!.*by commas)"
+    ):
         read_text("csv", "f.csv", "relation,subject,object,a;b\n")
 
 
-def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(read_text: Read, tmp_path: Path) -> None:
+def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(
+    read_text: Read, tmp_path: Path
+) -> None:
     (tmp_path / "relations.yaml").write_text(
         "P36: {label: capital, domain: world, frames: ['What of [X]?']}\n"
     )
@@ -142,11 +167,13 @@ def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(read_text: R
 def test_the_registry() -> None:
     assert all(form.name == name and form.help for name, form in FORMATS.items())
     with pytest.raises(
-        SuiteError, match=r"unknown format 'popqua'; allowed: fktc, .*; did you mean 'popqa'\?"
+        SuiteError,
+        match=r"unknown format 'popqua'; allowed: fktc, .*; did you mean 'popqa'\?",
     ):
         format_of("popqua")
     assert [
-        format_by_suffix(Path(name)).name for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")
+        format_by_suffix(Path(name)).name
+        for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")
     ] == [
         "csv",
         "parquet",
@@ -158,8 +185,16 @@ def test_the_registry() -> None:
 
 def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(lines({"question": "who", "answer": ["x"]}))
-    rows = list(read(format_of("nq-open"), [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], Relations()))
+        (tmp_path / f"{name}.jsonl").write_text(
+            lines({"question": "who", "answer": ["x"]})
+        )
+    rows = list(
+        read(
+            format_of("nq-open"),
+            [tmp_path / "a.jsonl", tmp_path / "b.jsonl"],
+            Relations(),
+        )
+    )
     first, second = (row.fact for row in rows)
     assert first is not None
     assert second is not None
@@ -171,7 +206,12 @@ def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
 def test_reading_streams(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_text(
-        lines(*({"relation": "P1", "subject": f"s{n}", "object": "x" * 900} for n in range(20_000)))
+        lines(
+            *(
+                {"relation": "P1", "subject": f"s{n}", "object": "x" * 900}
+                for n in range(20_000)
+            )
+        )
     )
     code = (
         "import sys, tracemalloc, pathlib\n"
@@ -181,7 +221,10 @@ def test_reading_streams(tmp_path: Path) -> None:
         "print(n, tracemalloc.get_traced_memory()[1])"
     )
     printed = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     count, peak = map(int, printed.stdout.split())
     assert count == 20_000

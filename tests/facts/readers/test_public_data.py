@@ -12,7 +12,9 @@ from pytest_kbrel.facts.readers.wikidata import read_patterns
 from tests.facts.readers.conftest import found_in
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "public-data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public files are not here")
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the public files are not here"
+)
 
 FKTC = {
     "P17": 930,
@@ -75,7 +77,9 @@ def test_the_whole_of_fktc() -> None:
     assert (len(result.facts), len(result.relations)) == (sum(FKTC.values()), 14)
 
 
-@pytest.mark.parametrize(("form", "file", "rows", "duplicates"), OTHERS, ids=lambda part: str(part))
+@pytest.mark.parametrize(
+    ("form", "file", "rows", "duplicates"), OTHERS, ids=lambda part: str(part)
+)
 def test_question_files(form: str, file: str, rows: int, duplicates: int) -> None:
     result = found_in(form, DATA / file)
     assert (len(result.facts), result.errors) == (rows, [])
@@ -92,20 +96,32 @@ def test_popularity_of_popqa() -> None:
 
 
 def test_buckets_of_head_to_tail() -> None:
-    result = found_in("head-to-tail", DATA / "head-to-tail/head_to_tail_dbpedia.first400.json")
+    result = found_in(
+        "head-to-tail", DATA / "head-to-tail/head_to_tail_dbpedia.first400.json"
+    )
     buckets = [fact.bucket for fact in result.facts]
-    assert [buckets.count(bucket) for bucket in ("head", "torso", "tail")] == [400, 400, 400]
+    assert [buckets.count(bucket) for bucket in ("head", "torso", "tail")] == [
+        400,
+        400,
+        400,
+    ]
     assert {relation.domain for relation in result.relations.values()} == {"open"}
     # The question is what the template beside the file makes of the subject.
     for fact in result.facts:
         (frame,) = result.relations[fact.relation].frames
         assert frame.split("[X]")[0] in str(fact.question)
-    assert sum(1 for _ in templates(DATA / "head-to-tail/dbpedia_question_templates.json")) == 435
+    assert (
+        sum(1 for _ in templates(DATA / "head-to-tail/dbpedia_question_templates.json"))
+        == 435
+    )
 
 
 def test_pararel() -> None:
     result = found_in("pararel", DATA / "pararel")
-    counts = {name: len(read_patterns(DATA / "pararel/graphs_json" / f"{name}.jsonl")) for name in PATTERNS}
+    counts = {
+        name: len(read_patterns(DATA / "pararel/graphs_json" / f"{name}.jsonl"))
+        for name in PATTERNS
+    }
     assert counts == PATTERNS
     assert set(result.relations) == set(PATTERNS)
     assert all(r.statements and not r.frames for r in result.relations.values())
@@ -113,7 +129,9 @@ def test_pararel() -> None:
         for name, rows in TREX.items():
             one = found_in(form, DATA / "pararel/trex_lms_vocab" / f"{name}.jsonl")
             assert (len(one.facts), one.errors) == (rows, [])
-            assert sum(bool(fact.duplicate_of) for fact in one.facts) == (name == "P178")
+            assert sum(bool(fact.duplicate_of) for fact in one.facts) == (
+                name == "P178"
+            )
     assert len(result.facts) == sum(TREX.values())
 
 
@@ -129,5 +147,10 @@ def test_no_file_is_left_out() -> None:
     read |= {DATA / "fktc" / f"{name}-subclass.json" for name in FKTC}
     read |= {DATA / "pararel/graphs_json" / f"{name}.jsonl" for name in PATTERNS}
     read |= {DATA / "pararel/trex_lms_vocab" / f"{name}.jsonl" for name in TREX}
-    read |= {DATA / "triviaqa/sample_predictions.json", DATA / "head-to-tail/dbpedia_question_templates.json"}
-    assert {path for path in DATA.rglob("*") if path.is_file()} - read == {DATA / "README.md"}
+    read |= {
+        DATA / "triviaqa/sample_predictions.json",
+        DATA / "head-to-tail/dbpedia_question_templates.json",
+    }
+    assert {path for path in DATA.rglob("*") if path.is_file()} - read == {
+        DATA / "README.md"
+    }

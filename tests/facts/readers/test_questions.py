@@ -17,8 +17,15 @@ def test_nq_open(read_text: Read) -> None:
         "nq-open",
         "n.jsonl",
         lines(
-            {"question": "who baked  the first\u00a0bun ", "answer": ["Ann\n\nLee", "A. Lee", "a. lee", ""]},
-            {"question": "how many buns", "answer": [12, 12.0], "def_correct_predictions": ["a dozen"]},
+            {
+                "question": "who baked  the first\u00a0bun ",
+                "answer": ["Ann\n\nLee", "A. Lee", "a. lee", ""],
+            },
+            {
+                "question": "how many buns",
+                "answer": [12, 12.0],
+                "def_correct_predictions": ["a dozen"],
+            },
         ),
     )
     first, second = result.facts
@@ -33,8 +40,13 @@ def test_nq_open(read_text: Read) -> None:
 
 def test_ids_are_made_of_the_content_not_of_the_place(read_text: Read) -> None:
     rows = [{"question": f"who is {n}", "answer": ["x"]} for n in range(4)]
-    ids = {f.question: f.id for f in read_text("nq-open", "a.jsonl", lines(*rows)).facts}
-    turned = {f.question: f.id for f in read_text("nq-open", "b.jsonl", lines(*rows[::-1])).facts}
+    ids = {
+        f.question: f.id for f in read_text("nq-open", "a.jsonl", lines(*rows)).facts
+    }
+    turned = {
+        f.question: f.id
+        for f in read_text("nq-open", "b.jsonl", lines(*rows[::-1])).facts
+    }
     assert ids == turned
     assert len(set(ids.values())) == 4
 
@@ -42,22 +54,44 @@ def test_ids_are_made_of_the_content_not_of_the_place(read_text: Read) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"question": "who", "answer": []}, "'answer' must hold at least one answer, found none"),
-        ({"question": "who", "answers": ["x"]}, "the key 'answer' is missing; found: question, answers"),
-        ({"question": "", "answer": ["x"]}, "'question' must be text or a number, found ''"),
-        ({"question": "who", "answer": [{}]}, "'answer' must be text or a number, found an empty mapping"),
+        (
+            {"question": "who", "answer": []},
+            "'answer' must hold at least one answer, found none",
+        ),
+        (
+            {"question": "who", "answers": ["x"]},
+            "the key 'answer' is missing; found: question, answers",
+        ),
+        (
+            {"question": "", "answer": ["x"]},
+            "'question' must be text or a number, found ''",
+        ),
+        (
+            {"question": "who", "answer": [{}]},
+            "'answer' must be text or a number, found an empty mapping",
+        ),
         ('{"question": "who", "answer": ["\\ud800"]}', "half a surrogate pair"),
-        ('{"question": "a", "question": "b", "answer": ["x"]}', "key 'question' stands twice"),
+        (
+            '{"question": "a", "question": "b", "answer": ["x"]}',
+            "key 'question' stands twice",
+        ),
     ],
 )
-def test_a_broken_line_of_nq_open(row: object, message: str, read_text: Read, tmp_path: Path) -> None:
+def test_a_broken_line_of_nq_open(
+    row: object, message: str, read_text: Read, tmp_path: Path
+) -> None:
     (error,) = read_text("nq-open", "n.jsonl", lines("", row)).errors
     assert error.startswith(f"{tmp_path / 'n.jsonl'}:2: ")
     assert message in error
 
 
 def trivia(number: int, **answer: Any) -> dict[str, Any]:
-    return {"Question": f"Q{number}?", "QuestionId": f"tc_{number}", "Answer": answer, "SearchResults": [{}]}
+    return {
+        "Question": f"Q{number}?",
+        "QuestionId": f"tc_{number}",
+        "Answer": answer,
+        "SearchResults": [{}],
+    }
 
 
 def test_triviaqa(read_text: Read, tmp_path: Path) -> None:
@@ -74,21 +108,30 @@ def test_triviaqa(read_text: Read, tmp_path: Path) -> None:
         trivia(4),
     ]
     result = read_text(
-        "triviaqa", "t.json", json.dumps({"Data": data, "Domain": "Web", "Version": 1.0}, indent=1)
+        "triviaqa",
+        "t.json",
+        json.dumps({"Data": data, "Domain": "Web", "Version": 1.0}, indent=1),
     )
     assert [(f.id, f.object, f.aliases, f.answer_type) for f in result.facts] == [
         ("tc_1", "Moss Rd", ("Moss Road", "Mossy", "the moss"), ""),
         ("tc_2", "1931", (), "time"),
     ]
     third, fourth = result.errors
-    assert "'Answer' must be an object with 'Value', found nothing; allowed: files with answers" in third
+    assert (
+        "'Answer' must be an object with 'Value', found nothing; allowed: files with answers"
+        in third
+    )
     assert fourth.endswith("the key 'Value' is missing; found: nothing; needed: Value")
     text = (tmp_path / "t.json").read_text().splitlines()
     assert [text[row.line - 1] for row in result.rows] == ["  {"] * 4
 
 
 def test_other_lists_of_triviaqa_are_passed_over(read_text: Read) -> None:
-    document = {"Notes": [{"Question": "no"}], "Data": [trivia(1, Value="x")], "More": [1, 2]}
+    document = {
+        "Notes": [{"Question": "no"}],
+        "Data": [trivia(1, Value="x")],
+        "More": [1, 2],
+    }
     result = read_text("triviaqa", "t.json", json.dumps(document))
     assert ([fact.id for fact in result.facts], result.errors) == (["tc_1"], [])
 
@@ -110,15 +153,31 @@ QA = {"question": "Who?", "answers": ["Li", "Lee"], "source": "Own Set", "s_pop"
         ("q.jsonl", lines(QA)),
         (
             "q.jsonl",
-            lines({"query": "Who?", "possible_answers": '["Li", "Lee"]', "dataset": "Own Set", "s_pop": 3}),
+            lines(
+                {
+                    "query": "Who?",
+                    "possible_answers": '["Li", "Lee"]',
+                    "dataset": "Own Set",
+                    "s_pop": 3,
+                }
+            ),
         ),
         (
             "q.jsonl",
-            lines({"input": "Who?", "output": ["Li", "Lee", "LI"], "source": "Own Set", "popularity": "3"}),
+            lines(
+                {
+                    "input": "Who?",
+                    "output": ["Li", "Lee", "LI"],
+                    "source": "Own Set",
+                    "popularity": "3",
+                }
+            ),
         ),
     ],
 )
-def test_question_files_by_their_usual_names(name: str, text: str, read_text: Read) -> None:
+def test_question_files_by_their_usual_names(
+    name: str, text: str, read_text: Read
+) -> None:
     (fact,) = read_text("qa", name, text).facts
     assert (fact.question, fact.object, fact.aliases) == ("Who?", "Li", ("Lee",))
     assert (fact.dataset, fact.relation, fact.popularity) == ("Own_Set", "Own_Set", 3.0)
@@ -126,7 +185,12 @@ def test_question_files_by_their_usual_names(name: str, text: str, read_text: Re
 
 def test_questions_without_an_answer(read_text: Read) -> None:
     rows: list[dict[str, Any]] = [
-        {"question": "A?", "answer": None, "answer_type": "Date", "valid_until": "2031-01-01"},
+        {
+            "question": "A?",
+            "answer": None,
+            "answer_type": "Date",
+            "valid_until": "2031-01-01",
+        },
         {"question": "B?", "answers": [], "id": 9},
         {"question": "C?"},
         {"question": "D?", "answer": "unsure"},
@@ -134,27 +198,50 @@ def test_questions_without_an_answer(read_text: Read) -> None:
     ]
     facts = read_text("qa", "q.jsonl", lines(*rows)).facts
     assert [fact.object for fact in facts] == [None, None, None, None, "0"]
-    assert (facts[0].answer_type, facts[0].valid_until, facts[1].id) == ("time", "2031-01-01", "9")
+    assert (facts[0].answer_type, facts[0].valid_until, facts[1].id) == (
+        "time",
+        "2031-01-01",
+        "9",
+    )
     assert {fact.dataset for fact in facts} == {"qa"}
 
 
 def test_relations_and_subjects_of_question_files(read_text: Read) -> None:
-    row = {"question": "Who?", "answer": "Li", "relation": "made by", "subject": "Ash", "dataset": "d"}
+    row = {
+        "question": "Who?",
+        "answer": "Li",
+        "relation": "made by",
+        "subject": "Ash",
+        "dataset": "d",
+    }
     result = read_text("qa", "q.jsonl", lines(row))
-    assert (result.relation.id, result.relation.label, result.relation.domain) == ("made_by", "made by", "d")
+    assert (result.relation.id, result.relation.label, result.relation.domain) == (
+        "made_by",
+        "made by",
+        "d",
+    )
     assert result.facts[0].subject == "Ash"
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"q": "Who?", "answer": "x"}, "no question; found: q, answer; allowed: one of question, query"),
+        (
+            {"q": "Who?", "answer": "x"},
+            "no question; found: q, answer; allowed: one of question, query",
+        ),
         (
             {"question": "Who?", "anser": "x"},
             "unknown key 'anser'; answers stand under one of .*did you mean 'answer'",
         ),
-        ({"question": "Who?", "answer": "x", "answer_type": "colour"}, "'answer_type' must be one of number"),
-        ({"question": "Who?", "answer": None, "valid_until": "soon"}, "'valid_until' must be a date"),
+        (
+            {"question": "Who?", "answer": "x", "answer_type": "colour"},
+            "'answer_type' must be one of number",
+        ),
+        (
+            {"question": "Who?", "answer": None, "valid_until": "soon"},
+            "'valid_until' must be a date",
+        ),
         (
             {"question": "Who?", "answer": "x", "dataset": "日本"},
             "a relation needs a name with ASCII letters",
@@ -164,7 +251,10 @@ def test_relations_and_subjects_of_question_files(read_text: Read) -> None:
 def test_a_broken_question(row: object, message: str, read_text: Read) -> None:
     import re
 
-    for name, text in (("q.jsonl", lines("", row)), ("q.json", "[\n" + json.dumps(row) + "]")):
+    for name, text in (
+        ("q.jsonl", lines("", row)),
+        ("q.json", "[\n" + json.dumps(row) + "]"),
+    ):
         (error,) = read_text("qa", name, text).errors
         assert re.search(rf"{name}:2: .*{message}", error)
 
@@ -184,7 +274,10 @@ def test_the_table(read_text: Read) -> None:
         + f'8\t"The ""Red"" Fox"\tauthor\tJo\t-2\t-2\tWho wrote it?\t{cell()}\n'
     )
     result = read_text("popqa", "popQA.tsv", text)
-    assert [(f.id, f.relation, f.subject, f.object, f.aliases, f.popularity) for f in result.facts] == [
+    assert [
+        (f.id, f.relation, f.subject, f.object, f.aliases, f.popularity)
+        for f in result.facts
+    ] == [
         ("7", "place_of_birth", "Mira Holt", "Ulm", ("Ulm/Donau",), 142.0),
         ("8", "author", 'The "Red" Fox', "Jo", (), None),
     ]
@@ -196,13 +289,22 @@ def test_the_table(read_text: Read) -> None:
     ]
 
 
-RENAMED = {"input": "Who made Ash?", "output": '["Li", "li", "Lee"]', "id": 5, "s_pop": 41, "o_pop": -2}
+RENAMED = {
+    "input": "Who made Ash?",
+    "output": '["Li", "li", "Lee"]',
+    "id": 5,
+    "s_pop": 41,
+    "o_pop": -2,
+}
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("p.json", json.dumps({"name": "popqa", "dev": [RENAMED], "test": []}, indent=4)),
+        (
+            "p.json",
+            json.dumps({"name": "popqa", "dev": [RENAMED], "test": []}, indent=4),
+        ),
         ("p.json", json.dumps([RENAMED])),
         ("p.jsonl", lines(RENAMED)),
         ("p.json", json.dumps([{**RENAMED, "output": ["Li", "Lee"]}])),
@@ -217,8 +319,13 @@ def test_renamed_json(name: str, text: str, read_text: Read) -> None:
 
 def test_dev_and_test_are_both_read(read_text: Read) -> None:
     other = {**RENAMED, "id": 6, "input": "Who made Oak?", "s_pop": -1}
-    result = read_text("popqa", "p.json", json.dumps({"dev": [RENAMED], "test": [other]}))
-    assert [(fact.id, fact.popularity) for fact in result.facts] == [("5", 41.0), ("6", None)]
+    result = read_text(
+        "popqa", "p.json", json.dumps({"dev": [RENAMED], "test": [other]})
+    )
+    assert [(fact.id, fact.popularity) for fact in result.facts] == [
+        ("5", 41.0),
+        ("6", None),
+    ]
 
 
 def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
@@ -227,7 +334,10 @@ def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
     assert result.errors == [
         f"{tmp_path / 'p.jsonl'}:2: id '5' stands twice, for facts that differ; allowed: an id for each fact"
     ]
-    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [("5", ""), ("5#2", "5")]
+    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [
+        ("5", ""),
+        ("5#2", "5"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -236,12 +346,17 @@ def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
         ("7\ta\tb\tc\tmany\t9\tQ?\t[]\n", "'s_pop' must be a number, found 'many'"),
         ("7\ta\tb\tc\t1\t9\tQ?\t[a]\n", "not JSON: Expecting value"),
         ("7\ta\tb\tc\t1\t9\tQ?\tnot a list\n", "not JSON"),
-        ("7\ta\tb\tc\t1\t9\tQ?\t7\n", "'possible_answers' must hold a JSON list, found 7"),
+        (
+            "7\ta\tb\tc\t1\t9\tQ?\t7\n",
+            "'possible_answers' must hold a JSON list, found 7",
+        ),
         ("7\ta\tb\t\t1\t9\tQ?\t[]\n", "the key 'obj' is missing"),
         ("7\ta\tb\tc\n", "found 4 cells, the header has 8"),
     ],
 )
-def test_a_broken_row_says_where(row: str, message: str, read_text: Read, tmp_path: Path) -> None:
+def test_a_broken_row_says_where(
+    row: str, message: str, read_text: Read, tmp_path: Path
+) -> None:
     (error,) = read_text("popqa", "p.tsv", COLUMNS + row).errors
     assert error.startswith(f"{tmp_path / 'p.tsv'}:2: ")
     assert message in error
@@ -249,7 +364,8 @@ def test_a_broken_row_says_where(row: str, message: str, read_text: Read, tmp_pa
 
 def test_another_table(read_text: Read) -> None:
     with pytest.raises(
-        SuiteError, match=r":1: not PopQA's header: the key 'subj' is missing; found: id, who"
+        SuiteError,
+        match=r":1: not PopQA's header: the key 'subj' is missing; found: id, who",
     ):
         read_text("popqa", "p.tsv", "id\twho\n")
     with pytest.raises(SuiteError, match=r":1: not JSON: found 'i'"):
@@ -265,10 +381,12 @@ def verified(index: int, problem: str, answer: str, kind: str) -> str:
 
 
 def test_the_table_of_simpleqa(read_text: Read) -> None:
-    about = (
-        "\"{'topic': 'Art', 'answer_type': 'Person', 'urls': ['https://a.example/O\\'Neill', 'https://b']}\""
+    about = "\"{'topic': 'Art', 'answer_type': 'Person', 'urls': ['https://a.example/O\\'Neill', 'https://b']}\""
+    text = (
+        PLAIN
+        + f"{about},Who painted the Vale mural?,Mira Holt\n"
+        + ",Who made it?,Jo\n"
     )
-    text = PLAIN + f"{about},Who painted the Vale mural?,Mira Holt\n" + ",Who made it?,Jo\n"
     result = read_text("simpleqa", "simple_qa_test_set.csv", text)
     assert result.errors == []
     assert [(f.object, f.question, f.answer_type, f.dataset) for f in result.facts] == [
@@ -277,7 +395,11 @@ def test_the_table_of_simpleqa(read_text: Read) -> None:
     ]
     assert result.facts[0].subject == result.facts[0].question
     assert result.facts[0].id.startswith("simpleqa:")
-    assert (result.relation.id, result.relation.label, result.relation.frames) == ("simpleqa", "SimpleQA", ())
+    assert (result.relation.id, result.relation.label, result.relation.frames) == (
+        "simpleqa",
+        "SimpleQA",
+        (),
+    )
 
 
 def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
@@ -303,26 +425,52 @@ def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
 @pytest.mark.parametrize(
     ("answer", "told", "within"),
     [
-        ("120,000 (acceptable range: anything between 118,000 and 122,000)", "120,000", (118e3, 122e3)),
-        ("168 acres (acceptable range: anything between 166 and 170 acres)", "168 acres", (166, 170)),
-        ("33.77 (Acceptable Range: anything between 33.7 and 33.8).", "33.77", (33.7, 33.8)),
-        ("-3.5 (acceptable range: anything between -3.6 and -3.4)", "-3.5", (-3.6, -3.4)),
+        (
+            "120,000 (acceptable range: anything between 118,000 and 122,000)",
+            "120,000",
+            (118e3, 122e3),
+        ),
+        (
+            "168 acres (acceptable range: anything between 166 and 170 acres)",
+            "168 acres",
+            (166, 170),
+        ),
+        (
+            "33.77 (Acceptable Range: anything between 33.7 and 33.8).",
+            "33.77",
+            (33.7, 33.8),
+        ),
+        (
+            "-3.5 (acceptable range: anything between -3.6 and -3.4)",
+            "-3.5",
+            (-3.6, -3.4),
+        ),
         (
             "$1.2 million (acceptable range: anything between 1.1 and 1.3 million)",
             "$1.2 million",
             (1.1e6, 1.3e6),
         ),
         ("1985 (acceptable range: between 1983 and 1987)", "1985", (1983, 1987)),
-        ("9 km2 (acceptable range: anything between 8 km2 and 10 km2)", "9 km2", (8, 10)),
+        (
+            "9 km2 (acceptable range: anything between 8 km2 and 10 km2)",
+            "9 km2",
+            (8, 10),
+        ),
         ("1985 (with an acceptable range from 1983 to 1987)", "1985", (1983, 1987)),
         ("40 (acceptable range: anything between 38–42)", "40", (38, 42)),
-        ("5 km (acceptable range: anything between 4.9 km and 5.1 km)", "5 km", (4.9, 5.1)),
+        (
+            "5 km (acceptable range: anything between 4.9 km and 5.1 km)",
+            "5 km",
+            (4.9, 5.1),
+        ),
     ],
 )
 def test_a_range_is_read_from_the_note_behind_the_answer(
     answer: str, told: str, within: tuple[float, float], read_text: Read
 ) -> None:
-    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
+    (fact,) = read_text(
+        "simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")
+    ).facts
     assert (fact.object, fact.answer_range) == (told, pytest.approx(within))
 
 
@@ -334,18 +482,26 @@ def test_a_range_is_read_from_the_note_behind_the_answer(
         ("3:45", "3:40 and 3:50"),
     ],
 )
-def test_ends_of_several_numbers_are_no_range(told: str, ends: str, read_text: Read) -> None:
+def test_ends_of_several_numbers_are_no_range(
+    told: str, ends: str, read_text: Read
+) -> None:
     answer = f"{told} (acceptable range: anything between {ends})"
-    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")).facts
+    (fact,) = read_text(
+        "simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")
+    ).facts
     assert (fact.object, fact.answer_range) == (told, None)
 
 
 def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
     (fact,) = read_text(
-        "simpleqa", "q.csv", VERIFIED + verified(1, "What was he?", "Miner (or collier)", "Other")
+        "simpleqa",
+        "q.csv",
+        VERIFIED + verified(1, "What was he?", "Miner (or collier)", "Other"),
     ).facts
     assert (fact.object, fact.aliases) == ("Miner", ("collier",))
-    (fact,) = read_text("simpleqa", "q.csv", VERIFIED + verified(1, "Which?", "Vale (Ulm)", "Other")).facts
+    (fact,) = read_text(
+        "simpleqa", "q.csv", VERIFIED + verified(1, "Which?", "Vale (Ulm)", "Other")
+    ).facts
     assert (fact.object, fact.aliases) == ("Vale (Ulm)", ())
 
 
@@ -353,11 +509,15 @@ def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
     ("row", "message"),
     [
         (
-            verified(1, "Q?", "5 (acceptable range: anything between few and many)", "Number"),
+            verified(
+                1, "Q?", "5 (acceptable range: anything between few and many)", "Number"
+            ),
             "a range must be of two numbers",
         ),
         (
-            verified(1, "Q?", "5 (acceptable range: anything between 6 and 4)", "Number"),
+            verified(
+                1, "Q?", "5 (acceptable range: anything between 6 and 4)", "Number"
+            ),
             "must begin with its lower end",
         ),
         (
@@ -371,7 +531,9 @@ def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
         ("1,,5,Art,Number,No,No,u\n", "the key 'problem' is missing"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_an_error(row: str, message: str, read_text: Read) -> None:
+def test_a_row_that_cannot_be_read_is_an_error(
+    row: str, message: str, read_text: Read
+) -> None:
     result = read_text("simpleqa", "q.csv", VERIFIED + row)
     (error,) = result.errors
     assert "q.csv:2: " in error
@@ -381,11 +543,15 @@ def test_a_row_that_cannot_be_read_is_an_error(row: str, message: str, read_text
 @pytest.mark.parametrize("about", ["{'topic'", "[1]", "__import__('os')", "7"])
 def test_metadata_is_a_dictionary_and_is_never_run(about: str, read_text: Read) -> None:
     (error,) = read_text("simpleqa", "q.csv", PLAIN + f'"{about}",Who?,Jo\n').errors
-    assert "'metadata' must be a dictionary such as {'topic': 'Art', 'answer_type': 'Date'}, found" in error
+    assert (
+        "'metadata' must be a dictionary such as {'topic': 'Art', 'answer_type': 'Date'}, found"
+        in error
+    )
 
 
 def test_another_table_is_refused(read_text: Read) -> None:
     with pytest.raises(
-        SuiteError, match=r"not SimpleQA's header: the key 'problem' is missing; found: question"
+        SuiteError,
+        match=r"not SimpleQA's header: the key 'problem' is missing; found: question",
     ):
         read_text("simpleqa", "q.csv", "question,answer\nWho?,Jo\n")

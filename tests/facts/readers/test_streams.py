@@ -16,10 +16,15 @@ from pytest_kbrel.facts.readers.streams import elements, table
 
 
 def rows_of(path: Path, delimiter: str = ",") -> list[tuple[int, object]]:
-    return [(n, str(row) if isinstance(row, SuiteError) else row) for n, row in table(path, delimiter)]
+    return [
+        (n, str(row) if isinstance(row, SuiteError) else row)
+        for n, row in table(path, delimiter)
+    ]
 
 
-CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), min_size=1).filter(str.strip)
+CELLS = st.text(
+    st.characters(codec="utf-8", exclude_characters="\r\x00"), min_size=1
+).filter(str.strip)
 
 
 @settings(
@@ -27,8 +32,13 @@ CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), min_s
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )
-@given(cells=st.lists(st.tuples(CELLS, CELLS), max_size=4), delimiter=st.sampled_from([",", "\t"]))
-def test_it_reads_what_csv_writes(cells: list[tuple[str, str]], delimiter: str, tmp_path: Path) -> None:
+@given(
+    cells=st.lists(st.tuples(CELLS, CELLS), max_size=4),
+    delimiter=st.sampled_from([",", "\t"]),
+)
+def test_it_reads_what_csv_writes(
+    cells: list[tuple[str, str]], delimiter: str, tmp_path: Path
+) -> None:
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter).writerows([("a", "b"), *cells])
     path = tmp_path / "t"
@@ -74,14 +84,21 @@ def test_long_cells(tmp_path: Path) -> None:
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
 def members(document: Any) -> list[tuple[str, Any]]:
     arrays = document.items() if isinstance(document, dict) else [("", document)]
-    return [(key, value) for key, array in arrays if isinstance(array, list) for value in array]
+    return [
+        (key, value)
+        for key, array in arrays
+        if isinstance(array, list)
+        for value in array
+    ]
 
 
 @settings(
@@ -100,11 +117,18 @@ def test_it_finds_what_json_finds(
     document: Any, indent: int | None, ascii_only: bool, chunk: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.json"
-    path.write_bytes(json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode())
+    path.write_bytes(
+        json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode()
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "_CHUNK", chunk)
-        result = [(element.key, json.loads(element.text)) for element in elements(path, "form")]
-    assert result == [(json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)]
+        result = [
+            (element.key, json.loads(element.text))
+            for element in elements(path, "form")
+        ]
+    assert result == [
+        (json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)
+    ]
 
 
 def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
@@ -135,7 +159,9 @@ def test_lines_are_those_of_the_members(tmp_path: Path) -> None:
         ("[" * 300 + "]" * 300, 1, "nested more than 100 levels deep"),
     ],
 )
-def test_a_broken_document_says_where(text: str, line: int, result: str, tmp_path: Path) -> None:
+def test_a_broken_document_says_where(
+    text: str, line: int, result: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(SuiteError) as caught:
@@ -147,7 +173,9 @@ def test_a_broken_document_says_where(text: str, line: int, result: str, tmp_pat
 def test_bytes_that_are_no_text_say_their_line(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b'[1,\n2,\n"\xff"]')
-    with pytest.raises(SuiteError, match=r"x\.json:3: not UTF-8: found byte 0xff; the form"):
+    with pytest.raises(
+        SuiteError, match=r"x\.json:3: not UTF-8: found byte 0xff; the form"
+    ):
         list(elements(path, "the form"))
 
 

@@ -7,7 +7,13 @@ import json
 import pytest
 
 from pytest_kbrel.facts.readers import FORMATS, Relations
-from pytest_kbrel.facts.readers.base import answers, clean, popularity, relation_id, statement
+from pytest_kbrel.facts.readers.base import (
+    answers,
+    clean,
+    popularity,
+    relation_id,
+    statement,
+)
 from pytest_kbrel.facts.readers.wikidata import PROPERTIES, add_property
 from tests.facts.readers.conftest import Read, lines
 
@@ -20,17 +26,38 @@ WIKIDATA = {
 
 
 def test_the_formats_there_are() -> None:
-    assert {name for name, form in FORMATS.items() if form.folders} == {"fktc", "pararel", "lama"}
-    assert {name for name, form in FORMATS.items() if form.own} == {"jsonl", "csv", "parquet"}
+    assert {name for name, form in FORMATS.items() if form.folders} == {
+        "fktc",
+        "pararel",
+        "lama",
+    }
+    assert {name for name, form in FORMATS.items() if form.own} == {
+        "jsonl",
+        "csv",
+        "parquet",
+    }
     assert set(FORMATS) == {
-        *("fktc", "head-to-tail", "popqa", "pararel", "lama", "nq-open", "triviaqa", "qa", "jsonl", "csv"),
+        *(
+            "fktc",
+            "head-to-tail",
+            "popqa",
+            "pararel",
+            "lama",
+            "nq-open",
+            "triviaqa",
+            "qa",
+            "jsonl",
+            "csv",
+        ),
         *("parquet", "simpleqa"),
     }
 
 
 @pytest.mark.parametrize("kind", WIKIDATA)
 def test_the_answer_types_of_wikidata_properties(kind: str) -> None:
-    assert {name for name, (_, result) in PROPERTIES.items() if result == kind} == set(WIKIDATA[kind].split())
+    assert {name for name, (_, result) in PROPERTIES.items() if result == kind} == set(
+        WIKIDATA[kind].split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +69,9 @@ def test_the_answer_types_of_wikidata_properties(kind: str) -> None:
         ("P1412", "languages spoken, written or signed"),
     ],
 )
-def test_a_wikidata_property_has_its_label_unless_the_source_has_one(name: str, label: str) -> None:
+def test_a_wikidata_property_has_its_label_unless_the_source_has_one(
+    name: str, label: str
+) -> None:
     relations = Relations()
     assert relations[add_property(relations, name)].label == label
     relations = Relations()
@@ -57,7 +86,11 @@ def test_a_wikidata_property_has_its_label_unless_the_source_has_one(name: str, 
 def test_an_unknown_property_has_no_answer_type() -> None:
     relations = Relations()
     assert add_property(relations, "P999") == "P999"
-    assert (relations["P999"].label, relations["P999"].domain, relations["P999"].answer_type) == (
+    assert (
+        relations["P999"].label,
+        relations["P999"].domain,
+        relations["P999"].answer_type,
+    ) == (
         "P999",
         "wikidata",
         "",
@@ -65,18 +98,37 @@ def test_an_unknown_property_has_no_answer_type() -> None:
 
 
 POPQA = {
-    "person": ["father", "mother", "producer", "director", "screenwriter", "composer", "author"],
+    "person": [
+        "father",
+        "mother",
+        "producer",
+        "director",
+        "screenwriter",
+        "composer",
+        "author",
+    ],
     "location": ["place of birth", "country", "capital", "capital of"],
     "other": ["occupation", "genre", "color", "religion", "sport"],
 }
 COLUMNS = ["id", "subj", "prop", "obj", "s_pop", "question", "possible_answers"]
-ROW = {"id": "7", "subj": "Ann", "prop": "author", "obj": "Li", "s_pop": "0", "question": "Who?"}
+ROW = {
+    "id": "7",
+    "subj": "Ann",
+    "prop": "author",
+    "obj": "Li",
+    "s_pop": "0",
+    "question": "Who?",
+}
 
 
-@pytest.mark.parametrize(("kind", "prop"), [(kind, prop) for kind in POPQA for prop in POPQA[kind]])
+@pytest.mark.parametrize(
+    ("kind", "prop"), [(kind, prop) for kind in POPQA for prop in POPQA[kind]]
+)
 def test_the_answer_types_of_popqa(kind: str, prop: str, read_text: Read) -> None:
     row = [{**ROW, "prop": prop}.get(column, "[]") for column in COLUMNS]
-    result = read_text("popqa", "p.tsv", "\t".join(COLUMNS) + "\n" + "\t".join(row) + "\n")
+    result = read_text(
+        "popqa", "p.tsv", "\t".join(COLUMNS) + "\n" + "\t".join(row) + "\n"
+    )
     assert (result.relation.label, result.relation.domain) == (prop, "popqa")
     assert result.relation.answer_type == kind
     # A popularity of 0 is known.
@@ -86,7 +138,9 @@ def test_the_answer_types_of_popqa(kind: str, prop: str, read_text: Read) -> Non
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_table_of_popqa_needs_its_columns(column: str, read_text: Read) -> None:
     header = "\t".join(name for name in COLUMNS if name != column)
-    with pytest.raises(Exception, match=f"not PopQA's header: the key '{column}' is missing"):
+    with pytest.raises(
+        Exception, match=f"not PopQA's header: the key '{column}' is missing"
+    ):
         read_text("popqa", "p.tsv", header + "\n")
 
 
@@ -104,7 +158,9 @@ def test_a_row_of_popqa_needs_most_of_its_cells(column: str, read_text: Read) ->
 @pytest.mark.parametrize("key", ["input", "output"])
 def test_a_question_of_popqa_in_json_needs_both_keys(key: str, read_text: Read) -> None:
     row = {"input": "Who?", "output": ["Li"], "s_pop": 0}
-    (error,) = read_text("popqa", "p.jsonl", lines({k: v for k, v in row.items() if k != key})).errors
+    (error,) = read_text(
+        "popqa", "p.jsonl", lines({k: v for k, v in row.items() if k != key})
+    ).errors
     assert f"the key '{key}' is missing" in error
     (fact,) = read_text("popqa", "p.jsonl", lines(row)).facts
     assert fact.popularity == 0.0
@@ -114,7 +170,16 @@ def test_a_question_of_popqa_in_json_needs_both_keys(key: str, read_text: Read) 
 
 QA_NAMES = {
     "question": ["question", "query", "input", "prompt", "Question"],
-    "answers": ["answers", "answer", "possible_answers", "output", "outputs", "target", "gold", "Answer"],
+    "answers": [
+        "answers",
+        "answer",
+        "possible_answers",
+        "output",
+        "outputs",
+        "target",
+        "gold",
+        "Answer",
+    ],
     "id": ["id", "qid", "question_id", "QuestionId"],
     "dataset": ["dataset", "source"],
     "popularity": ["popularity", "s_pop"],
@@ -136,16 +201,20 @@ QA_ROW = {
 }
 
 
-@pytest.mark.parametrize(("key", "name"), [(key, name) for key in QA_NAMES for name in QA_NAMES[key]])
-def test_a_key_of_a_question_file_by_each_of_its_names(key: str, name: str, read_text: Read) -> None:
+@pytest.mark.parametrize(
+    ("key", "name"), [(key, name) for key in QA_NAMES for name in QA_NAMES[key]]
+)
+def test_a_key_of_a_question_file_by_each_of_its_names(
+    key: str, name: str, read_text: Read
+) -> None:
     row = {name if one == key else one: item for one, item in QA_ROW.items()}
     expected = read_text("qa", "q.jsonl", lines(QA_ROW)).facts
     assert [(f.id, f.subject, f.object, f.question, f.relation) for f in expected] == [
         ("q7", "Ash", "Li", "Who?", "made_by")
     ]
-    assert [(f.popularity, f.dataset, f.answer_type, f.valid_until) for f in expected] == [
-        (0.0, "own", "person", "2031-01-01")
-    ]
+    assert [
+        (f.popularity, f.dataset, f.answer_type, f.valid_until) for f in expected
+    ] == [(0.0, "own", "person", "2031-01-01")]
     assert read_text("qa", "q.jsonl", lines(row)).facts == expected
     # Also where the suffix does not say that each line is a row.
     if key == "question":
@@ -158,7 +227,10 @@ def test_of_several_names_the_first_counts(key: str, read_text: Read) -> None:
         rest = {one: item for one, item in QA_ROW.items() if one != key}
         other = 9 if key == "popularity" else ["Lu"] if key == "answers" else "other"
         row = {second: other, **rest, first: QA_ROW[key]}
-        assert read_text("qa", "q.jsonl", lines(row)).facts == read_text("qa", "q.jsonl", lines(QA_ROW)).facts
+        assert (
+            read_text("qa", "q.jsonl", lines(row)).facts
+            == read_text("qa", "q.jsonl", lines(QA_ROW)).facts
+        )
 
 
 QA_TYPES = {
@@ -171,11 +243,16 @@ QA_TYPES = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "word"), [(kind, word) for kind in QA_TYPES for word in QA_TYPES[kind].split()]
+    ("kind", "word"),
+    [(kind, word) for kind in QA_TYPES for word in QA_TYPES[kind].split()],
 )
-def test_an_answer_type_by_each_of_its_names(kind: str, word: str, read_text: Read) -> None:
+def test_an_answer_type_by_each_of_its_names(
+    kind: str, word: str, read_text: Read
+) -> None:
     for written in (word, word.upper()):
-        (fact,) = read_text("qa", "q.jsonl", lines({**QA_ROW, "answer_type": written})).facts
+        (fact,) = read_text(
+            "qa", "q.jsonl", lines({**QA_ROW, "answer_type": written})
+        ).facts
         assert fact.answer_type == kind
 
 
@@ -185,7 +262,10 @@ def test_a_question_file_of_any_suffix(suffix: str, read_text: Read) -> None:
     assert len(read_text("qa", f"q.{suffix}", lines(row, row)).facts) == 2
     assert len(read_text("qa", f"q.{suffix}", "\ufeff" + lines(row)).facts) == 1
     if suffix in ("json", "txt"):
-        assert len(read_text("qa", f"q.{suffix}", json.dumps({"data": [row, row]})).facts) == 2
+        assert (
+            len(read_text("qa", f"q.{suffix}", json.dumps({"data": [row, row]})).facts)
+            == 2
+        )
 
 
 TRIVIA = ["Value", "Aliases", "HumanAnswers", "NormalizedValue", "NormalizedAliases"]
@@ -193,7 +273,11 @@ TRIVIA = ["Value", "Aliases", "HumanAnswers", "NormalizedValue", "NormalizedAlia
 
 def test_all_answers_of_triviaqa_count_in_their_order(read_text: Read) -> None:
     answer = {name: f"A{place}" for place, name in enumerate(TRIVIA)}
-    row = {"Question": "Who?", "QuestionId": "t", "Answer": dict(reversed(answer.items()))}
+    row = {
+        "Question": "Who?",
+        "QuestionId": "t",
+        "Answer": dict(reversed(answer.items())),
+    }
     (fact,) = read_text("triviaqa", "t.json", json.dumps({"Data": [row]})).facts
     assert (fact.object, fact.aliases) == ("A0", ("A1", "A2", "A3", "A4"))
 
@@ -210,7 +294,9 @@ def test_a_question_of_triviaqa_needs_its_keys(key: str, read_text: Read) -> Non
 def test_a_fact_of_fktc_needs_its_keys(key: str, read_text: Read) -> None:
     row = {"subject": "a", "object": "b", "taxonomy": ["c"]}
     (error,) = read_text(
-        "fktc", "P1.json", lines({"relations": ["[X]?"]}, {k: v for k, v in row.items() if k != key})
+        "fktc",
+        "P1.json",
+        lines({"relations": ["[X]?"]}, {k: v for k, v in row.items() if k != key}),
     ).errors
     assert f"the key '{key}' is missing" in error
 
@@ -219,8 +305,12 @@ HEADS = ["name", "title", "label", "key", "id"]
 
 
 @pytest.mark.parametrize("place", range(5))
-def test_an_entity_is_named_by_the_first_of_its_names(place: int, read_text: Read) -> None:
-    entity = {name: f"E{number}" for number, name in enumerate(HEADS) if number >= place}
+def test_an_entity_is_named_by_the_first_of_its_names(
+    place: int, read_text: Read
+) -> None:
+    entity = {
+        name: f"E{number}" for number, name in enumerate(HEADS) if number >= place
+    }
     row = [dict(reversed(entity.items())), "t", "Who?", "x"]
     (fact,) = read_text("head-to-tail", "h.json", json.dumps({"head": [row]})).facts
     assert fact.subject == f"E{place}"
@@ -247,7 +337,9 @@ def test_an_entity_is_named_by_the_first_of_its_names(place: int, read_text: Rea
     ],
 )
 def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -> None:
-    result = read_text("head-to-tail", "h.json", json.dumps({"head": [[entity, "t", "Who?", "x"]]}))
+    result = read_text(
+        "head-to-tail", "h.json", json.dumps({"head": [[entity, "t", "Who?", "x"]]})
+    )
     assert result.relation.domain == domain
 
 
@@ -264,7 +356,9 @@ def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -
         ("-0.1", None),
     ],
 )
-def test_a_popularity_of_nothing_is_not_an_unknown_one(value: object, result: float | None) -> None:
+def test_a_popularity_of_nothing_is_not_an_unknown_one(
+    value: object, result: float | None
+) -> None:
     assert popularity("p", value) == result
 
 
@@ -275,7 +369,8 @@ def test_what_is_no_popularity(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [("a  b\n c", "a b c"), (0, "0"), (7, "7"), (7.0, "7"), (7.5, "7.5"), (" x ", "x")]
+    ("value", "text"),
+    [("a  b\n c", "a b c"), (0, "0"), (7, "7"), (7.0, "7"), (7.5, "7.5"), (" x ", "x")],
 )
 def test_a_text_or_a_number_becomes_one_line(value: object, text: str) -> None:
     assert clean("x", value) == text
@@ -309,7 +404,12 @@ def test_the_answers_of_a_source(value: object, result: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "result"),
     [
-        *(("place of birth", "place_of_birth"), ("P36", "P36"), ("Übung-1", "Ubung_1"), ("a.b_c", "a.b_c")),
+        *(
+            ("place of birth", "place_of_birth"),
+            ("P36", "P36"),
+            ("Übung-1", "Ubung_1"),
+            ("a.b_c", "a.b_c"),
+        ),
         *(("  x! ", "x"), ("_.x._", "x")),
     ],
 )

@@ -17,32 +17,57 @@ def row(subject: str, obj: str, *negatives: str) -> dict[str, object]:
 
 
 def test_header_facts_and_negatives(read_text: Read) -> None:
-    text = lines(HEADER, row("Blue  Hour", "Ana", "Bo", "Cy"), "", row("Red Hour.", "Bo", "Ana"))
+    text = lines(
+        HEADER, row("Blue  Hour", "Ana", "Bo", "Cy"), "", row("Red Hour.", "Bo", "Ana")
+    )
     result = read_text("fktc", "P175-subclass.json", text)
-    assert result.relation.frames == ("Who sings in [X]?", "Which voice is heard in [X]?")
+    assert result.relation.frames == (
+        "Who sings in [X]?",
+        "Which voice is heard in [X]?",
+    )
     assert (result.relation.id, result.relation.label) == ("P175", "performer")
     assert result.lines == [2, 4]
     first, second = result.facts
-    assert (first.id, first.relation, first.dataset) == ("P175:Blue Hour:Ana", "P175", "fktc")
-    assert (first.subject, first.object, first.negatives) == ("Blue Hour", "Ana", ("Bo", "Cy"))
+    assert (first.id, first.relation, first.dataset) == (
+        "P175:Blue Hour:Ana",
+        "P175",
+        "fktc",
+    )
+    assert (first.subject, first.object, first.negatives) == (
+        "Blue Hour",
+        "Ana",
+        ("Bo", "Cy"),
+    )
     assert second.subject == "Red Hour."
 
 
-@pytest.mark.parametrize("name", ["P175-subclass..json", "P175.json", "P175-subclass.json"])
+@pytest.mark.parametrize(
+    "name", ["P175-subclass..json", "P175.json", "P175-subclass.json"]
+)
 def test_the_relation_is_in_the_file_name(name: str, read_text: Read) -> None:
-    assert read_text("fktc", name, lines(HEADER, row("a", "b", "c"))).relation.id == "P175"
+    assert (
+        read_text("fktc", name, lines(HEADER, row("a", "b", "c"))).relation.id == "P175"
+    )
 
 
 def test_as_many_frames_as_the_data_has_and_none_twice(read_text: Read) -> None:
     prompts = [f"Question {n} about [X]?" for n in range(5)]
     header = {"relations": [*prompts, prompts[0], "One more on [X]?"]}
-    relation = read_text("fktc", "P1-subclass.json", lines(header, row("a", "b", "c"))).relation
+    relation = read_text(
+        "fktc", "P1-subclass.json", lines(header, row("a", "b", "c"))
+    ).relation
     assert relation.frames == (*prompts, "One more on [X]?")
     assert (relation.id, relation.label) == ("P1", "P1")
 
 
 def test_a_duplicate_is_kept_and_names_the_first(read_text: Read) -> None:
-    text = lines(HEADER, row("a", "b", "c"), row("a", "b", "d"), row("a", "e", "c"), row("a", "b", "f"))
+    text = lines(
+        HEADER,
+        row("a", "b", "c"),
+        row("a", "b", "d"),
+        row("a", "e", "c"),
+        row("a", "b", "f"),
+    )
     facts = read_text("fktc", "P2-subclass.json", text).facts
     assert [(fact.id, fact.duplicate_of) for fact in facts] == [
         ("P2:a:b", ""),
@@ -77,8 +102,14 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
     [
         ("{", "not JSON: Expecting property name"),
         ("[1]", "not a JSON object: found a list"),
-        ({"subject": "a", "object": "b"}, "the key 'taxonomy' is missing; found: subject, object"),
-        ({"subject": "a", "object": "b", "taxonomy": "c"}, "'taxonomy' must be a list of texts, found 'c'"),
+        (
+            {"subject": "a", "object": "b"},
+            "the key 'taxonomy' is missing; found: subject, object",
+        ),
+        (
+            {"subject": "a", "object": "b", "taxonomy": "c"},
+            "'taxonomy' must be a list of texts, found 'c'",
+        ),
         (row("a", "  ", "c"), "'object' must be text or a number, found '  '"),
         (row("a", "b", "B"), "'negatives' must be wrong answers, found 'B'"),
         (row("a", "b", "c", "C"), "found 'c' twice"),
@@ -88,7 +119,9 @@ def test_a_broken_line_says_where_and_does_not_end_the_file(
     broken: object, message: str, read_text: Read, tmp_path: Path
 ) -> None:
     result = read_text(
-        "fktc", "P1-subclass.json", lines(HEADER, row("x", "y", "z"), broken, row("u", "v", "w"))
+        "fktc",
+        "P1-subclass.json",
+        lines(HEADER, row("x", "y", "z"), broken, row("u", "v", "w")),
     )
     (error,) = result.errors
     assert error.startswith(f"{tmp_path / 'P1-subclass.json'}:3: ")
@@ -104,19 +137,31 @@ def test_a_broken_line_says_where_and_does_not_end_the_file(
             ":1: no 'relations' with the prompts; found: subject, object, taxonomy; an FKTC",
         ),
         ({"relations": []}, ":1: no 'relations' with the prompts"),
-        ({"relations": ["Who?"]}, r":1: each of 'relations' must contain \[X\] exactly once, found 'Who\?'"),
-        ({"relations": [7, 8]}, r":1: each of 'relations' must contain \[X\] exactly once, found '7'"),
+        (
+            {"relations": ["Who?"]},
+            r":1: each of 'relations' must contain \[X\] exactly once, found 'Who\?'",
+        ),
+        (
+            {"relations": [7, 8]},
+            r":1: each of 'relations' must contain \[X\] exactly once, found '7'",
+        ),
         ("nothing", ":1: not JSON: found 'nothing'"),
     ],
 )
-def test_a_wrong_header_is_the_end(header: object, message: str, read_text: Read) -> None:
+def test_a_wrong_header_is_the_end(
+    header: object, message: str, read_text: Read
+) -> None:
     with pytest.raises(SuiteError, match=message):
         read_text("fktc", "P1-subclass.json", lines(header, row("a", "b", "c")))
 
 
-@pytest.mark.parametrize("name", ["capitals.json", "P37x.json", "data-P37.json", "-subclass.json"])
+@pytest.mark.parametrize(
+    "name", ["capitals.json", "P37x.json", "data-P37.json", "-subclass.json"]
+)
 def test_a_file_whose_name_says_no_relation(name: str, read_text: Read) -> None:
-    with pytest.raises(SuiteError, match="name must begin with its relation, which stands"):
+    with pytest.raises(
+        SuiteError, match="name must begin with its relation, which stands"
+    ):
         read_text("fktc", name, lines(HEADER, row("a", "b", "c")))
 
 
@@ -126,7 +171,9 @@ def test_a_relation_of_ones_own_stands_before_subclass(read_text: Read) -> None:
 
 
 def test_nothing_to_read(tmp_path: Path, read_text: Read) -> None:
-    with pytest.raises(SuiteError, match=r"P1\.json:1: the file is empty; an FKTC file has"):
+    with pytest.raises(
+        SuiteError, match=r"P1\.json:1: the file is empty; an FKTC file has"
+    ):
         read_text("fktc", "P1.json", "")
     with pytest.raises(SuiteError, match="no facts found"):
         read_text("fktc", "P1.json", lines(HEADER))
@@ -135,7 +182,9 @@ def test_nothing_to_read(tmp_path: Path, read_text: Read) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SuiteError, match=r"found no file called \*-subclass"):
         found_in("fktc", tmp_path / "empty")
-    with pytest.raises(SuiteError, match="is a folder; allowed: a file of the format nq-open"):
+    with pytest.raises(
+        SuiteError, match="is a folder; allowed: a file of the format nq-open"
+    ):
         found_in("nq-open", tmp_path / "empty")
 
 
@@ -192,10 +241,13 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
     (folder / "graphs_json" / "P403.jsonl").unlink()
     for path in (folder, folder / "trex_lms_vocab" / "P403.jsonl"):
         with pytest.raises(
-            SuiteError, match=r"found no patterns for it: .*graphs_json/P403\.jsonl is no file"
+            SuiteError,
+            match=r"found no patterns for it: .*graphs_json/P403\.jsonl is no file",
         ):
             found_in("pararel", path)
-    with pytest.raises(SuiteError, match=r"found no \*\.jsonl in its folder trex_lms_vocab"):
+    with pytest.raises(
+        SuiteError, match=r"found no \*\.jsonl in its folder trex_lms_vocab"
+    ):
         found_in("pararel", folder / "graphs_json")
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "P1.jsonl").write_text(FACTS)
@@ -206,12 +258,17 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"pattern": "[X] flows"}, r"'pattern' must contain \[Y\] exactly once, found '\[X\] flows'"),
+        (
+            {"pattern": "[X] flows"},
+            r"'pattern' must contain \[Y\] exactly once, found '\[X\] flows'",
+        ),
         ({"lemma": "flow"}, "the key 'pattern' is missing; found: lemma"),
         ("[X] in [Y]", "not JSON"),
     ],
 )
-def test_a_broken_pattern_says_where(line: object, message: str, tmp_path: Path) -> None:
+def test_a_broken_pattern_says_where(
+    line: object, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "P1.jsonl"
     path.write_text(lines({"pattern": "[X] of [Y]."}, line))
     with pytest.raises(SuiteError, match=r"P1\.jsonl:2: " + message):
@@ -223,14 +280,25 @@ QUIZ = {
         "templates": ["The [X] ends in the [Y].", "[X] ends in [Y] ."],
         "answer_space": ["Danube", "Rhine"],
     },
-    "P50": {"templates": ["[X] was written by [Y]."], "answer_space_labels": ["Jo", "Flo"]},
+    "P50": {
+        "templates": ["[X] was written by [Y]."],
+        "answer_space_labels": ["Jo", "Flo"],
+    },
 }
 
 
 def test_lm_pub_quiz(tmp_path: Path) -> None:
     (tmp_path / "metadata_relations.json").write_text(json.dumps(QUIZ))
     (tmp_path / "P403.jsonl").write_text(
-        lines({"sub_id": "Q1", "sub_label": "Isar", "sub_aliases": [], "obj_label": "Danube", "obj_id": "Q2"})
+        lines(
+            {
+                "sub_id": "Q1",
+                "sub_label": "Isar",
+                "sub_aliases": [],
+                "obj_label": "Danube",
+                "obj_id": "Q2",
+            }
+        )
     )
     (tmp_path / "P50.jsonl").write_text(
         lines(
@@ -245,28 +313,53 @@ def test_lm_pub_quiz(tmp_path: Path) -> None:
         ("P50:Ash:Flo", ()),
         ("P50:Oak:Jo", ("Joe",)),
     ]
-    assert result.errors == [f"{tmp_path / 'P50.jsonl'}:3: 'answer_idx' must be 0 to 1, found 2"]
-    assert result.relations["P403"].statements == ("The [X] ends in the [Y].", "[X] ends in [Y].")
+    assert result.errors == [
+        f"{tmp_path / 'P50.jsonl'}:3: 'answer_idx' must be 0 to 1, found 2"
+    ]
+    assert result.relations["P403"].statements == (
+        "The [X] ends in the [Y].",
+        "[X] ends in [Y].",
+    )
     assert result.relations["P50"].label == "author"
 
 
 def test_lama_with_its_relations_file_above(tmp_path: Path) -> None:
     (tmp_path / "relations.jsonl").write_text(
-        lines({"relation": "P9", "template": "[X] likes [Y] .", "label": "likes", "type": "N-M"})
+        lines(
+            {
+                "relation": "P9",
+                "template": "[X] likes [Y] .",
+                "label": "likes",
+                "type": "N-M",
+            }
+        )
     )
     (tmp_path / "TREx").mkdir()
     path = tmp_path / "TREx" / "any.jsonl"
-    path.write_text(lines({"predicate_id": "P9", "sub_label": "Ann", "obj_label": 3, "evidences": [{}]}))
+    path.write_text(
+        lines(
+            {
+                "predicate_id": "P9",
+                "sub_label": "Ann",
+                "obj_label": 3,
+                "evidences": [{}],
+            }
+        )
+    )
     for place in (path, path.parent):
         result = found_in("lama", place)
         assert (result.relation.id, result.relation.label) == ("P9", "likes")
         assert result.relation.statements == ("[X] likes [Y].",)
-        assert [(fact.object, fact.answer_type) for fact in result.facts] == [("3", "number")]
+        assert [(fact.object, fact.answer_type) for fact in result.facts] == [
+            ("3", "number")
+        ]
 
 
 def test_lama_without_templates(tmp_path: Path) -> None:
     path = tmp_path / "P17.jsonl"
-    path.write_text(lines({"sub_label": "Ulm", "obj_label": "Germany"}, {"sub_label": "Ulm"}, "x"))
+    path.write_text(
+        lines({"sub_label": "Ulm", "obj_label": "Germany"}, {"sub_label": "Ulm"}, "x")
+    )
     result = found_in("lama", path)
     assert result.relation.statements == ()
     assert [error.removeprefix(f"{path}:") for error in result.errors] == [
@@ -281,7 +374,10 @@ def test_lama_without_templates(tmp_path: Path) -> None:
     [
         ("[]", "found an empty list; metadata_relations.json is"),
         ('{"P1": {"template": []}}', "relation 'P1' must have a list 'templates'"),
-        ('{"P1": {"templates": ["[X] of [X] [Y]"]}}', r"'a template of P1' must contain \[X\] exactly once"),
+        (
+            '{"P1": {"templates": ["[X] of [X] [Y]"]}}',
+            r"'a template of P1' must contain \[X\] exactly once",
+        ),
     ],
 )
 def test_a_wrong_metadata_file(text: str, message: str, tmp_path: Path) -> None:

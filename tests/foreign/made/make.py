@@ -62,7 +62,10 @@ def matches(name: str, pattern: str) -> dict[str, Any]:
     """Return a filter of lm_eval."""
     return {
         "name": name,
-        "filter": [{"function": "regex", "regex_pattern": pattern}, {"function": "take_first"}],
+        "filter": [
+            {"function": "regex", "regex_pattern": pattern},
+            {"function": "take_first"},
+        ],
     }
 
 
@@ -73,7 +76,10 @@ def group(name: str, members: list[str]) -> dict[str, Any]:
 
 
 TASKS = (
-    *(task(subject, doc_to_choice="{{choices}}", doc_to_target=1) for subject in SUBJECTS),
+    *(
+        task(subject, doc_to_choice="{{choices}}", doc_to_target=1)
+        for subject in SUBJECTS
+    ),
     group("made_science", ["made_biology", "made_physics"]),
     group("made_all", ["made_science", "made_history"]),
     task(
@@ -81,7 +87,9 @@ TASKS = (
         output_type="generate_until",
         doc_to_target="{{answer}}",
         generation_kwargs={"until": ["\n\n"]},
-        metric_list=[{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
+        metric_list=[
+            {"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}
+        ],
         filter_list=[
             matches("strict-match", r"#### (\w+)"),
             matches("flexible-extract", r"(word\d+|none\d+)"),
@@ -111,13 +119,20 @@ def make_lm_eval() -> None:
             self.lost = lost
 
         @classmethod
-        def create_from_arg_obj(cls, arg_dict: dict[str, Any], additional_config: Any = None) -> Any:
+        def create_from_arg_obj(
+            cls, arg_dict: dict[str, Any], additional_config: Any = None
+        ) -> Any:
             return cls(int(arg_dict["lost"]))
 
         def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> Any:
             texts = [(one.doc, one.arguments[1].strip()) for one in requests]
             return [
-                (-1.0 if (text == doc["answer"]) == is_right(doc, self.lost) else -2.0, False)
+                (
+                    -1.0
+                    if (text == doc["answer"]) == is_right(doc, self.lost)
+                    else -2.0,
+                    False,
+                )
                 for doc, text in texts
             ]
 
@@ -128,11 +143,17 @@ def make_lm_eval() -> None:
             ]
             return [f"I count the words.\n#### {end}" for end in ends]
 
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> Any:
-            return [-20.0 if is_right(one.doc, self.lost) else -40.0 for one in requests]
+        def loglikelihood_rolling(
+            self, requests: Any, disable_tqdm: bool = False
+        ) -> Any:
+            return [
+                -20.0 if is_right(one.doc, self.lost) else -40.0 for one in requests
+            ]
 
     for subject in (*SUBJECTS, "sums", "text"):
-        Path(f"{subject}.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs(subject)))
+        Path(f"{subject}.jsonl").write_text(
+            "".join(json.dumps(doc) + "\n" for doc in docs(subject))
+        )
     for number, settings in enumerate(TASKS):
         Path(f"{number}.yaml").write_text(yaml.safe_dump(settings))
     for run, lost in RUNS.items():
@@ -145,7 +166,14 @@ def make_lm_eval() -> None:
                 f"pretrained=made/{run},lost={lost}",
                 "--include_path=.",
             ),
-            *("--tasks", "made_all", "made_sums", "made_text", f"--output_path={run}", "--log_samples"),
+            *(
+                "--tasks",
+                "made_all",
+                "made_sums",
+                "made_text",
+                f"--output_path={run}",
+                "--log_samples",
+            ),
         ]
         cli_evaluate()
         shutil.rmtree(HERE / "lm_eval" / run, ignore_errors=True)
@@ -169,7 +197,9 @@ def make_inspect() -> None:
                 if doc["number"] == SAMPLES - 1:
                     raise ValueError("this sample has no answer")
                 good = is_right(doc, lost) or state.epoch == 2
-                state.output = ModelOutput.from_content("made", doc["answer" if good else "unit"])
+                state.output = ModelOutput.from_content(
+                    "made", doc["answer" if good else "unit"]
+                )
                 return state
 
             return solve
@@ -201,7 +231,12 @@ def make_inspect() -> None:
             for subject in SUBJECTS[:2]
         ]
         made = inspect_ai.eval(
-            tasks, model="mockllm/model", log_dir=run, display="none", epochs=2, score_display=False
+            tasks,
+            model="mockllm/model",
+            log_dir=run,
+            display="none",
+            epochs=2,
+            score_display=False,
         )
         assert [log.status for log in made] == ["success"] * len(tasks)
         shutil.rmtree(HERE / "inspect" / run, ignore_errors=True)

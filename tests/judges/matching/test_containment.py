@@ -67,7 +67,12 @@ OTHERS = [
     (WHICH, "Congo", "It is the Democratic Republic of Congo.", "other name"),
     (WHICH, "Church", "It is the Church of Scotland.", "other name"),
     (WHICH, "Church", "It is the Church of old.", "contained"),
-    ("Which in Scotland is it?", "Church", "It is the Church of Scotland.", "contained"),
+    (
+        "Which in Scotland is it?",
+        "Church",
+        "It is the Church of Scotland.",
+        "contained",
+    ),
     (WHICH, "church", "It is the church of Scotland.", "contained"),
     # a common noun of another kind
     (BREAD, "butter", "peanut butter", "other name"),
@@ -94,14 +99,29 @@ OTHERS = [
     (WHICH, "Gob", "it is gob", "contained"),
     (WHICH, "of the", "It is of the town.", "no rule"),
     # what stands in the question counts where it stands more often, or where nothing is added
-    ("What is the capital of Lamphun?", "Lamphun", "The capital of Lamphun is also Lamphun.", "contained"),
-    ("What is the capital of Lamphun?", "Lamphun", "The capital of Lamphun is big.", "echo"),
+    (
+        "What is the capital of Lamphun?",
+        "Lamphun",
+        "The capital of Lamphun is also Lamphun.",
+        "contained",
+    ),
+    (
+        "What is the capital of Lamphun?",
+        "Lamphun",
+        "The capital of Lamphun is big.",
+        "echo",
+    ),
     ("What is the capital of Lamphun?", "Lamphun", "It is Lamphun.", "contained"),
     # a choice
     ("Which is older, Vogue or Elle?", "Vogue", "Vogue is older.", "contained"),
     ("Which is older, Elle or Vogue?", "Vogue", "Vogue is older.", "contained"),
     ("Which is older, Elle or Vogue?", "Vogue", "Vogue is older than Elle.", "echo"),
-    ("Which is older, Elle or Vogue?", "Vogue", "Which is older, Elle or Vogue?", "none"),
+    (
+        "Which is older, Elle or Vogue?",
+        "Vogue",
+        "Which is older, Elle or Vogue?",
+        "none",
+    ),
     ("Which is older, Elle and Vogue?", "Vogue", "Vogue is older.", "echo"),
     # plurals inside a sentence
     ("What does it keep?", "goats", "It keeps a goat there.", "plural"),
@@ -171,8 +191,22 @@ REGIONS = """
     saskatchewan queensland tasmania bavaria saxony tuscany sicily
     """
 TWO_WORDS = [
-    *("new jersey", "new mexico", "new hampshire", "rhode island", "north carolina", "south carolina"),
-    *("north dakota", "south dakota", "west virginia", "british columbia", "nova scotia", "new south wales"),
+    *(
+        "new jersey",
+        "new mexico",
+        "new hampshire",
+        "rhode island",
+        "north carolina",
+        "south carolina",
+    ),
+    *(
+        "north dakota",
+        "south dakota",
+        "west virginia",
+        "british columbia",
+        "nova scotia",
+        "new south wales",
+    ),
 ]
 
 
@@ -182,7 +216,11 @@ def test_a_region_may_stand_behind_a_city(region):
     if region != "washington":
         expected = "contained"
         assert (
-            rule(FOUNDER, "Springfield Mill", f"It is Springfield Mill, {region.title()}, Canada.")
+            rule(
+                FOUNDER,
+                "Springfield Mill",
+                f"It is Springfield Mill, {region.title()}, Canada.",
+            )
             == expected
         )
 
@@ -240,11 +278,26 @@ LISTS = [
     (WHICH, "Riga", "It is Riga, Latvia, Norway.", "contained"),
     (WHICH, "Riga", "It is Riga, Latvia, Norway, Oregon, Spain.", "several"),
     ("Who are her parents?", "Ann Lee", "They are Ann Lee and Bob Lee.", "contained"),
-    ("Who are her parents?", "Ann Lee", "They are Ann Lee, Bob Lee and Cy Lee.", "several"),
+    (
+        "Who are her parents?",
+        "Ann Lee",
+        "They are Ann Lee, Bob Lee and Cy Lee.",
+        "several",
+    ),
     ("Who are her children?", "Ann Lee", "They are Ann Lee and Bob Lee.", "contained"),
-    ("Which two and more are it?", "Ann Lee", "They are Ann Lee and Bob Lee.", "contained"),
+    (
+        "Which two and more are it?",
+        "Ann Lee",
+        "They are Ann Lee and Bob Lee.",
+        "contained",
+    ),
     # trades
-    ("What is his occupation?", "poet", "He was a poet, painter and actor.", "contained"),
+    (
+        "What is his occupation?",
+        "poet",
+        "He was a poet, painter and actor.",
+        "contained",
+    ),
     ("What is he?", "poets", "They are poets, actors and painters", "several"),
     # two sentences that say the same of two things
     (CAPITAL, "Paris", "It is Paris. It is Lyon.", "several"),
@@ -265,7 +318,12 @@ LISTS = [
     (WHICH, "Paris and London", "London", "no rule"),
     (WHICH, "Paris and London", "London and Rome", "no rule"),
     (WHICH, "Paris and London", "not London and Paris", "no rule"),
-    (WHICH, "Paris and London", "London is so far away from what they once called Paris.", "no rule"),
+    (
+        WHICH,
+        "Paris and London",
+        "London is so far away from what they once called Paris.",
+        "no rule",
+    ),
     ("Is it Paris, or London?", "Paris and London", "London, Paris", "no rule"),
 ]
 
@@ -275,7 +333,9 @@ def test_an_answer_among_other_things(question, gold, answer, expected):
     assert rule(question, gold, answer) == expected
 
 
-@pytest.mark.parametrize("word", ["occupation", "profession", "job", "career", "living"])
+@pytest.mark.parametrize(
+    "word", ["occupation", "profession", "job", "career", "living"]
+)
 def test_people_have_several_trades(word):
     question = f"What is his {word}?"
     assert rule(question, "poet", "He was a poet. He was a painter.") == "contained"

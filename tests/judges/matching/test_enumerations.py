@@ -49,8 +49,18 @@ CASES = {
         (WHICH, "Riga", "It is Riga, Ann Bo Cy Di Ed, Oslo.", "several"),
         (WHICH, "Riga", "It is Riga, Ann Bo Cy Di Ed Flo, Oslo.", "contained"),
         (WHICH, "Riga", "It is Riga, Oslo, Bern is big.", "contained"),
-        ("Which is it, seen from Oslo?", "Riga", "It is Riga, Oslo, Bern.", "contained"),
-        ("Who founded the company?", "Ann Lee", "It is Ann Lee, PhD, MBE.", "contained"),
+        (
+            "Which is it, seen from Oslo?",
+            "Riga",
+            "It is Riga, Oslo, Bern.",
+            "contained",
+        ),
+        (
+            "Who founded the company?",
+            "Ann Lee",
+            "It is Ann Lee, PhD, MBE.",
+            "contained",
+        ),
     ],
     # An alternative has at most one word more than the answer; a longer one describes it.
     "common nouns in a list": [
@@ -66,7 +76,12 @@ CASES = {
         (CAPITAL, "Paris", "It is one of Rome, Paris.", "several"),
         (WHICH, "Riga", "It is one of Riga.", "contained"),
         # Of parents there are two, of towns there may be one.
-        ("Who are her parents?", "Ann Lee", "They are Ann Lee and Bob Lee.", "contained"),
+        (
+            "Who are her parents?",
+            "Ann Lee",
+            "They are Ann Lee and Bob Lee.",
+            "contained",
+        ),
         ("Who are her parents?", "Cyd", "Ann, Bob and Cyd were.", "several"),
         ("Which of the towns is it?", "Riga", "It is Riga and Oslo.", "several"),
     ],

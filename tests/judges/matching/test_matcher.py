@@ -28,7 +28,12 @@ CASES = {
     ],
     "a surname beside another name": [
         (AUTHOR, "William Shakespeare", "The playwright Shakespeare", "surname"),
-        (AUTHOR, "William Shakespeare", "Marlowe is greater than Shakespeare.", "no rule"),
+        (
+            AUTHOR,
+            "William Shakespeare",
+            "Marlowe is greater than Shakespeare.",
+            "no rule",
+        ),
     ],
     "words that are pieced together": [
         (ONE, "Basketball", "Basket Ball", "spelling"),
@@ -60,12 +65,22 @@ CASES = {
         (ONE, "Orion (film)", "It was Orion. Sydney liked it.", "qualifier"),
         (ONE, "Orion (film)", "It was Orion (1990).", "qualifier"),
         (ONE, "Orion (film)", "It was Orion (By Lee).", "qualifier"),
-        ("Which Danish one won?", "Orion (film)", "It was Orion (Danish).", "qualifier"),
+        (
+            "Which Danish one won?",
+            "Orion (film)",
+            "It was Orion (Danish).",
+            "qualifier",
+        ),
         # Small letters describe, unless the whole answer is in them and they are few.
         (ONE, "Orion (film)", "It was Orion (band).", "qualifier"),
         (ONE, "Orion (film)", "it was orion (big danish band)", "no rule"),
         (ONE, "Orion (film)", "it was orion (big old danish band)", "qualifier"),
-        (ONE, ["Orion (film)", "Orión (bright star)"], "It is Orion (star of winter).", "qualifier"),
+        (
+            ONE,
+            ["Orion (film)", "Orión (bright star)"],
+            "It is Orion (star of winter).",
+            "qualifier",
+        ),
     ],
     "one for many in a sentence": [
         (KEEP, "goats", "It keeps a small goat there.", "plural"),
@@ -75,13 +90,28 @@ CASES = {
         (KEEP, "Goats", "It keeps a small Goat there.", "no rule"),
         # The name of a work or a person is not put into the singular.
         (FILM, "Goats", "It is about a small goat there.", "no rule"),
-        ("Who eats grass there?", "goats", "It is surely a small goat there.", "plural"),
-        ("Who eats grass there?", "Goats", "It is surely a small goat there.", "no rule"),
+        (
+            "Who eats grass there?",
+            "goats",
+            "It is surely a small goat there.",
+            "plural",
+        ),
+        (
+            "Who eats grass there?",
+            "Goats",
+            "It is surely a small goat there.",
+            "no rule",
+        ),
     ],
     "what the question says already": [
         (LAMPHUN, "Lamphun", "It is Lamphun.", "contained"),
         (LAMPHUN, "Lamphun", "The mayor is in Lamphun.", "echo"),
-        ("Is the capital of Lamphun big or small?", "Lamphun", "Lamphun is big.", "echo"),
+        (
+            "Is the capital of Lamphun big or small?",
+            "Lamphun",
+            "Lamphun is big.",
+            "echo",
+        ),
         ("Elle or Vogue: which is older?", "Vogue", "Vogue is older.", "contained"),
         ("Elle or Vogue: which is older?", "Elle", "Vogue is older.", "no rule"),
         ("Is it Vogue or", "Vogue", "Vogue is it there", "contained"),
@@ -89,7 +119,12 @@ CASES = {
     # All items must stand within twice the words of the gold and two.
     "a list whose items are apart": [
         (TWO, "Paris and London", "London lies far off and there is Paris", "list"),
-        (TWO, "Paris and London", "London lies far off and there it is Paris", "no rule"),
+        (
+            TWO,
+            "Paris and London",
+            "London lies far off and there it is Paris",
+            "no rule",
+        ),
         (TWO, "Paris and London", "Now they say that it is London and Paris", "list"),
     ],
 }
@@ -108,9 +143,24 @@ def test_the_rule_that_tells(subject):
 def test_what_is_asked_for_may_be_told_and_else_the_question_tells():
     # A last name alone answers where a person is asked for.
     answer, accepted = "Shakespeare", ["William Shakespeare"]
-    assert judge(answer, accepted, "Of whom is it?", answer_type="person").rule == "surname"
+    assert (
+        judge(answer, accepted, "Of whom is it?", answer_type="person").rule
+        == "surname"
+    )
     assert judge(answer, accepted, "Whose is it?").rule == "surname"
-    assert judge(answer, accepted, "The long play was at first written by which German?").rule == "surname"
-    assert judge(answer, accepted, "The long play was at first written in which German?").rule == "no rule"
-    assert judge(answer, accepted, "Who wrote it?", answer_type="work").rule == "no rule"
+    assert (
+        judge(
+            answer, accepted, "The long play was at first written by which German?"
+        ).rule
+        == "surname"
+    )
+    assert (
+        judge(
+            answer, accepted, "The long play was at first written in which German?"
+        ).rule
+        == "no rule"
+    )
+    assert (
+        judge(answer, accepted, "Who wrote it?", answer_type="work").rule == "no rule"
+    )
     assert judge(answer, accepted, "What is it?").rule == "no rule"

@@ -38,12 +38,17 @@ def test_a_denial_before_an_answer(word):
     # Of another clause, of another word, or in the question as well.
     assert rule(CAPITAL, "Paris", f"It is {word} Lyon but Paris.") == "contained"
     assert rule(CAPITAL, "Paris", f"It is {word} 5, it is Paris.") == "contained"
-    assert rule(f"Which city is {word} there?", "Paris", f"There is {word} Paris.") == "contained"
+    assert (
+        rule(f"Which city is {word} there?", "Paris", f"There is {word} Paris.")
+        == "contained"
+    )
 
 
 @pytest.mark.parametrize("word", ["doubt", "only", "other"])
 def test_what_is_no_denial(word):
-    assert rule(CAPITAL, "Paris", f"There is no {word} city: it is Paris") == "contained"
+    assert (
+        rule(CAPITAL, "Paris", f"There is no {word} city: it is Paris") == "contained"
+    )
     assert rule(CAPITAL, "Paris", f"There is no {word} Paris") == "contained"
     assert rule("Which symphony is it?", "Eroica", "It is No. 3 Eroica") == "contained"
 
@@ -92,7 +97,10 @@ def test_an_answer_that_is_called_false(verb, word):
     assert rule(CAPITAL, "Paris", f"Paris {verb} be {word}") == "negated"
     assert rule(CAPITAL, "Paris", f"Paris {verb} be very {word}") == "contained"
     assert rule(CAPITAL, "Paris", f"Paris {verb} right, Lyon {word}") == "contained"
-    assert rule(f"Which town {verb} {word}?", "Paris", f"Paris {verb} {word}") == "contained"
+    assert (
+        rule(f"Which town {verb} {word}?", "Paris", f"Paris {verb} {word}")
+        == "contained"
+    )
 
 
 def test_what_is_not_wrong_is_right():
@@ -106,7 +114,11 @@ def test_a_statement_that_is_called_false(word):
     assert rule(CAPITAL, "Paris", f"It is {word} to say Paris") == "negated"
     assert rule(CAPITAL, "Paris", f"It is {word} about Paris") == "contained"
     assert (
-        rule(f"Of which town is it {word} that it is big?", "Paris", f"It is {word} that of Paris")
+        rule(
+            f"Of which town is it {word} that it is big?",
+            "Paris",
+            f"It is {word} that of Paris",
+        )
         == "contained"
     )
 
@@ -126,7 +138,9 @@ def test_a_doubt(answer, expected):
     assert rule(CAPITAL, "Paris", answer) == expected
 
 
-@pytest.mark.parametrize("word", ["Actually", "Wait", "Sorry", "Correction", "Oops", "No"])
+@pytest.mark.parametrize(
+    "word", ["Actually", "Wait", "Sorry", "Correction", "Oops", "No"]
+)
 def test_the_next_sentence_may_correct_an_answer(word):
     assert rule(CAPITAL, "Paris", f"Paris. {word}, it is Lyon.") == "negated"
     assert rule(CAPITAL, "Paris", f"Paris? {word}, Lyon.") == "negated"
@@ -135,7 +149,9 @@ def test_the_next_sentence_may_correct_an_answer(word):
     assert rule(CAPITAL, "Paris", f"It is Paris. {word}!") == "contained"
 
 
-@pytest.mark.parametrize("answer", ["It is Paris. No town is so big.", "It is Paris. Certainly, it is big."])
+@pytest.mark.parametrize(
+    "answer", ["It is Paris. No town is so big.", "It is Paris. Certainly, it is big."]
+)
 def test_the_next_sentence_may_go_on(answer):
     assert rule(CAPITAL, "Paris", answer) == "contained"
 
@@ -144,15 +160,24 @@ def test_the_next_sentence_may_go_on(answer):
 def test_what_an_answer_is_beside(word):
     expected = "negated" if word == "unlike" else "beside"
     assert rule(FOUNDER, "Ann Lee", f"It is by Bob Ray {word} Ann Lee") == expected
-    assert rule(f"Who is it {word}?", "Ann Lee", f"It is by Bob Ray {word} Ann Lee") == "contained"
+    assert (
+        rule(f"Who is it {word}?", "Ann Lee", f"It is by Bob Ray {word} Ann Lee")
+        == "contained"
+    )
 
 
 @pytest.mark.parametrize("word", RELATIONS.split())
 def test_a_relation_of_a_person_is_another_person(word):
     assert rule(FOUNDER, "Ann Lee", f"the {word} of Ann Lee") == "beside"
-    assert rule(FOUNDER, "Ann Lee", f"It was founded by the {word} of Ann Lee.") == "beside"
+    assert (
+        rule(FOUNDER, "Ann Lee", f"It was founded by the {word} of Ann Lee.")
+        == "beside"
+    )
     assert rule(FOUNDER, "Ann Lee", f"Ann Lee's {word}") == "beside"
-    assert rule(FOUNDER, "Ann Lee", f"It was Ann Lee, a {word} of the king.") == "contained"
+    assert (
+        rule(FOUNDER, "Ann Lee", f"It was Ann Lee, a {word} of the king.")
+        == "contained"
+    )
     # Asked for a relation, an answer may take it up from the other end.
     question = f"Who is the {word} of Ruth?"
     assert rule(question, "Ann Lee", "Ruth is the daughter of Ann Lee.") == "contained"
@@ -160,14 +185,20 @@ def test_a_relation_of_a_person_is_another_person(word):
 
 @pytest.mark.parametrize("word", RELATED.split())
 def test_where_relations_are_asked_for_an_answer_may_name_one(word):
-    assert rule(f"Who {word} Ruth?", "Ann Lee", "Ruth is the pupil of Ann Lee.") == "contained"
+    assert (
+        rule(f"Who {word} Ruth?", "Ann Lee", "Ruth is the pupil of Ann Lee.")
+        == "contained"
+    )
 
 
 def test_what_belongs_to_a_person_is_another_thing_unless_it_is_a_work():
     assert rule(FOUNDER, "Ann Lee", "Ann Lee's lawyer founded it.") == "beside"
     assert rule(FOUNDER, "Bob James", "Bob James' lawyer founded it.") == "beside"
     assert rule(FOUNDER, "Ann Lee", "Ann Lee founded it.") == "contained"
-    assert rule("Which one founded the town?", "Ann Lee", "Ann Lee's lawyer founded it.") == "contained"
+    assert (
+        rule("Which one founded the town?", "Ann Lee", "Ann Lee's lawyer founded it.")
+        == "contained"
+    )
 
 
 WORKS = "film movie novel book song album series show play game opera band poem story episode title"
@@ -176,8 +207,13 @@ WORKS = "film movie novel book song album series show play game opera band poem 
 @pytest.mark.parametrize("word", WORKS.split())
 def test_a_work_of_a_person_is_that_persons(word):
     for text in (word, f"best {word}", f"very best {word}"):
-        assert rule("Who made it?", "Ann Lee", f"It is Ann Lee's {text}.") == "contained"
-    assert rule("Who made it?", "Ann Lee", f"It is Ann Lee's lawyer in his {word}.") == "beside"
+        assert (
+            rule("Who made it?", "Ann Lee", f"It is Ann Lee's {text}.") == "contained"
+        )
+    assert (
+        rule("Who made it?", "Ann Lee", f"It is Ann Lee's lawyer in his {word}.")
+        == "beside"
+    )
 
 
 @pytest.mark.parametrize("word", ["near", "outside", "beyond", "opposite"])
@@ -204,14 +240,19 @@ OF_NAME = [
 
 @pytest.mark.parametrize("word", OF_NAME)
 def test_a_former_name_counts_where_it_is_asked_for(word):
-    assert rule(f"What {word} name has it?", "Saab", "It is formerly Saab.") == "contained"
+    assert (
+        rule(f"What {word} name has it?", "Saab", "It is formerly Saab.") == "contained"
+    )
     assert rule("What name has it?", "Saab", "It is formerly Saab.") == "beside"
 
 
 @pytest.mark.parametrize("word", ["similar", "close", "next", "adjacent"])
 def test_what_is_like_or_close_to_another_thing(word):
     assert rule(PLACE, "Paris", f"in a town {word} to Paris") == "beside"
-    assert rule(f"What is it {word} to?", "Paris", f"It is {word} to Paris.") == "contained"
+    assert (
+        rule(f"What is it {word} to?", "Paris", f"It is {word} to Paris.")
+        == "contained"
+    )
     assert rule(PLACE, "Paris", "They came to Paris.") == "contained"
 
 
@@ -219,9 +260,15 @@ def test_what_is_like_or_close_to_another_thing(word):
 def test_a_place_told_from_another_is_not_that_other(word):
     assert rule(PLACE, "Paris", f"{word} of Paris") == "beside"
     assert rule(PLACE, "Paris", f"It was signed 2 days {word} of Paris.") == "beside"
-    assert rule(f"What is it {word} of?", "Paris", f"It is {word} of Paris.") == "contained"
+    assert (
+        rule(f"What is it {word} of?", "Paris", f"It is {word} of Paris.")
+        == "contained"
+    )
     for lead in ("in", "to"):
-        assert rule("Which country is it in?", "France", f"{lead} the {word} of France") == "contained"
+        assert (
+            rule("Which country is it in?", "France", f"{lead} the {word} of France")
+            == "contained"
+        )
 
 
 SURROUNDINGS = "suburb suburbs outskirts neighbor neighbour neighborhood neighbourhood"
@@ -230,14 +277,27 @@ SURROUNDINGS = "suburb suburbs outskirts neighbor neighbour neighborhood neighbo
 @pytest.mark.parametrize("word", SURROUNDINGS.split())
 def test_the_surroundings_of_a_place(word):
     assert rule(PLACE, "Paris", f"in a {word} of Paris") == "beside"
-    assert rule(f"Of what is it a {word}?", "Paris", f"It is a {word} of Paris.") == "contained"
-    assert rule(PLACE, "Paris", "in the town of Paris") in ("contained", "question's word")
+    assert (
+        rule(f"Of what is it a {word}?", "Paris", f"It is a {word} of Paris.")
+        == "contained"
+    )
+    assert rule(PLACE, "Paris", "in the town of Paris") in (
+        "contained",
+        "question's word",
+    )
 
 
-@pytest.mark.parametrize("word", ["km", "kilometres", "miles", "metres", "feet", "away", "far"])
+@pytest.mark.parametrize(
+    "word", ["km", "kilometres", "miles", "metres", "feet", "away", "far"]
+)
 def test_a_distance_from_a_place(word):
-    assert rule(PLACE, "Paris", f"20 {word} from Paris") == ("negated" if word == "far" else "beside")
-    assert rule("How far away is it, and from where?", "Paris", "He came from Paris.") == "contained"
+    assert rule(PLACE, "Paris", f"20 {word} from Paris") == (
+        "negated" if word == "far" else "beside"
+    )
+    assert (
+        rule("How far away is it, and from where?", "Paris", "He came from Paris.")
+        == "contained"
+    )
 
 
 @pytest.mark.parametrize("mark", "'’ʼ`´′")
@@ -267,7 +327,9 @@ DENIALS = [
 
 def test_what_takes_an_answer_back():
     result = [rule(CAPITAL, "Paris", answer) for answer, _ in DENIALS]
-    assert list(zip(result, DENIALS, strict=True)) == [(row[-1], row) for row in DENIALS]
+    assert list(zip(result, DENIALS, strict=True)) == [
+        (row[-1], row) for row in DENIALS
+    ]
 
 
 CAPITAL_OF_PERU = "What is the capital of Peru?"
@@ -317,30 +379,46 @@ STATED = [
     (CAPITAL_OF_PERU, LIMA, "Lima, a city on the coast, is not far from the sea."),
     (CAPITAL_OF_PERU, LIMA, "Lima (Peru) is the capital, not Cusco."),
     (CAPITAL_OF_PERU, LIMA, "The capital is Lima, which, by the way, is not Quito."),
-    (CAPITAL_OF_PERU, LIMA, "It is Lima, for Cusco, once the capital, is not the capital now."),
+    (
+        CAPITAL_OF_PERU,
+        LIMA,
+        "It is Lima, for Cusco, once the capital, is not the capital now.",
+    ),
     (CAPITAL_OF_PERU, LIMA, "Lima. It is not Cusco."),
     (CAPITAL_OF_PERU, LIMA, "Lima. It is not the largest city of the continent."),
     (CAPITAL_OF_PERU, LIMA, "Cusco is not, in our time, the capital, Lima is."),
     (CAPITAL_OF_PERU, LIMA, "It is not Cusco (it is Lima)."),
     ("Who turns into a bear?", ["Beorn"], "It is Beorn, not a bear, who can change."),
     ("Is it part of Europe or Asia?", ["Asia"], "It is part of Asia, not Europe."),
-    ("Is it part of Europe or Asia?", ["Asia"], "It is part of Asia, not part of Europe."),
+    (
+        "Is it part of Europe or Asia?",
+        ["Asia"],
+        "It is part of Asia, not part of Europe.",
+    ),
     ("Who turns into a bear?", ["Beorn"], "It is Beorn. He is not a bear."),
     (CAPITAL_OF_PERU, LIMA, "Lima. It is not the capital of Chile."),
     (CAPITAL_OF_PERU, LIMA, "Cusco is not it, the city is “Lima”."),
     ("Who sang it?", ["Buddy Holly"], "“Not Fade Away” (Buddy Holly)"),
-    ("Who wrote it?", ["Kazuo Ishiguro"], "The author of “Never Let Me Go” is Kazuo Ishiguro."),
+    (
+        "Who wrote it?",
+        ["Kazuo Ishiguro"],
+        "The author of “Never Let Me Go” is Kazuo Ishiguro.",
+    ),
     ("Which of them is wrong?", LIMA, "Lima (wrong)"),
     ("Which of them is wrong?", LIMA, "Lima, the capital, is wrong."),
 ]
 
 
-@pytest.mark.parametrize(("question", "golds", "answer"), DENIED, ids=[row[2] for row in DENIED])
+@pytest.mark.parametrize(
+    ("question", "golds", "answer"), DENIED, ids=[row[2] for row in DENIED]
+)
 def test_a_mark_does_not_hide_a_denial(question, golds, answer):
     result = judge(answer, golds, question)
     assert (result.label, result.rule) == ("wrong", "negated")
 
 
-@pytest.mark.parametrize(("question", "golds", "answer"), STATED, ids=[row[2] for row in STATED])
+@pytest.mark.parametrize(
+    ("question", "golds", "answer"), STATED, ids=[row[2] for row in STATED]
+)
 def test_what_denies_another_thing_denies_nothing(question, golds, answer):
     assert judge(answer, golds, question).label == "correct"

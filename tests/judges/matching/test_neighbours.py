@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.containment import is_city_named_so, is_other_name, may_stand_at
+from pytest_kbrel.judges.matching.containment import (
+    is_city_named_so,
+    is_other_name,
+    may_stand_at,
+)
 from pytest_kbrel.judges.matching.enumerations import is_one_of_several
 from pytest_kbrel.judges.matching.negation import is_negated, points_elsewhere
-from pytest_kbrel.judges.matching.parsing import find_spans, read_answer, read_gold, read_question
+from pytest_kbrel.judges.matching.parsing import (
+    find_spans,
+    read_answer,
+    read_gold,
+    read_question,
+)
 from pytest_kbrel.judges.text.tokens import read_words
 
 ASKED = "Which is it?"
@@ -23,7 +32,14 @@ def result(rule, answer, sought, question=ASKED, accepted=()):
     if rule is is_city_named_so:
         return rule(reply, span)
     if rule is is_one_of_several:
-        spans = [span, *(one for text in accepted for one in find_spans(reply.words, read_words(text).words))]
+        spans = [
+            span,
+            *(
+                one
+                for text in accepted
+                for one in find_spans(reply.words, read_words(text).words)
+            ),
+        ]
         return rule(reply, span, query, spans)
     return rule(reply, span, query)
 
@@ -215,15 +231,30 @@ def test_a_denial(answer, denied):
 
 
 def test_a_correction_says_something_new():
-    assert not result(is_negated, "It is Paris. Actually, France", "Paris", "What is it in France?")
-    assert result(is_negated, "It is Paris. Actually, Lyon", "Paris", "What is it in France?")
+    assert not result(
+        is_negated, "It is Paris. Actually, France", "Paris", "What is it in France?"
+    )
+    assert result(
+        is_negated, "It is Paris. Actually, Lyon", "Paris", "What is it in France?"
+    )
     assert not result(is_negated, "It is not Paris", "Paris", "What is it not?")
     assert result(is_negated, "It is not false that it is Paris", "Paris")
-    assert not result(is_negated, "It is not false that it is Paris", "Paris", "Which is not it?")
-    assert not result(is_negated, "It is not so false that it is Paris", "Paris", "Which is not it?")
-    assert result(is_negated, "It is not so very false that it is Paris", "Paris", "Which is not it?")
+    assert not result(
+        is_negated, "It is not false that it is Paris", "Paris", "Which is not it?"
+    )
+    assert not result(
+        is_negated, "It is not so false that it is Paris", "Paris", "Which is not it?"
+    )
+    assert result(
+        is_negated,
+        "It is not so very false that it is Paris",
+        "Paris",
+        "Which is not it?",
+    )
     assert not result(is_negated, "I do not doubt Paris", "Paris", "Which is not it?")
-    assert result(is_negated, "I not do so doubt we doubt Paris", "Paris", "Which is not it?")
+    assert result(
+        is_negated, "I not do so doubt we doubt Paris", "Paris", "Which is not it?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -303,5 +334,7 @@ def test_a_choice(answer, accepted, several):
 
 
 def test_a_choice_of_the_question_or_inside_the_answer_is_none():
-    assert not result(is_one_of_several, "it was Riga or Oslo", "Riga", "Was it this or that?")
+    assert not result(
+        is_one_of_several, "it was Riga or Oslo", "Riga", "Was it this or that?"
+    )
     assert not result(is_one_of_several, "it was Dead or Alive", "Dead or Alive")

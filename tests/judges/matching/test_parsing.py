@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.judges.matching.parsing import candidate_spans, read_answer, read_question, unasked_spans
+from pytest_kbrel.judges.matching.parsing import (
+    candidate_spans,
+    read_answer,
+    read_question,
+    unasked_spans,
+)
 
 NAME = "Name it."
 TOWN = "Which town is it?"
@@ -30,7 +35,9 @@ def test_stretches_are_what_the_question_does_not_say_between_framing_words():
         (NAME, "Lima, Quito", ["lima", "quito"]),
         (NAME, "it is", []),
     ]
-    assert [parts(unasked_spans, question, text) for question, text, _ in rows] == [row[-1] for row in rows]
+    assert [parts(unasked_spans, question, text) for question, text, _ in rows] == [
+        row[-1] for row in rows
+    ]
 
 
 def test_candidates_are_the_whole_the_stretches_and_the_names_each_place_once():
@@ -48,10 +55,16 @@ def test_candidates_are_the_whole_the_stretches_and_the_names_each_place_once():
         (
             PAINTER,
             "it was old Jan van der Meer of course",
-            ["it was old jan van der meer of course", "old jan van der meer of course", "jan van der meer"],
+            [
+                "it was old jan van der meer of course",
+                "old jan van der meer of course",
+                "jan van der meer",
+            ],
         ),
         # The month is no name.
         (NAME, "it was Lima in May", ["it was lima in may", "lima"]),
         (NAME, "it was May and Lima", ["it was may and lima", "lima"]),
     ]
-    assert [parts(candidate_spans, question, text) for question, text, _ in rows] == [row[-1] for row in rows]
+    assert [parts(candidate_spans, question, text) for question, text, _ in rows] == [
+        row[-1] for row in rows
+    ]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.matching.variants import is_surname, same_person, strip_titles, titles_conflict
+from pytest_kbrel.judges.matching.variants import (
+    is_surname,
+    same_person,
+    strip_titles,
+    titles_conflict,
+)
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.judges.text.tokens import read_words
 
@@ -19,7 +24,12 @@ SUFFIXES = "Jr Sr Junior Senior PhD MD Esq OBE CBE MBE KBE"
 
 @pytest.mark.parametrize("title", TITLES.split())
 def test_a_title_stands_before_a_name(title):
-    for name in (f"{title} Ann Lee", f"{title}. Ann Lee", f"{title.lower()} Ann Lee", f"Mr {title} Ann Lee"):
+    for name in (
+        f"{title} Ann Lee",
+        f"{title}. Ann Lee",
+        f"{title.lower()} Ann Lee",
+        f"Mr {title} Ann Lee",
+    ):
         assert strip_titles(read_words(name)).words == ("ann", "lee")
     assert strip_titles(read_words(f"Ann {title}")).words[0] == "ann"
     # A title alone is a name.
@@ -28,7 +38,11 @@ def test_a_title_stands_before_a_name(title):
 
 @pytest.mark.parametrize("suffix", SUFFIXES.split())
 def test_a_suffix_stands_behind_a_name(suffix):
-    for name in (f"Ann Lee {suffix}", f"Ann Lee, {suffix}.", f"Dr Ann Lee {suffix} PhD"):
+    for name in (
+        f"Ann Lee {suffix}",
+        f"Ann Lee, {suffix}.",
+        f"Dr Ann Lee {suffix} PhD",
+    ):
         assert strip_titles(read_words(name)).words == ("ann", "lee")
     assert len(strip_titles(read_words(suffix)).words) == 1
 
@@ -122,8 +136,14 @@ def test_two_forms_of_a_name(answer, gold, rule):
 
 
 def test_where_the_full_name_is_asked_for_it_may_have_more_names():
-    for answer, rule in (("John Quincy Adams", "name"), ("John Quincy Ray", ""), ("Bob Quincy Adams", "")):
-        assert same_person(read_words(answer), read_words("John Adams"), full=True) == rule
+    for answer, rule in (
+        ("John Quincy Adams", "name"),
+        ("John Quincy Ray", ""),
+        ("Bob Quincy Adams", ""),
+    ):
+        assert (
+            same_person(read_words(answer), read_words("John Adams"), full=True) == rule
+        )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +199,8 @@ def test_a_short_form_is_the_name(pair):
 
 
 @pytest.mark.parametrize(
-    "pair", ["Ted:Ned", "Fred:Alf", "Harry:Hal", "Harold:Henry", "Stephen:Steven", "Pat:Patty"]
+    "pair",
+    ["Ted:Ned", "Fred:Alf", "Harry:Hal", "Harold:Henry", "Stephen:Steven", "Pat:Patty"],
 )
 def test_two_short_forms_or_two_names_may_be_two_persons(pair):
     one, other = (read_words(f"{word} Cook") for word in pair.split(":"))
@@ -243,5 +264,7 @@ FORMS = [
 
 
 def test_a_name_in_another_form():
-    result = [judge(answer, [gold], "Who wrote the novel?").rule for gold, answer, _ in FORMS]
+    result = [
+        judge(answer, [gold], "Who wrote the novel?").rule for gold, answer, _ in FORMS
+    ]
     assert list(zip(result, FORMS, strict=True)) == [(row[-1], row) for row in FORMS]

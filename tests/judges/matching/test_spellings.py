@@ -21,7 +21,11 @@ from pytest_kbrel.judges.rules import judge
         ("It is at 12 Sunset Blvd.", "12 Sunset Boulevard", "Where is it?"),
         ("Abbey Rd.", "Abbey Road", "Where is it?"),
         ("the 1979-1980 season", "1979–80 season", "When was it?"),
-        ("It began in the 1979-1980 season.", "the 1979–80 season", "When did it begin?"),
+        (
+            "It began in the 1979-1980 season.",
+            "the 1979–80 season",
+            "When did it begin?",
+        ),
         ("1998/99", "1998-1999", "In which season?"),
     ],
 )

@@ -136,7 +136,12 @@ def test_spelling(gold, answer, expected):
         # surname
         (WHO, "William Shakespeare", "Shakespeare", "surname"),
         (WHICH, "William Shakespeare", "Shakespeare", "wrong"),
-        ("Who was the son of Shakespeare?", "Hamnet Shakespeare", "Shakespeare", "wrong"),
+        (
+            "Who was the son of Shakespeare?",
+            "Hamnet Shakespeare",
+            "Shakespeare",
+            "wrong",
+        ),
         (WHO, "william shakespeare", "Shakespeare", "wrong"),
         # nation
         ("What is her nationality?", "Canada", "Canadian", "nation"),
@@ -151,13 +156,38 @@ def test_spelling(gold, answer, expected):
         # question's word
         ("What language is it?", "Spanish language", "Spanish", "question's word"),
         ("Which is it?", "Spanish language", "Spanish", "wrong"),
-        ("What language is it?", "Portuguese language", "Brazilian Portuguese", "question's word"),
+        (
+            "What language is it?",
+            "Portuguese language",
+            "Brazilian Portuguese",
+            "question's word",
+        ),
         ("What language is it?", "Portuguese language", "Old Portuguese", "wrong"),
-        ("What tongue language is it?", "Portuguese language", "Very Brazilian Portuguese", "wrong"),
-        ("Which award prize medal was it?", "Nobel award prize medal", "Nobel", "wrong"),
+        (
+            "What tongue language is it?",
+            "Portuguese language",
+            "Very Brazilian Portuguese",
+            "wrong",
+        ),
+        (
+            "Which award prize medal was it?",
+            "Nobel award prize medal",
+            "Nobel",
+            "wrong",
+        ),
         ("Which symphony of the cycle is it?", "Symphony 9", "9", "question's word"),
-        ("Which movement of the symphony is it?", "the ninth symphony movement", "the ninth", "wrong"),
-        ("Which apollo mission rocket flight is it?", "Apollo mission flight 13", "13", "question's word"),
+        (
+            "Which movement of the symphony is it?",
+            "the ninth symphony movement",
+            "the ninth",
+            "wrong",
+        ),
+        (
+            "Which apollo mission rocket flight is it?",
+            "Apollo mission flight 13",
+            "13",
+            "question's word",
+        ),
         ("What is the currency of Japan?", "Japanese yen", "yen", "question's word"),
         ("What is the currency of Peru?", "Japanese yen", "yen", "wrong"),
         (
@@ -179,7 +209,12 @@ def test_spelling(gold, answer, expected):
         ("What of Jersey City?", "New Jersey", "New", "wrong"),
         ("Which bridge is it?", "Nova Scotia Bridge", "Nova Scotia", "wrong"),
         ("Which bridge is it?", "Nova Scotia bridge", "Nova Scotia", "question's word"),
-        ("Which province is it?", "Nova Scotia Province", "Nova Scotia", "question's word"),
+        (
+            "Which province is it?",
+            "Nova Scotia Province",
+            "Nova Scotia",
+            "question's word",
+        ),
         # part
         (WHICH, "Nobel Peace Prize medal", "Nobel Peace Prize", "part"),
         (WHICH, "Nobel Peace Prize Medal", "Nobel Peace Prize", "part"),
@@ -189,7 +224,12 @@ def test_spelling(gold, answer, expected):
         (WHICH, "Great Nobel Peace Prize", "Nobel Peace Prize", "wrong"),
         (WHICH, "Nobel Peace Prize 1998", "Nobel Peace Prize", "wrong"),
         (WHICH, "Peace, Prize, medal, Nobel", "Peace Prize medal", "wrong"),
-        ("Which Nobel Peace Prize is it?", "Nobel Peace Prize medal", "Nobel Peace Prize", "wrong"),
+        (
+            "Which Nobel Peace Prize is it?",
+            "Nobel Peace Prize medal",
+            "Nobel Peace Prize",
+            "wrong",
+        ),
         (WHO, "Ann Bea Carla Lee", "Bea Carla Lee", "wrong"),
     ],
 )
@@ -197,9 +237,7 @@ def test_a_rule_and_its_refused_neighbour(question, gold, answer, expected):
     assert verdict(question, gold, answer) == expected
 
 
-FORMS = (
-    "Inc Incorporated Ltd Limited LLC PLC Corp Corporation Co Company GmbH AG SA NV BV SpA LLP Group Holdings"
-)
+FORMS = "Inc Incorporated Ltd Limited LLC PLC Corp Corporation Co Company GmbH AG SA NV BV SpA LLP Group Holdings"
 
 
 @pytest.mark.parametrize("form", [*FORMS.split(), "FC", "CF", "AFC"])
@@ -208,7 +246,9 @@ def test_the_form_of_a_company_may_be_left_off(form):
     assert verdict(WHICH, f"Siemens {form}", "It is Siemens") == "company"
 
 
-@pytest.mark.parametrize("honorific", ["Mr", "Mrs", "Ms", "Miss", "Dr", "Sir", "Dame", "Prof", "Rev", "Hon"])
+@pytest.mark.parametrize(
+    "honorific", ["Mr", "Mrs", "Ms", "Miss", "Dr", "Sir", "Dame", "Prof", "Rev", "Hon"]
+)
 def test_an_honorific_may_be_left_off_of_anything(honorific):
     assert verdict(FILM, f"{honorific} Chips", "Chips") == "title"
 
@@ -220,7 +260,10 @@ ASKED = "nationality country countries citizenship citizen nation where origin f
 def test_a_people_stands_for_its_nation_where_that_is_asked_for(word):
     assert verdict(f"Of what {word} is she?", "Canada", "Canadian") == "nation"
     for language in ("language", "languages", "speak", "spoken"):
-        assert verdict(f"Of what {word} {language} is it?", "Canada", "Canadian") == "wrong"
+        assert (
+            verdict(f"Of what {word} {language} is it?", "Canada", "Canadian")
+            == "wrong"
+        )
 
 
 DISTINGUISHING = """
@@ -242,7 +285,10 @@ def test_a_word_that_tells_things_apart_may_not_be_left_out(word):
 
 def test_the_first_three_tell_things_apart_too():
     for word in ("first", "second", "third"):
-        assert verdict(WHICH, f"{word} Riga Water Board Works", "Riga Water Board Works") == "wrong"
+        assert (
+            verdict(WHICH, f"{word} Riga Water Board Works", "Riga Water Board Works")
+            == "wrong"
+        )
 
 
 def test_what_stands_in_parentheses_is_cut_out_unless_nothing_is_left():
@@ -324,7 +370,15 @@ def test_a_variant_is_told_by_what_is_asked_for():
     ],
 )
 @pytest.mark.parametrize(
-    "sentence", ["It is {}", "It was {}.", "That would be {}", "the answer is {}", "{} I think", "in {}"]
+    "sentence",
+    [
+        "It is {}",
+        "It was {}.",
+        "That would be {}",
+        "the answer is {}",
+        "{} I think",
+        "in {}",
+    ],
 )
 def test_a_sentence_is_no_variant_of_what_it_says(gold, question, sentence):
     assert not is_variant(sentence.format(gold), [gold], question)

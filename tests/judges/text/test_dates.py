@@ -4,12 +4,42 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.judges.text.dates import Date, as_dates, as_period, dates_in, finest, periods_in
+from pytest_kbrel.judges.text.dates import (
+    Date,
+    as_dates,
+    as_period,
+    dates_in,
+    finest,
+    periods_in,
+)
 
 MONTHS = [
-    *(("January", 1), ("February", 2), ("March", 3), ("April", 4), ("May", 5), ("June", 6), ("July", 7)),
-    *(("August", 8), ("September", 9), ("October", 10), ("November", 11), ("December", 12)),
-    *(("Jan", 1), ("Feb", 2), ("Mar", 3), ("Apr", 4), ("Jun", 6), ("Jul", 7), ("Aug", 8), ("Sep", 9)),
+    *(
+        ("January", 1),
+        ("February", 2),
+        ("March", 3),
+        ("April", 4),
+        ("May", 5),
+        ("June", 6),
+        ("July", 7),
+    ),
+    *(
+        ("August", 8),
+        ("September", 9),
+        ("October", 10),
+        ("November", 11),
+        ("December", 12),
+    ),
+    *(
+        ("Jan", 1),
+        ("Feb", 2),
+        ("Mar", 3),
+        ("Apr", 4),
+        ("Jun", 6),
+        ("Jul", 7),
+        ("Aug", 8),
+        ("Sep", 9),
+    ),
     *(("Sept", 9), ("Oct", 10), ("Nov", 11), ("Dec", 12)),
 ]
 
@@ -17,7 +47,12 @@ MONTHS = [
 @pytest.mark.parametrize(("name", "month"), MONTHS)
 def test_every_month_by_its_name_and_short(name, month):
     day = Date(year=2031, month=month, day=5)
-    for text in (f"5 {name} 2031", f"{name.upper()} 5, 2031", f"{name}. 5th 2031", f"5{name.lower()} 2031"):
+    for text in (
+        f"5 {name} 2031",
+        f"{name.upper()} 5, 2031",
+        f"{name}. 5th 2031",
+        f"5{name.lower()} 2031",
+    ):
         assert as_dates(text) == (day,)
     assert as_dates(f"{name} 2031") == (Date(year=2031, month=month),)
 
@@ -100,8 +135,22 @@ def test_a_day_whose_order_is_open_has_both_readings():
             "2031-13-05",
             "2031-03-32",
         ),
-        *("25/12/99", "1066 people", "44 Bc1", "44 bicycles", "1998 and 1999", "March", "Marching 5, 2031"),
-        *("19th centuries ago", "5 March 44 BC", "first", "nineteenth floor", "2031-03-05-06"),
+        *(
+            "25/12/99",
+            "1066 people",
+            "44 Bc1",
+            "44 bicycles",
+            "1998 and 1999",
+            "March",
+            "Marching 5, 2031",
+        ),
+        *(
+            "19th centuries ago",
+            "5 March 44 BC",
+            "first",
+            "nineteenth floor",
+            "2031-03-05-06",
+        ),
     ],
 )
 def test_what_is_no_date(text):
@@ -134,7 +183,20 @@ def test_digits_that_belong_to_something_else_are_no_year(text):
 @pytest.mark.parametrize(
     "lead",
     [
-        *("in", "on", "at", "around", "circa", "c.", "ca.", "about", "approximately", "since", "the", "year"),
+        *(
+            "in",
+            "on",
+            "at",
+            "around",
+            "circa",
+            "c.",
+            "ca.",
+            "about",
+            "approximately",
+            "since",
+            "the",
+            "year",
+        ),
         *("season", "of", "by", "in the year", "C."),
     ],
 )
@@ -181,9 +243,29 @@ DENIED = [
     ),
 ]
 AFFIRMED = [
-    *("not in May but in", "not only in", "it did not open until", "it did not open till", "not just in"),
-    *("not here, but", "not here. It was", "not here; it was", "not here: it was", "not here! It was"),
-    *("not here? It was", "(not here)", "not here\nit was", "a knot in", "in", "beforehand in", "oriole"),
+    *(
+        "not in May but in",
+        "not only in",
+        "it did not open until",
+        "it did not open till",
+        "not just in",
+    ),
+    *(
+        "not here, but",
+        "not here. It was",
+        "not here; it was",
+        "not here: it was",
+        "not here! It was",
+    ),
+    *(
+        "not here? It was",
+        "(not here)",
+        "not here\nit was",
+        "a knot in",
+        "in",
+        "beforehand in",
+        "oriole",
+    ),
 ]
 
 
@@ -217,15 +299,26 @@ def test_a_denial_reaches_eighty_characters():
 @pytest.mark.parametrize(
     "behind",
     [
-        *("or 1999", ", or 1999", "or in 1999", "or on the 5th", "or maybe 1999", "or possibly in 1999"),
+        *(
+            "or 1999",
+            ", or 1999",
+            "or in 1999",
+            "or on the 5th",
+            "or maybe 1999",
+            "or possibly in 1999",
+        ),
         *("or the year 1999", "? No", "? not so", "? Wrong", "? Actually no"),
     ],
 )
 def test_a_date_that_another_is_put_beside_does_not_count(behind):
-    assert ymd(1998) not in dates_in(f"1998{behind if behind[0] in '?,' else ' ' + behind}")
+    assert ymd(1998) not in dates_in(
+        f"1998{behind if behind[0] in '?,' else ' ' + behind}"
+    )
 
 
-@pytest.mark.parametrize("behind", [" or so", " or thereabouts, in May", "? Yes", "? November"])
+@pytest.mark.parametrize(
+    "behind", [" or so", " or thereabouts, in May", "? Yes", "? November"]
+)
 def test_a_date_that_nothing_is_put_beside_counts(behind):
     assert dates_in(f"1998{behind}") == (ymd(1998),)
 
@@ -269,7 +362,16 @@ def test_a_period_in_each_of_its_forms(text, period):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "1985", "1985 and 1993", "from 1985", "1985-3", "985-1993", "1985-1993-05", "1985-12-05"),
+        *(
+            "",
+            "1985",
+            "1985 and 1993",
+            "from 1985",
+            "1985-3",
+            "985-1993",
+            "1985-1993-05",
+            "1985-12-05",
+        ),
         *("1985-1993, 1995-1997", "3985-4993", "1985-199"),
     ],
 )
@@ -300,7 +402,10 @@ def test_dates_agree_in_all_that_both_say(one, other, agree):
 
 
 def test_a_date_is_as_fine_as_it_has_parts():
-    assert [ymd(*parts).fineness for parts in ((0,), (2010,), (2010, 9), (0, 9, 8), (2010, 9, 8))] == [
+    assert [
+        ymd(*parts).fineness
+        for parts in ((0,), (2010,), (2010, 9), (0, 9, 8), (2010, 9, 8))
+    ] == [
         0,
         1,
         2,

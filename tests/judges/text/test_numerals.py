@@ -92,7 +92,9 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("text", "used", "digits"), READ, ids=[text for text, *_ in READ])
+@pytest.mark.parametrize(
+    ("text", "used", "digits"), READ, ids=[text for text, *_ in READ]
+)
 def test_a_number_is_read_as_far_as_it_goes(text, used, digits):
     assert read_number(text.split()) == (used, digits)
 

@@ -149,7 +149,11 @@ def test_articles_are_kept_where_nothing_else_is_left():
     read = read_words("the")
     assert (read.words, read.cases, read.breaks) == (("the",), (LOWER,), (".",))
     read = read_words("The, a")
-    assert (read.words, read.cases, read.breaks) == (("the", "a"), (STARTS, LOWER), (".", ","))
+    assert (read.words, read.cases, read.breaks) == (
+        ("the", "a"),
+        (STARTS, LOWER),
+        (".", ","),
+    )
 
 
 def test_a_stop_behind_an_amount_ends_the_sentence():
@@ -213,9 +217,10 @@ def test_other_marks_part(mark):
 
 
 def test_the_strongest_of_several_marks_counts():
-    assert [read_words(f"bb{marks}c").breaks[-1] for marks in (").(", '",', "(,", "-)", "()")] == [
-        *(".", ",", ",", '"', '"')
-    ]
+    assert [
+        read_words(f"bb{marks}c").breaks[-1]
+        for marks in (").(", '",', "(,", "-)", "()")
+    ] == [*(".", ",", ",", '"', '"')]
     # What stands before an article stands before its word.
     assert read_words("bb, the c").breaks[-1] == ","
 
@@ -223,7 +228,13 @@ def test_the_strongest_of_several_marks_counts():
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        *(("goats", "goat"), ("ponies", "pony"), ("foxes", "fox"), ("buzzes", "buzz"), ("dishes", "dish")),
+        *(
+            ("goats", "goat"),
+            ("ponies", "pony"),
+            ("foxes", "fox"),
+            ("buzzes", "buzz"),
+            ("dishes", "dish"),
+        ),
         *(
             ("churches", "church"),
             ("classes", "class"),
@@ -231,9 +242,21 @@ def test_the_strongest_of_several_marks_counts():
             ("ties", "tie"),
             ("pies", "pie"),
         ),
-        *(("bus", "bus"), ("gas", "gas"), ("glass", "glass"), ("virus", "virus"), ("basis", "basis")),
+        *(
+            ("bus", "bus"),
+            ("gas", "gas"),
+            ("glass", "glass"),
+            ("virus", "virus"),
+            ("basis", "basis"),
+        ),
         *(("flies", "fly"), ("berries", "berry")),
-        *(("goat", "goat"), ("eggs", "egg"), ("cars", "car"), ("as", "as"), ("axis", "axis")),
+        *(
+            ("goat", "goat"),
+            ("eggs", "egg"),
+            ("cars", "car"),
+            ("as", "as"),
+            ("axis", "axis"),
+        ),
     ],
 )
 def test_the_singular_of_a_word(word, expected):
@@ -275,7 +298,14 @@ def test_a_gold_that_is_a_number(text, expected):
 
 @pytest.mark.parametrize(
     ("word", "number"),
-    [("5", True), ("5.5", True), ("5.5.5", False), ("5a", False), ("a5", False), ("½", False)],
+    [
+        ("5", True),
+        ("5.5", True),
+        ("5.5.5", False),
+        ("5a", False),
+        ("a5", False),
+        ("½", False),
+    ],
 )
 def test_a_number_is_digits_with_one_stop_at_most(word, number):
     assert is_number(word) is number
@@ -283,16 +313,29 @@ def test_a_number_is_digits_with_one_stop_at_most(word, number):
 
 def test_a_gold_is_a_date_or_a_period_or_a_number_or_a_text():
     gold = {
-        text: read_gold(text) for text in ("1998", "1985-1993", "5 km", "Paris", "in Paris", "In Paris", "in")
+        text: read_gold(text)
+        for text in ("1998", "1985-1993", "5 km", "Paris", "in Paris", "In Paris", "in")
     }
     assert [bool(one.dates) for one in gold.values()] == [True, *[False] * 6]
     assert [one.period for one in gold.values()] == [None, (1985, 1993), *[None] * 5]
-    assert [one.number for one in gold.values()] == [None, None, ("5", "km"), *[None] * 4]
+    assert [one.number for one in gold.values()] == [
+        None,
+        None,
+        ("5", "km"),
+        *[None] * 4,
+    ]
     assert [one.is_text for one in gold.values()] == [*[False] * 3, *[True] * 4]
-    assert [one.words for one in gold.values()][3:] == [("paris",), ("paris",), ("in", "paris"), ("in",)]
+    assert [one.words for one in gold.values()][3:] == [
+        ("paris",),
+        ("paris",),
+        ("in", "paris"),
+        ("in",),
+    ]
 
 
-@pytest.mark.parametrize("word", ["in", "on", "at", "as", "by", "to", "from", "for", "of", "with"])
+@pytest.mark.parametrize(
+    "word", ["in", "on", "at", "as", "by", "to", "from", "for", "of", "with"]
+)
 def test_a_small_word_before_a_gold_need_not_be_given(word):
     assert read_gold(f"{word} Paris").words == ("paris",)
     assert read_gold(f"{word.title()} Paris").words == (word, "paris")
@@ -302,7 +345,12 @@ def test_a_small_word_before_a_gold_need_not_be_given(word):
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        *(("Ann Lee", True), ("Ludwig van Beethoven", True), ("Salt and Pepper", True), ("ann lee", False)),
+        *(
+            ("Ann Lee", True),
+            ("Ludwig van Beethoven", True),
+            ("Salt and Pepper", True),
+            ("ann lee", False),
+        ),
         *(("Ann lee", False), ("van der", False), ("", False)),
     ],
 )
@@ -332,7 +380,11 @@ def test_the_words_of_a_question_say_what_it_asks_for():
         assert not read_question(f"It was done {lead} animal?").asks_person
     assert not read_question("It was done for which American?").asks_person
     plain = read_question("Which animal is it?")
-    assert [plain.asks_person, plain.asks_place, plain.asks_work] == [False, False, False]
+    assert [plain.asks_person, plain.asks_place, plain.asks_work] == [
+        False,
+        False,
+        False,
+    ]
 
 
 def test_a_known_answer_type_goes_before_the_words():
@@ -360,7 +412,12 @@ def test_a_question_has_its_words_in_the_singular_too():
 @pytest.mark.parametrize(
     ("answer", "cased"),
     [
-        *(("it is Paris", True), ("Paris", False), ("paris hilton", False), ("PARIS HILTON", False)),
+        *(
+            ("it is Paris", True),
+            ("Paris", False),
+            ("paris hilton", False),
+            ("PARIS HILTON", False),
+        ),
         *(("Paris is it so well", True), ("Paris is it so", False), ("5 Paris", True)),
     ],
 )
@@ -368,7 +425,9 @@ def test_an_answer_is_cased_where_its_capitals_tell_something(answer, cased):
     assert read_answer(answer, read_question("q")).cased is cased
 
 
-FRAMES = "is was are were be been being has have had did does do by called named known who"
+FRAMES = (
+    "is was are were be been being has have had did does do by called named known who"
+)
 
 
 def test_an_answer_is_bare_where_nothing_frames_it_and_it_takes_up_no_question():

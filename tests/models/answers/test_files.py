@@ -7,7 +7,12 @@ import json
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.answers.files import PROBE, read_answers, request_id, request_line
+from pytest_kbrel.models.answers.files import (
+    PROBE,
+    read_answers,
+    request_id,
+    request_line,
+)
 from pytest_kbrel.records import Failed
 
 PATH = "/chat/completions"
@@ -16,18 +21,30 @@ A, B, C = (request_id(PATH, {"prompt": prompt}) for prompt in "abc")
 
 def answer(name, text="Paris", model="m", **more):
     body = {"model": model, "choices": [{"message": {"content": text}}]}
-    return {"custom_id": name, "response": {"status_code": 200, "body": body}, "error": None, **more}
+    return {
+        "custom_id": name,
+        "response": {"status_code": 200, "body": body},
+        "error": None,
+        **more,
+    }
 
 
 def error(name, **more):
-    return {"custom_id": name, "response": {"status_code": 400, "body": None}, "error": "too long", **more}
+    return {
+        "custom_id": name,
+        "response": {"status_code": 400, "body": None},
+        "error": "too long",
+        **more,
+    }
 
 
 @pytest.fixture
 def write(tmp_path):
     def write(*lines, name="answers.jsonl"):
         path = tmp_path / name
-        text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+        text = "".join(
+            f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines
+        )
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -61,26 +78,49 @@ def test_answers_are_found_by_their_ids_in_one_file_or_in_a_folder(write, tmp_pa
     write(answer(C, "three"), answer(PROBE, "so"), name="2.jsonl")
     (tmp_path / "notes.txt").write_text("none of them")
     answers = read_answers(tmp_path)
-    assert [text_of(answers.find(name)) for name in (A, B, C, PROBE)] == ["one", "two", "three", "so"]
+    assert [text_of(answers.find(name)) for name in (A, B, C, PROBE)] == [
+        "one",
+        "two",
+        "three",
+        "so",
+    ]
     assert answers.find(request_id(PATH, {})) is None
     assert len(answers) == 4
     assert answers.name == "m"
-    assert [str(place) for place in answers.others({A, C})] == [f"{tmp_path / '1.jsonl'}:3"]
+    assert [str(place) for place in answers.others({A, C})] == [
+        f"{tmp_path / '1.jsonl'}:3"
+    ]
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         (error(A), "400: 'too long'"),
-        (error(A, response=None, error={"code": "batch_expired", "message": "it expired"}), "'it expired'"),
         (
-            error(A, response={"status_code": 429, "body": {"error": {"message": "slow"}}}, error=None),
+            error(
+                A,
+                response=None,
+                error={"code": "batch_expired", "message": "it expired"},
+            ),
+            "'it expired'",
+        ),
+        (
+            error(
+                A,
+                response={"status_code": 429, "body": {"error": {"message": "slow"}}},
+                error=None,
+            ),
             "429: 'slow'",
         ),
-        (error(A, error={"error": {"message": "longer than 2048", "code": 400}}), "'longer than 2048'"),
+        (
+            error(A, error={"error": {"message": "longer than 2048", "code": 400}}),
+            "'longer than 2048'",
+        ),
     ],
 )
-def test_an_error_in_the_place_of_an_answer_is_a_failure_with_its_line(write, line, said):
+def test_an_error_in_the_place_of_an_answer_is_a_failure_with_its_line(
+    write, line, said
+):
     path = write(answer(B), line)
     failed = read_answers(path).find(A)
     assert isinstance(failed, Failed)
@@ -102,13 +142,22 @@ def test_an_answer_of_a_later_batch_replaces_an_error(write, tmp_path):
         ("{", r":2: is no JSON"),
         ("[" * 100_000, r":2: is no JSON"),
         ("7", r":2: found '7'"),
-        ({"custom_id": A, "method": "POST", "url": "/v1", "body": {}}, r":2: is a request and not an answer"),
+        (
+            {"custom_id": A, "method": "POST", "url": "/v1", "body": {}},
+            r":2: is a request and not an answer",
+        ),
         (answer("request-1"), r":2: found the custom_id 'request-1'"),
         (answer(None), r":2: found the custom_id 'null'"),
         (answer(A, response=None), r":2: holds neither an answer nor an error"),
         (answer(A, response={"status_code": 200, "body": None}), r":2: holds neither"),
-        (answer(B), r":2: answers the request kbrel-\w+ again; it has an answer at .*:1"),
-        (answer(A, model="other"), r":2: found an answer of 'other' behind those of 'm'"),
+        (
+            answer(B),
+            r":2: answers the request kbrel-\w+ again; it has an answer at .*:1",
+        ),
+        (
+            answer(A, model="other"),
+            r":2: found an answer of 'other' behind those of 'm'",
+        ),
     ],
 )
 def test_a_line_that_is_no_answer_is_named(write, line, said):

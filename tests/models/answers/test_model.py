@@ -10,7 +10,12 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.answers.files import PROBE, request_line
 from pytest_kbrel.models.answers.model import AnswersModel
-from pytest_kbrel.models.answers.spec import MISSING, AnswersSpec, parse_answers, to_export
+from pytest_kbrel.models.answers.spec import (
+    MISSING,
+    AnswersSpec,
+    parse_answers,
+    to_export,
+)
 from pytest_kbrel.models.registry import (
     args_for,
     gives_answer_probabilities,
@@ -27,7 +32,11 @@ def ask(prompt, **more):
     return GenerateRequest(prompt=prompt, max_new_tokens=8, **more)
 
 
-ASKED = [ask("Where?"), ask("What?", system="Be short."), ask("Why?", turns=(("Who?", "She"),))]
+ASKED = [
+    ask("Where?"),
+    ask("What?", system="Be short."),
+    ask("Why?", turns=(("Who?", "She"),)),
+]
 
 
 class Rounds:
@@ -52,7 +61,11 @@ class Rounds:
 
     def export(self, spec, requests):
         model, lines = AnswersModel(to_export(spec)), {}
-        model.listen(lambda name, path, body: lines.setdefault(name, request_line(name, path, body)))
+        model.listen(
+            lambda name, path, body: lines.setdefault(
+                name, request_line(name, path, body)
+            )
+        )
         model.generate(requests)
         model.close()
         return lines
@@ -70,9 +83,12 @@ def rounds(openai_server, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "args", ["", "endpoint=completions,seed=7", "system_instruction=Be kind,logprobs=True"]
+    "args",
+    ["", "endpoint=completions,seed=7", "system_instruction=Be kind,logprobs=True"],
 )
-def test_answers_are_those_of_the_model_asked_directly(openai_server, model_at, rounds, args):
+def test_answers_are_those_of_the_model_asked_directly(
+    openai_server, model_at, rounds, args
+):
     openai_server.say = lambda text: f"In {text[:-1]} town\nand so on"
     batch = rounds(args)
     assert batch.ask(ASKED) == model_at(args).generate(ASKED)
@@ -97,12 +113,16 @@ def test_equal_requests_are_one_line(rounds):
 
 
 @pytest.mark.parametrize("change", [NULL, FILTERED])
-def test_a_reply_without_an_answer_means_what_it_means_from_a_server(openai_server, model_at, rounds, change):
+def test_a_reply_without_an_answer_means_what_it_means_from_a_server(
+    openai_server, model_at, rounds, change
+):
     openai_server.always = change
     assert rounds().ask(ASKED) == model_at().generate(ASKED)
 
 
-def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(openai_server, model_at, rounds):
+def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(
+    openai_server, model_at, rounds
+):
     openai_server.say = lambda text: "\nParis"
     batch = rounds()
     assert [response.text for response in batch.ask(ASKED)] == ["Paris"] * 3
@@ -111,8 +131,12 @@ def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(openai_serv
 
 
 @pytest.mark.parametrize("parses", ["", "reasoning_content", "reasoning"])
-def test_a_model_that_thinks_is_given_room_in_a_second_round(openai_server, model_at, rounds, parses):
-    openai_server.say = lambda text: "<think>Let me see, they ask for a city in that country</think>Paris"
+def test_a_model_that_thinks_is_given_room_in_a_second_round(
+    openai_server, model_at, rounds, parses
+):
+    openai_server.say = lambda text: (
+        "<think>Let me see, they ask for a city in that country</think>Paris"
+    )
     openai_server.parses = parses
     batch = rounds()
     results = batch.ask(ASKED)
@@ -123,14 +147,18 @@ def test_a_model_that_thinks_is_given_room_in_a_second_round(openai_server, mode
 
 
 def test_a_model_known_to_think_is_given_room_at_once(openai_server, rounds):
-    openai_server.say = lambda text: "<think>Let me see, they ask for a city in that country</think>Paris"
+    openai_server.say = lambda text: (
+        "<think>Let me see, they ask for a city in that country</think>Paris"
+    )
     batch = rounds("enable_thinking=True")
     assert [result.text for result in batch.ask(ASKED)] == ["Paris"] * 3
     assert [len(lines) for lines in batch.rounds] == [3]
 
 
 def test_a_thought_without_a_beginning_is_no_answer(openai_server, model_at, rounds):
-    openai_server.say = lambda text: "They ask for a city in that country.\nSo it is</think>Paris"
+    openai_server.say = lambda text: (
+        "They ask for a city in that country.\nSo it is</think>Paris"
+    )
     assert [result.text for result in rounds().ask(ASKED)] == ["Paris"] * 3
 
 
@@ -157,10 +185,16 @@ def test_a_missing_answer_and_an_error_are_failures(openai_server, rounds, tmp_p
 def test_a_file_without_the_probe_says_so(openai_server, rounds, tmp_path):
     batch = rounds()
     batch.ask(ASKED)
-    assert not any(PROBE in note for note in AnswersModel(read_spec(f"answers/{tmp_path}")).notes)
+    assert not any(
+        PROBE in note for note in AnswersModel(read_spec(f"answers/{tmp_path}")).notes
+    )
     path = tmp_path / "1.jsonl"
-    path.write_text("".join(line for line in path.read_text().splitlines(True) if PROBE not in line))
-    assert any(PROBE in note for note in AnswersModel(read_spec(f"answers/{tmp_path}")).notes)
+    path.write_text(
+        "".join(line for line in path.read_text().splitlines(True) if PROBE not in line)
+    )
+    assert any(
+        PROBE in note for note in AnswersModel(read_spec(f"answers/{tmp_path}")).notes
+    )
 
 
 def test_it_is_told_apart_by_its_answers(openai_server, rounds, tmp_path):
@@ -169,11 +203,17 @@ def test_it_is_told_apart_by_its_answers(openai_server, rounds, tmp_path):
     model = AnswersModel(spec)
     fingerprint = model.describe()
     assert (fingerprint.spec, fingerprint.backend) == (f"answers/{tmp_path}", "answers")
-    assert (fingerprint.architecture, fingerprint.backend_version) == ("judge", "served judge fp_loopback")
+    assert (fingerprint.architecture, fingerprint.backend_version) == (
+        "judge",
+        "served judge fp_loopback",
+    )
     assert fingerprint.chat_template
     assert len(fingerprint.weights_digest) == 64
     assert model.name == "judge"
-    assert AnswersModel(read_spec(f"answers/{tmp_path}", "model=deployment")).name == "deployment"
+    assert (
+        AnswersModel(read_spec(f"answers/{tmp_path}", "model=deployment")).name
+        == "deployment"
+    )
 
 
 def test_it_scores_nothing(rounds, tmp_path):
@@ -191,7 +231,11 @@ def test_it_takes_the_arguments_of_a_served_model():
     assert args_for("answers/x", args) == args
     spec = parse_answers("answers/x", args)
     assert isinstance(spec, AnswersSpec)
-    assert (spec.requests.endpoint, spec.requests.seed, spec.named) == ("completions", 1, False)
+    assert (spec.requests.endpoint, spec.requests.seed, spec.named) == (
+        "completions",
+        1,
+        False,
+    )
     assert parse_answers("answers/x", "model=org/name").requests.name == "org/name"
 
 
@@ -206,17 +250,27 @@ def test_requests_of_other_models_are_not_written():
         to_export(read_spec("reference"))
 
 
-def test_an_answer_that_leads_to_a_request_is_missing_until_that_is_answered(openai_server, rounds, tmp_path):
+def test_an_answer_that_leads_to_a_request_is_missing_until_that_is_answered(
+    openai_server, rounds, tmp_path
+):
     openai_server.say = lambda text: "\nParis"
     rounds().ask(ASKED)
     (tmp_path / "2.jsonl").unlink()
-    assert AnswersModel(read_spec(f"answers/{tmp_path}")).generate(ASKED) == [MISSING] * 3
+    assert (
+        AnswersModel(read_spec(f"answers/{tmp_path}")).generate(ASKED) == [MISSING] * 3
+    )
 
 
-def test_a_thought_without_beginning_and_end_is_no_answer(openai_server, rounds, tmp_path):
+def test_a_thought_without_beginning_and_end_is_no_answer(
+    openai_server, rounds, tmp_path
+):
     thought = "They ask for a city in that country."
-    openai_server.say = lambda text: f"{thought * 9}" if "What" in text else f"{thought}</think>Paris"
+    openai_server.say = lambda text: (
+        f"{thought * 9}" if "What" in text else f"{thought}</think>Paris"
+    )
     args = "max_thinking_tokens=4"
     rounds(args).ask(ASKED)
-    (result,) = AnswersModel(read_spec(f"answers/{tmp_path}", args)).generate([ASKED[1]])
+    (result,) = AnswersModel(read_spec(f"answers/{tmp_path}", args)).generate(
+        [ASKED[1]]
+    )
     assert (result.text, result.finish) == ("", "length")

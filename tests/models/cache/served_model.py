@@ -13,7 +13,16 @@ from tests.function_model import FunctionModel
 class Served(FunctionModel):
     """A model of which nothing is known but what its server says."""
 
-    def __init__(self, answers=str.upper, *, name="judge", about="", replies=(), decoding="greedy", **more):
+    def __init__(
+        self,
+        answers=str.upper,
+        *,
+        name="judge",
+        about="",
+        replies=(),
+        decoding="greedy",
+        **more,
+    ):
         super().__init__(answers, **more)
         self.served, self._about, self._name = set(), about, name
         self._replies, self._decoding = replies, decoding
@@ -37,7 +46,9 @@ class Served(FunctionModel):
 
 
 def ask(number, **more):
-    return GenerateRequest(**({"prompt": f"question {number}", "max_new_tokens": 4} | more))
+    return GenerateRequest(
+        **({"prompt": f"question {number}", "max_new_tokens": 4} | more)
+    )
 
 
 def run_requests(store, run, *requests, model=None):

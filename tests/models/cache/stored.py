@@ -30,7 +30,9 @@ SERVED = replace(MODEL, weights_digest="")
 
 
 def text(content):
-    return Generated(text=content, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d")
+    return Generated(
+        text=content, token_ids=(), finish="stop", prompt_tokens=1, prompt_digest="d"
+    )
 
 
 def hexed(word):

@@ -14,7 +14,13 @@ from pytest_kbrel.models.cache.store import Store, digest_of
 from pytest_kbrel.models.cache.store import key_of as key_under
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+)
 from tests.function_model import FunctionModel
 from tests.models.cache.stored import MODEL, SERVED, text
 from tests.openai_server import Fault
@@ -22,7 +28,13 @@ from tests.openai_server import Fault
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 
 
-SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
+SAID = Generated(
+    text="Kraków \ud800",
+    token_ids=(3,),
+    finish="stop",
+    prompt_tokens=1,
+    prompt_digest="d",
+)
 
 
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
@@ -48,12 +60,20 @@ def ask(n: int) -> GenerateRequest:
 
 def test_a_second_run_asks_nothing(store):
     for asked in (2, 0):
-        inner = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5)
+        inner = FunctionModel(
+            answers=lambda prompt: f"said {prompt}", probability=lambda p, c: 0.5
+        )
         model = CachingModel(inner, store)
         first, second, again = model.generate([ask(1), ask(2), ask(1)])
-        assert (first.text, second.text, again) == ("said question 1", "said question 2", first)
+        assert (first.text, second.text, again) == (
+            "said question 1",
+            "said question 2",
+            first,
+        )
         assert model.score([SCORE])[0].probabilities == (0.5,)
-        assert len([r for r in inner.requests if isinstance(r, GenerateRequest)]) == asked
+        assert (
+            len([r for r in inner.requests if isinstance(r, GenerateRequest)]) == asked
+        )
         assert model.reused == (0 if asked else 4)
 
 
@@ -62,8 +82,12 @@ class Checkpoint(FunctionModel):
         return replace(super().describe(), parameters=1000)
 
 
-def test_answers_that_an_older_version_stored_without_a_probability_are_asked_for_once_more(store):
-    new = CachingModel(Checkpoint(answers=lambda prompt: "Rome"), store).generate([ask(1), ask(2)])
+def test_answers_that_an_older_version_stored_without_a_probability_are_asked_for_once_more(
+    store,
+):
+    new = CachingModel(Checkpoint(answers=lambda prompt: "Rome"), store).generate(
+        [ask(1), ask(2)]
+    )
     old = [replace(answer, probability=None, first_probability=None) for answer in new]
     model = Checkpoint().describe()
     keys = [key_of(model, ask(n)) for n in (1, 2)]
@@ -78,10 +102,17 @@ def test_answers_that_never_have_a_probability_are_not_asked_for_again(store):
     beams = replace(WHERE, num_beams=5)
     stored = replace(SAID, probability=None)
     silent = replace(stored, token_ids=())
-    store.put([(key_of(Checkpoint().describe(), beams), stored)], Checkpoint().describe())
-    store.put([(key_of(Checkpoint().describe(), WHERE), silent)], Checkpoint().describe())
+    store.put(
+        [(key_of(Checkpoint().describe(), beams), stored)], Checkpoint().describe()
+    )
+    store.put(
+        [(key_of(Checkpoint().describe(), WHERE), silent)], Checkpoint().describe()
+    )
     store.put([(key_of(ONE, ask(1)), stored)], ONE)
-    assert CachingModel(Checkpoint(), store).generate([beams, WHERE]) == [stored, silent]
+    assert CachingModel(Checkpoint(), store).generate([beams, WHERE]) == [
+        stored,
+        silent,
+    ]
     assert CachingModel(FunctionModel(), store).generate([ask(1)]) == [stored]
 
 
@@ -124,7 +155,10 @@ def test_a_probability_that_is_no_number_is_not_kept(store):
 
 
 def test_what_came_before_a_failure_is_kept(store, openai_server):
-    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0")
+    spec = parse_openai(
+        "openai/judge",
+        f"base_url={openai_server.base_url},max_concurrent=1,max_retries=0",
+    )
     openai_server.inject(Fault(), Fault(status=500), Fault(), Fault(status=401))
     model = CachingModel(OpenAIModel(spec), store)
     with pytest.raises(ModelError):
@@ -144,14 +178,18 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     def say(text):
         if text == "question 1":
             for _ in range(3000):
-                seen[:] = Store(store.path.parent).get([key_of(model.describe(), ask(0))])
+                seen[:] = Store(store.path.parent).get(
+                    [key_of(model.describe(), ask(0))]
+                )
                 if seen:
                     break
                 time.sleep(0.02)
         return "said"
 
     openai_server.say = say
-    spec = parse_openai("openai/judge", f"base_url={openai_server.base_url},max_concurrent=2")
+    spec = parse_openai(
+        "openai/judge", f"base_url={openai_server.base_url},max_concurrent=2"
+    )
     model = CachingModel(OpenAIModel(spec), store)
     model.generate([ask(0), ask(1)])
     assert seen
@@ -171,7 +209,11 @@ def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
     model = FunctionModel(answers=str.upper)
     caching = CachingModel(model, store if kept else None)
     first = caching.generate([ask(1), ask(2), ask(1)])
-    assert [answer.text for answer in first] == ["QUESTION 1", "QUESTION 2", "QUESTION 1"]
+    assert [answer.text for answer in first] == [
+        "QUESTION 1",
+        "QUESTION 2",
+        "QUESTION 1",
+    ]
     assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
     assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
     assert (caching.requested, caching.reused) == (5, 2 if kept else 0)
@@ -182,8 +224,13 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
     store.query("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
     errors = []
-    model = CachingModel(FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=errors.append)
-    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == ["asked", "asked"]
+    model = CachingModel(
+        FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=errors.append
+    )
+    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == [
+        "asked",
+        "asked",
+    ]
     assert model.score([SCORE])
     assert [str(error).partition(": ")[0] for error in errors] == [str(store.path)]
     assert model.reused == 0
@@ -196,7 +243,9 @@ def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
     model = CachingModel(inner, store, on_trouble=errors.append)
     store.query("PRAGMA max_page_count = 16")
     result = model.generate([ask(n) for n in range(200)])
-    assert [answer.text[:12].strip("x ") for answer in result] == [f"question {n}" for n in range(200)]
+    assert [answer.text[:12].strip("x ") for answer in result] == [
+        f"question {n}" for n in range(200)
+    ]
     assert len(inner.requests) == 200
     assert len(errors) == 1
     other = Store(tmp_path)
@@ -227,9 +276,13 @@ def asked(count):
 def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
     model = kind(str.upper, lambda prompt, continuation: int(prompt[1:]) / 100)
     caching = CachingModel(model, Store(tmp_path))
-    assert [one.text for one in caching.generate(asked(40))] == [f"Q{n}" for n in range(40)]
+    assert [one.text for one in caching.generate(asked(40))] == [
+        f"Q{n}" for n in range(40)
+    ]
     scores = [ScoreRequest(prompt=f"q{n}", continuation=" x") for n in range(40)]
-    assert [one.probabilities for one in caching.score(scores)] == [(n / 100,) for n in range(40)]
+    assert [one.probabilities for one in caching.score(scores)] == [
+        (n / 100,) for n in range(40)
+    ]
     assert caching.describe() == model.describe()
     caching.close()
     assert model.closed
@@ -258,8 +311,18 @@ def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
         (True, text(""), False),
         (True, text("\n "), False),
         (True, text("x"), True),
-        (True, Scored(probabilities=(), token_ids=(), prompt_tokens=1, prompt_digest="d"), True),
-        (False, Scored(probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"), False),
+        (
+            True,
+            Scored(probabilities=(), token_ids=(), prompt_tokens=1, prompt_digest="d"),
+            True,
+        ),
+        (
+            False,
+            Scored(
+                probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+            ),
+            False,
+        ),
         (False, Failed(error="x"), False),
     ],
 )

@@ -27,11 +27,16 @@ def _impatient(monkeypatch):
 
 def test_a_journal_answers_what_its_own_run_asked(store):
     kept = run_requests(store, "one", ask(1), ask(2))
-    assert answered(store, kept, ask(1), ask(2), ask(3), ask(1, max_new_tokens=5)) == [0, 1]
+    assert answered(store, kept, ask(1), ask(2), ask(3), ask(1, max_new_tokens=5)) == [
+        0,
+        1,
+    ]
     again = journal.begin(store, "one", Served())
     assert again.digest == kept.digest
     assert answered(store, again, ask(1)) == [0]
-    assert rows(store, "SELECT run, checked, failed, note FROM journals") == [("one", 1, 0, "")]
+    assert rows(store, "SELECT run, checked, failed, note FROM journals") == [
+        ("one", 1, 0, "")
+    ]
 
 
 def test_of_many_answers_each_is_found_and_noted(store):
@@ -80,7 +85,9 @@ def test_a_run_that_is_alive_keeps_its_answers(store):
     assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
 
 
-@pytest.mark.parametrize(("seconds", "stays"), [(24 * 3600 - 60, True), (24 * 3600 + 60, False)])
+@pytest.mark.parametrize(
+    ("seconds", "stays"), [(24 * 3600 - 60, True), (24 * 3600 + 60, False)]
+)
 def test_a_run_goes_on_within_a_day_of_its_last_answer(store, seconds, stays):
     kept = run_requests(store, "one", ask(1), ask(2))
     store.query("UPDATE answers SET created = ?", int(time.time()) - 9 * 24 * 3600)
@@ -102,10 +109,26 @@ def test_a_journal_without_answers_is_not_taken_over(store):
     ("then", "now", "reason"),
     [
         (Served(about="v1"), Served(about="v1"), ""),
-        (Served(about="v1"), Served(about="v2"), "then the server said of the model 'v1', now 'v2'"),
-        (Served(about="v1"), Served(), "then the server said of the model 'v1', now 'nothing'"),
-        (Served(), Served(about="v1"), "then the server said of the model 'nothing', now 'v1'"),
-        (Served(), Served(str.title), "asked again, the server said 'Question 1', and then 'QUESTION 1'"),
+        (
+            Served(about="v1"),
+            Served(about="v2"),
+            "then the server said of the model 'v1', now 'v2'",
+        ),
+        (
+            Served(about="v1"),
+            Served(),
+            "then the server said of the model 'v1', now 'nothing'",
+        ),
+        (
+            Served(),
+            Served(about="v1"),
+            "then the server said of the model 'nothing', now 'v1'",
+        ),
+        (
+            Served(),
+            Served(str.title),
+            "asked again, the server said 'Question 1', and then 'QUESTION 1'",
+        ),
         (Served(replies=("a",)), Served(replies=("a",)), ""),
         (Served(replies=("a", "b")), Served(replies=("b", "c")), ""),
         (Served(), Served(replies=("a",)), ""),
@@ -117,14 +140,18 @@ def test_a_journal_without_answers_is_not_taken_over(store):
         ),
     ],
 )
-def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(store, then, now, reason):
+def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(
+    store, then, now, reason
+):
     kept = run_requests(store, "one", ask(1), model=then)
     assert (journal.begin(store, "two", now).digest == kept.digest) is (not reason)
     ((run, note),) = rows(store, "SELECT run, note FROM journals")
     assert run == "two"
     if reason:
         assert note.startswith("1 answers of openai/judge from the run of 20")
-        assert note.endswith(f" UTC, which did not end, are not used, and all is asked anew: {reason}")
+        assert note.endswith(
+            f" UTC, which did not end, are not used, and all is asked anew: {reason}"
+        )
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if reason else 1,)]
 
 
@@ -142,7 +169,8 @@ def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
     run_requests(store, "one", ask(1))
     mute = Served(fails=lambda prompt: "out of order")
     with pytest.raises(
-        ModelError, match=r"got no answer: out of order; so nothing tells .* Its answers stay"
+        ModelError,
+        match=r"got no answer: out of order; so nothing tells .* Its answers stay",
     ):
         journal.begin(store, "two", mute)
     assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
@@ -162,7 +190,12 @@ def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store
     assert answered(store, taken, ask(1), ask(2), ask(3)) == [0, 2]
     notes = "\n".join(note for (note,) in rows(store, "SELECT note FROM journals"))
     assert notes.count("taken over") == 2
-    assert notes.count("are not used, and all is asked anew: then the server said of the model 'v2'") == 1
+    assert (
+        notes.count(
+            "are not used, and all is asked anew: then the server said of the model 'v2'"
+        )
+        == 1
+    )
 
 
 def test_what_a_server_says_with_its_answers_is_kept_once_each(store):
@@ -213,7 +246,10 @@ def test_a_worker_that_waits_too_long_for_another_says_so(store, monkeypatch):
     monkeypatch.setattr(journal, "_PATIENCE", 0.0)
     lock = Lock(store.path.with_name("run-one.check"))
     assert lock.take()
-    with pytest.raises(StoreError, match=r"run-one\.check: another worker did not find out in 0 seconds"):
+    with pytest.raises(
+        StoreError,
+        match=r"run-one\.check: another worker did not find out in 0 seconds",
+    ):
         journal.begin(store, "one", Served())
     lock.free()
     journal.begin(store, "one", Served())

@@ -14,17 +14,42 @@ from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Fingerprint, GenerateRequest, ScoreRequest
 from tests.models.cache.stored import MODEL, SERVED
-from tests.models.tiny_checkpoints import BOS, EOS, change_json, change_weights, make_checkpoint
+from tests.models.tiny_checkpoints import (
+    BOS,
+    EOS,
+    change_json,
+    change_weights,
+    make_checkpoint,
+)
 
 CHANGES = {
-    **{"spec": "x", "backend": "x", "backend_version": "x", "architecture": "x", "parameters": 2},
-    **{"weights_digest": "x", "tokenizer_digest": "x", "dtype": "x", "device": "x", "derived": "x"},
-    **{"chat_template": False, "adds_bos": False, "scoring_version": 4, "quantisation": "x"},
+    **{
+        "spec": "x",
+        "backend": "x",
+        "backend_version": "x",
+        "architecture": "x",
+        "parameters": 2,
+    },
+    **{
+        "weights_digest": "x",
+        "tokenizer_digest": "x",
+        "dtype": "x",
+        "device": "x",
+        "derived": "x",
+    },
+    **{
+        "chat_template": False,
+        "adds_bos": False,
+        "scoring_version": 4,
+        "quantisation": "x",
+    },
     **{"decoding": "x", "prompting": "x"},
 }
 
 
-ASK = GenerateRequest(prompt="a", max_new_tokens=1, stop=("x",), num_beams=2, steps=True, watch=(1,))
+ASK = GenerateRequest(
+    prompt="a", max_new_tokens=1, stop=("x",), num_beams=2, steps=True, watch=(1,)
+)
 
 
 SCORE = ScoreRequest(prompt="a", continuation="b")
@@ -39,8 +64,13 @@ SCORE = ScoreRequest(prompt="a", continuation="b")
     ids=["a checkpoint", "a served model"],
 )
 def test_each_part_of_a_models_identity_makes_another(model, of_no_matter):
-    digests = {name: digest_of(replace(model, **{name: value})) for name, value in CHANGES.items()}
-    assert {name for name, digest in digests.items() if digest == digest_of(model)} == of_no_matter
+    digests = {
+        name: digest_of(replace(model, **{name: value}))
+        for name, value in CHANGES.items()
+    }
+    assert {
+        name for name, digest in digests.items() if digest == digest_of(model)
+    } == of_no_matter
     others = [digest for name, digest in digests.items() if name not in of_no_matter]
     assert len(set(others)) == len(others)
     assert set(CHANGES) == set(Fingerprint.__dataclass_fields__)
@@ -49,7 +79,13 @@ def test_each_part_of_a_models_identity_makes_another(model, of_no_matter):
 def test_a_digest_is_the_same_in_every_version():
     # Else all that was kept would be asked anew.
     common = {
-        **{"adds_bos": True, "backend": "hf", "chat_template": True, "decoding": "greedy", "derived": "int4"},
+        **{
+            "adds_bos": True,
+            "backend": "hf",
+            "chat_template": True,
+            "decoding": "greedy",
+            "derived": "int4",
+        },
         **{"dtype": "float32", "quantisation": "int4", "tokenizer": "t"},
     }
     here = {**common, "computed_by": "torch 2", "scoring": 3, "weights": "w"}
@@ -65,16 +101,28 @@ def test_a_digest_is_the_same_in_every_version():
         (
             ASK,
             {
-                **{"prompt": "b", "max_new_tokens": 2, "stop": (), "num_beams": 1, "steps": False},
+                **{
+                    "prompt": "b",
+                    "max_new_tokens": 2,
+                    "stop": (),
+                    "num_beams": 1,
+                    "steps": False,
+                },
                 **{"watch": (), "system": "s", "turns": (("q", "a"),), "top_k": 5},
             },
         ),
-        (SCORE, {"prompt": "b", "continuation": "", "system": "s", "turns": (("q", "a"),)}),
+        (
+            SCORE,
+            {"prompt": "b", "continuation": "", "system": "s", "turns": (("q", "a"),)},
+        ),
     ],
 )
 def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
     keys = [key_of("m", request_), key_of("n", request_)]
-    keys += [key_of("m", replace(request_, **{name: value})) for name, value in changes.items()]
+    keys += [
+        key_of("m", replace(request_, **{name: value}))
+        for name, value in changes.items()
+    ]
     assert len(set(keys)) == len(keys)
     assert set(changes) == set(type(request_).__dataclass_fields__)
 
@@ -85,7 +133,9 @@ CHAT = "{% for m in messages %}{{ bos_token }}{{ m['content'] }}{% endfor %}"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
-    return {kind: make_checkpoint(folder / kind, kind) for kind in ("llama", "t5", "bart")}
+    return {
+        kind: make_checkpoint(folder / kind, kind) for kind in ("llama", "t5", "bart")
+    }
 
 
 @pytest.fixture
@@ -162,10 +212,22 @@ def _added_token(folder):
         _config,
         _merges,
         _added_token,
-        lambda folder: change_json(folder / "tokenizer_config.json", add_prefix_space=True),
-        lambda folder: change_json(folder / "tokenizer_config.json", split_special_tokens=True),
+        lambda folder: change_json(
+            folder / "tokenizer_config.json", add_prefix_space=True
+        ),
+        lambda folder: change_json(
+            folder / "tokenizer_config.json", split_special_tokens=True
+        ),
     ],
-    ids=["weights", "ends", "config", "merges", "added token", "prefix space", "split special tokens"],
+    ids=[
+        "weights",
+        "ends",
+        "config",
+        "merges",
+        "added token",
+        "prefix space",
+        "split special tokens",
+    ],
 )
 def test_what_can_change_an_answer_makes_another(made, copy, change):
     other = copy("llama")
@@ -181,9 +243,14 @@ def test_what_can_change_an_answer_makes_another(made, copy, change):
         ),
         # What a checkpoint wants of sampling is left out: all are asked in one way.
         lambda folder: change_json(
-            folder / "generation_config.json", temperature=0.3, do_sample=True, suppress_tokens=[5]
+            folder / "generation_config.json",
+            temperature=0.3,
+            do_sample=True,
+            suppress_tokens=[5],
         ),
-        lambda folder: change_json(folder / "tokenizer_config.json", chat_template=CHAT),
+        lambda folder: change_json(
+            folder / "tokenizer_config.json", chat_template=CHAT
+        ),
         lambda folder: (folder / "README.md").write_text("about"),
     ],
     ids=["who saved it", "sampling", "a template that is not used", "other files"],

@@ -21,7 +21,9 @@ def maintenance(tmp_path):
     with contextlib.closing(Store(tmp_path)) as store:
         for name, count in (("one", 3), ("two", 1), ("three", 1)):
             model = replace(MODEL, weights_digest=name)
-            answers = [(hexed(f"{name} {n}"), text(name * (n + 1))) for n in range(count)]
+            answers = [
+                (hexed(f"{name} {n}"), text(name * (n + 1))) for n in range(count)
+            ]
             store.put(answers, model)
         store.query("UPDATE answers SET created = 100 * rowid")
     with contextlib.closing(Maintenance(tmp_path)) as made:
@@ -32,7 +34,12 @@ def test_models_are_told_with_when_and_how_much(maintenance):
     first, *others = maintenance.models()
     assert first.digest == digest_of(replace(MODEL, weights_digest="one"))
     assert first.model == replace(MODEL, weights_digest="one")
-    assert (first.answers, first.first, first.last, first.for_one_run) == (3, 100, 300, False)
+    assert (first.answers, first.first, first.last, first.for_one_run) == (
+        3,
+        100,
+        300,
+        False,
+    )
     assert first.characters > 100
     # As many answers each: by their digests.
     assert [one.answers for one in others] == [1, 1]
@@ -73,7 +80,9 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
         (False, None, 5, 0),
     ],
 )
-def test_what_is_forgotten_is_of_that_model_and_older_than_that(maintenance, of_first, before, gone, rest):
+def test_what_is_forgotten_is_of_that_model_and_older_than_that(
+    maintenance, of_first, before, gone, rest
+):
     model = maintenance.models()[0] if of_first else None
     assert maintenance.prune(model=model, before=before) == gone
     assert sum(one.answers for one in maintenance.models()) == rest
@@ -90,7 +99,13 @@ def test_answers_are_told_in_the_order_they_came_with_whose_they_are(maintenance
         "model": first.digest,
         "created": 100,
         "answer": {
-            **{"kind": "generated", "text": "one", "token_ids": [], "finish": "stop", "prompt_tokens": 1},
+            **{
+                "kind": "generated",
+                "text": "one",
+                "token_ids": [],
+                "finish": "stop",
+                "prompt_tokens": 1,
+            },
             **{"prompt_digest": "d", "steps": [], "thought": "", "thought_tokens": 0},
             **{"probability": None, "first_probability": None},
         },
@@ -101,7 +116,9 @@ def test_more_answers_than_are_read_at_once_are_all_told(tmp_path):
     with contextlib.closing(Store(tmp_path)) as store:
         store.put(((hexed(str(n)), text(str(n))) for n in range(1001)), MODEL)
     with contextlib.closing(Maintenance(tmp_path)) as made:
-        assert [json.loads(line)["answer"]["text"] for line in made.lines()] == [str(n) for n in range(1001)]
+        assert [json.loads(line)["answer"]["text"] for line in made.lines()] == [
+            str(n) for n in range(1001)
+        ]
 
 
 def test_the_size_of_a_store_is_that_of_all_its_files(tmp_path):

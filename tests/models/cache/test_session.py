@@ -25,11 +25,15 @@ def store(tmp_path):
 
 def locks(folder):
     # SQLite has files of its own beside them.
-    return {path.name for path in folder.glob("run-*") if path.suffix in (".lock", ".check")}
+    return {
+        path.name for path in folder.glob("run-*") if path.suffix in (".lock", ".check")
+    }
 
 
 def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, store):
-    assert RunLock(tmp_path, "none").summary() == JournalSummary(notes=(), answers=0, failed=0, unused=0)
+    assert RunLock(tmp_path, "none").summary() == JournalSummary(
+        notes=(), answers=0, failed=0, unused=0
+    )
     run_requests(store, "one", ask(1), ask(2), ask(3))
     taken = journal.begin(store, "two", Served())
     answered(store, taken, ask(1))
@@ -38,7 +42,9 @@ def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, sto
     other.put(store, [], {}, 1)
     run_requests(store, "three", ask(1), model=Served(name="third"))
     kept = RunLock(tmp_path, "two").summary()
-    assert [note.split(" taken")[0] for note in kept.notes] == ["3 answers of openai/judge"]
+    assert [note.split(" taken")[0] for note in kept.notes] == [
+        "3 answers of openai/judge"
+    ]
     assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
     store.query("UPDATE journals SET checked = 0")
     assert RunLock(tmp_path, "two").summary().unused == 0
@@ -96,7 +102,9 @@ def test_a_checkpoint_has_no_journal_and_a_served_model_has(tmp_path):
     assert session.trouble == ""
     with contextlib.closing(Store(tmp_path)) as store:
         assert rows(store, "SELECT count(*) FROM journals") == [(1,)]
-        assert rows(store, "SELECT count(*) FROM answers WHERE request IS NULL") == [(2,)]
+        assert rows(store, "SELECT count(*) FROM answers WHERE request IS NULL") == [
+            (2,)
+        ]
     session.close()
 
 

@@ -12,7 +12,14 @@ import pytest
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel, SessionCache
 from pytest_kbrel.models.cache.store import key_of
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest, Step
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+    Step,
+)
 from tests.function_model import Forgetful, FunctionModel
 from tests.models.cache.stored import hexed, text
 
@@ -26,15 +33,24 @@ GENERATED = Generated(
 )
 
 
-SCORED = Scored(probabilities=(1 / 3, 5e-324), token_ids=(1, 2**40), prompt_tokens=3, prompt_digest="ab")
+SCORED = Scored(
+    probabilities=(1 / 3, 5e-324),
+    token_ids=(1, 2**40),
+    prompt_tokens=3,
+    prompt_digest="ab",
+)
 
 
 def rounds(count: int, size: int = 100):
     for start in range(0, count, size):
         yield [
-            ScoreRequest(prompt=f"question {n} about something or other", continuation=" yes")
+            ScoreRequest(
+                prompt=f"question {n} about something or other", continuation=" yes"
+            )
             if n % 2
-            else GenerateRequest(prompt=f"question {n} about something or other", max_new_tokens=4)
+            else GenerateRequest(
+                prompt=f"question {n} about something or other", max_new_tokens=4
+            )
             for n in range(start, start + size)
         ]
 
@@ -46,7 +62,10 @@ GENERATE = [GenerateRequest(prompt=f"p{k}", max_new_tokens=4) for k in range(3)]
 
 
 def test_order_is_kept_and_each_thing_asked_once():
-    model = FunctionModel(answers=lambda prompt: f"said {prompt}", probability=lambda p, c: float(p[1]) / 10)
+    model = FunctionModel(
+        answers=lambda prompt: f"said {prompt}",
+        probability=lambda p, c: float(p[1]) / 10,
+    )
     asker = DeduplicatingModel(model)
     mixed = [GENERATE[1], SCORE[2], SCORE[0], GENERATE[1], GENERATE[0], SCORE[2]]
     answers = asker.ask(mixed)
@@ -58,7 +77,11 @@ def test_order_is_kept_and_each_thing_asked_once():
         "said p0",
         None,
     ]
-    assert [answers[k].probabilities for k in (1, 2, 5)] == [(0.2, 0.2), (0.0, 0.0), (0.2, 0.2)]
+    assert [answers[k].probabilities for k in (1, 2, 5)] == [
+        (0.2, 0.2),
+        (0.0, 0.0),
+        (0.2, 0.2),
+    ]
     assert len(model.requests) == 4
     assert asker.ask([SCORE[2], SCORE[1]])[0] == answers[1]
     assert (len(model.requests), model.score_calls, model.generate_calls) == (5, 2, 1)
@@ -69,16 +92,24 @@ def test_order_is_kept_and_each_thing_asked_once():
 
 def test_failures_are_asked_again():
     down = [True]
-    model = FunctionModel(fails=lambda prompt: "down" if down[0] and prompt == "p1" else None)
+    model = FunctionModel(
+        fails=lambda prompt: "down" if down[0] and prompt == "p1" else None
+    )
     asker = DeduplicatingModel(model)
-    assert [isinstance(answer, Failed) for answer in asker.ask(SCORE)] == [False, True, False]
+    assert [isinstance(answer, Failed) for answer in asker.ask(SCORE)] == [
+        False,
+        True,
+        False,
+    ]
     down[0] = False
     assert isinstance(asker.ask([SCORE[1]])[0], Scored)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
 def test_what_is_no_probability_is_a_failure(value):
-    asker = DeduplicatingModel(FunctionModel(probability=lambda prompt, continuation: value))
+    asker = DeduplicatingModel(
+        FunctionModel(probability=lambda prompt, continuation: value)
+    )
     steps = GenerateRequest(prompt="p", max_new_tokens=3, steps=True)
     assert all(isinstance(answer, Failed) for answer in asker.ask([*SCORE, steps]))
 
@@ -93,7 +124,9 @@ def test_a_model_that_miscounts():
 def test_what_was_said_comes_back_exactly():
     cache = SessionCache()
     asked = {key_of("", ScoreRequest(prompt="\udfff", continuation=" ")): SCORED}
-    long = GenerateRequest(prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,))
+    long = GenerateRequest(
+        prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,)
+    )
     asked[key_of("", long)] = GENERATED
     cache.put(asked)
     unknown = key_of("", replace(long, max_new_tokens=3))
@@ -102,7 +135,9 @@ def test_what_was_said_comes_back_exactly():
 
 
 def test_a_question_of_many_rounds_ago_is_not_asked_again():
-    model = FunctionModel(answers=str.upper, probability=lambda prompt, _: len(prompt) / 100)
+    model = FunctionModel(
+        answers=str.upper, probability=lambda prompt, _: len(prompt) / 100
+    )
     asker = DeduplicatingModel(model)
     first = [asker.ask(asked) for asked in rounds(3000, 1500)]
     assert [asker.ask(asked) for asked in rounds(3000, 1500)] == first
@@ -143,7 +178,9 @@ def test_it_may_end_in_another_thread_than_it_began_in():
 
 def test_several_threads_may_ask_at_once():
     cache = SessionCache()
-    keys = [key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)]
+    keys = [
+        key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)
+    ]
     result, errors = [], []
 
     def work(part: list[str]) -> None:
@@ -154,7 +191,9 @@ def test_several_threads_may_ask_at_once():
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work, args=(keys[start::4],)) for start in range(4)]
+    threads = [
+        threading.Thread(target=work, args=(keys[start::4],)) for start in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -184,4 +223,7 @@ def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
     cache.put({hexed("0"): Failed(error="x")})
     result = cache.get([hexed(str(n)) for n in range(-5, 1001)])
     assert len(result) == 1001
-    assert (result[hexed("0")], result[hexed("1000")].text) == (Failed(error="x"), "1000")
+    assert (result[hexed("0")], result[hexed("1000")].text) == (
+        Failed(error="x"),
+        "1000",
+    )

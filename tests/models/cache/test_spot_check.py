@@ -8,7 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
-from pytest_kbrel.models.cache.journal import Question, choose_questions, find_difference
+from pytest_kbrel.models.cache.journal import (
+    Question,
+    choose_questions,
+    find_difference,
+)
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.records import Generated, Scored, ScoreRequest
 from tests.function_model import FunctionModel
@@ -30,11 +34,15 @@ def test_questions_that_are_asked_again_are_of_different_kinds(store):
         "stop": ask(0, stop=("x",)),
         "beams": ask(0, num_beams=2),
         "steps": ask(0, steps=True),
-        "another beginning": ask(0, prompt="Another instruction stands here, then question 0"),
+        "another beginning": ask(
+            0, prompt="Another instruction stands here, then question 0"
+        ),
     }
     # Two prompts with one beginning of 24 characters are of one kind.
     alike = [ask(0, prompt=f"An instruction of length {number}") for number in range(8)]
-    kept = run_requests(store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same"))
+    kept = run_requests(
+        store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same")
+    )
     # Those with an answer of their own come first, which is one of them; then one of each kind.
     chosen = [question.request for question in choose_questions(store, kept.digest, 7)]
     assert set(kinds.values()) <= set(chosen)
@@ -58,8 +66,14 @@ def test_five_questions_are_asked_again_those_with_other_answers_first(store):
     [
         ("request = NULL", "is broken"),
         ("request = '[]'", "is broken"),
-        ("request = replace(request, 'question 1', 'question 2')", "it belongs to another answer"),
-        ("response = replace(response, 'QUESTION', 'question')", "its checksum is wrong"),
+        (
+            "request = replace(request, 'question 1', 'question 2')",
+            "it belongs to another answer",
+        ),
+        (
+            "response = replace(response, 'QUESTION', 'question')",
+            "its checksum is wrong",
+        ),
     ],
 )
 def test_a_stored_question_that_is_broken_is_named(store, change, words):
@@ -70,12 +84,20 @@ def test_a_stored_question_that_is_broken_is_named(store, change, words):
 
 
 def text(content, **more):
-    result = {"text": content, "token_ids": (), "finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    result = {
+        "text": content,
+        "token_ids": (),
+        "finish": "stop",
+        "prompt_tokens": 1,
+        "prompt_digest": "d",
+    }
     return Generated(**(result | more))
 
 
 def scored(*probabilities, ids=(1, 2)):
-    return Scored(probabilities=probabilities, token_ids=ids, prompt_tokens=1, prompt_digest="d")
+    return Scored(
+        probabilities=probabilities, token_ids=ids, prompt_tokens=1, prompt_digest="d"
+    )
 
 
 class Saying(Served):
@@ -95,7 +117,12 @@ class Saying(Served):
     ("request_", "then", "now", "same"),
     [
         (ask(1), text("a"), text("a"), True),
-        (ask(1), text("a"), text("a", token_ids=(1,), finish="length", prompt_digest="e"), True),
+        (
+            ask(1),
+            text("a"),
+            text("a", token_ids=(1,), finish="length", prompt_digest="e"),
+            True,
+        ),
         (ask(1), text("a"), text("A"), False),
         (ask(1), text("a"), text(""), False),
         (SCORE, scored(0.5, 0.25), scored(0.5, 0.25), True),
@@ -116,7 +143,9 @@ def test_every_question_is_compared_with_its_own_answer():
     model = Served(probability=lambda prompt, continuation: 0.5)
     asked = [
         Question(request=ask(1), answer=text("QUESTION 1")),
-        Question(request=SCORE, answer=scored(0.5, ids=model.score([SCORE])[0].token_ids)),
+        Question(
+            request=SCORE, answer=scored(0.5, ids=model.score([SCORE])[0].token_ids)
+        ),
         Question(request=ask(2), answer=text("QUESTION 2")),
     ]
     assert find_difference(model, asked) == ""
@@ -128,5 +157,7 @@ def test_every_question_is_compared_with_its_own_answer():
     assert "said (0.5,), and then (0.75,)" in find_difference(
         model, [replace(asked[1], answer=scored(0.75, ids=()))]
     )
-    with pytest.raises(ModelError, match=r"^scripted: a stored question asked again got no answer: no$"):
+    with pytest.raises(
+        ModelError, match=r"^scripted: a stored question asked again got no answer: no$"
+    ):
         find_difference(FunctionModel(fails=lambda prompt: "no"), asked)

@@ -17,7 +17,15 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.store import FILE, Lock, Store, digest_of, is_held, make_folder, network_of
+from pytest_kbrel.models.cache.store import (
+    FILE,
+    Lock,
+    Store,
+    digest_of,
+    is_held,
+    make_folder,
+    network_of,
+)
 from pytest_kbrel.models.cache.store import key_of as key_under
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
 from tests.function_model import FunctionModel
@@ -25,7 +33,13 @@ from tests.function_model import FunctionModel
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 
 
-SAID = Generated(text="Kraków \ud800", token_ids=(3,), finish="stop", prompt_tokens=1, prompt_digest="d")
+SAID = Generated(
+    text="Kraków \ud800",
+    token_ids=(3,),
+    finish="stop",
+    prompt_tokens=1,
+    prompt_digest="d",
+)
 
 
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
@@ -41,7 +55,9 @@ SCORE_KEY = "548261e6f8ce7a4049e01ab4710ed22848505edaffe28dce3077410449c6e657"
 A, B = "a" * 64, "b" * 64
 
 
-SCORED = Scored(probabilities=(0.25,), token_ids=(1,), prompt_tokens=1, prompt_digest="d")
+SCORED = Scored(
+    probabilities=(0.25,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
+)
 
 
 @pytest.fixture
@@ -121,7 +137,9 @@ def test_a_key_is_made_of_who_answers_and_of_what_was_asked():
         ),
     ]
     assert len(set(keys)) == len(keys)
-    moved = replace(one, spec="elsewhere", device="cuda:1", architecture="Other", parameters=3)
+    moved = replace(
+        one, spec="elsewhere", device="cuda:1", architecture="Other", parameters=3
+    )
     assert key_of(moved, WHERE) == key_of(one, WHERE)
 
 
@@ -135,7 +153,9 @@ def test_a_served_model_is_known_by_name_and_server():
     )
     assert key_of(here, WHERE) != key_of(replace(here, architecture="other"), WHERE)
     assert key_of(here, WHERE) != key_of(replace(here, device="http://b/v1"), WHERE)
-    assert key_of(here, WHERE) == key_of(replace(here, backend_version="2", spec="x"), WHERE)
+    assert key_of(here, WHERE) == key_of(
+        replace(here, backend_version="2", spec="x"), WHERE
+    )
 
 
 def _write(folder, worker):
@@ -148,7 +168,9 @@ def _write(folder, worker):
 @pytest.mark.slow
 def test_several_processes_open_and_write_at_once(tmp_path):
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(tmp_path / "c", w)) for w in range(4)]
+    writers = [
+        context.Process(target=_write, args=(tmp_path / "c", w)) for w in range(4)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -174,7 +196,9 @@ def test_a_killed_process_loses_nothing_that_it_had_put(tmp_path):
             print(n, flush=True)
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with process:
         for line in process.stdout:
@@ -224,9 +248,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_way_out(tmp_path, spoil, s
     spoil(path)
     with pytest.raises(StoreError, match=said) as caught:
         Store(tmp_path).get([named(n) for n in range(500)])
-    way_out = (
-        f"delete {path} (its answers are then asked for anew), or give another folder with --kb-use-cache"
-    )
+    way_out = f"delete {path} (its answers are then asked for anew), or give another folder with --kb-use-cache"
     assert way_out in str(caught.value)
 
 
@@ -239,11 +261,17 @@ def _in_file(store, statement, *values):
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda store: _in_file(store, "UPDATE answers SET response = replace(response, '0.25', '0.75')"),
+        lambda store: _in_file(
+            store, "UPDATE answers SET response = replace(response, '0.25', '0.75')"
+        ),
         # A whole answer, but not that to this question.
         lambda store: _in_file(store, "UPDATE answers SET key = ?", bytes.fromhex(B)),
-        lambda store: _in_file(store, "UPDATE answers SET response = '{}', checksum = ?", _checksum("{}")),
-        lambda store: _in_file(store, "UPDATE answers SET response = CAST(x'ff' AS TEXT)"),
+        lambda store: _in_file(
+            store, "UPDATE answers SET response = '{}', checksum = ?", _checksum("{}")
+        ),
+        lambda store: _in_file(
+            store, "UPDATE answers SET response = CAST(x'ff' AS TEXT)"
+        ),
     ],
 )
 def test_a_broken_answer_is_an_error_and_no_answer(store, spoil):
@@ -331,7 +359,20 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "network"),
     [
-        *((kind, True) for kind in ("nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "afs", "ceph", "lustre")),
+        *(
+            (kind, True)
+            for kind in (
+                "nfs",
+                "nfs4",
+                "cifs",
+                "smb",
+                "smb3",
+                "smbfs",
+                "afs",
+                "ceph",
+                "lustre",
+            )
+        ),
         *(
             (kind, True)
             for kind in (
@@ -346,19 +387,31 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
                 "orangefs",
             )
         ),
-        *((kind, True) for kind in ("fuse.ceph-fuse", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse")),
+        *(
+            (kind, True)
+            for kind in ("fuse.ceph-fuse", "fuse.rclone", "fuse.s3fs", "fuse.gcsfuse")
+        ),
         *((kind, True) for kind in ("fuse.juicefs", "wekafs", "panfs", "orangefs")),
         *(
             (kind, False)
-            for kind in ("ext4", "xfs", "tmpfs", "overlay", "fuse", "fuseblk", "fuse.lxcfs", "9p")
+            for kind in (
+                "ext4",
+                "xfs",
+                "tmpfs",
+                "overlay",
+                "fuse",
+                "fuseblk",
+                "fuse.lxcfs",
+                "9p",
+            )
         ),
         ("autonfs", False),
     ],
 )
 def test_which_file_systems_several_machines_write(kind, network):
-    assert network_of(Path("/x/y"), f"/dev/a / ext4 rw 0 0\nthere /x {kind} rw 0 0\n") == (
-        kind if network else ""
-    )
+    assert network_of(
+        Path("/x/y"), f"/dev/a / ext4 rw 0 0\nthere /x {kind} rw 0 0\n"
+    ) == (kind if network else "")
 
 
 @pytest.mark.parametrize(
@@ -379,7 +432,8 @@ def test_the_deepest_and_then_the_latest_mount_is_what_a_folder_lies_on(mounts, 
 
 
 @pytest.mark.parametrize(
-    ("name", "written"), [("a b", "a\\040b"), ("a\tb", "a\\011b"), ("a\nb", "a\\012b"), ("a\\b", "a\\134b")]
+    ("name", "written"),
+    [("a b", "a\\040b"), ("a\tb", "a\\011b"), ("a\nb", "a\\012b"), ("a\\b", "a\\134b")],
 )
 def test_names_of_mounts_are_read_as_the_kernel_writes_them(name, written):
     assert network_of(Path("/") / name / "c", f"there /{written} nfs rw\n") == "nfs"
@@ -396,7 +450,8 @@ class WindowsFolder:
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"), [(r"\\server\share\cache", "Windows share"), (r"C:\Users\me\cache", "")]
+    ("path", "kind"),
+    [(r"\\server\share\cache", "Windows share"), (r"C:\Users\me\cache", "")],
 )
 def test_a_share_of_windows_is_a_network_folder(path, kind):
     assert network_of(WindowsFolder(path), "") == kind
@@ -453,13 +508,17 @@ def test_a_network_folder_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
     monkeypatch.setattr("pytest_kbrel.models.cache.store._MOUNTS", mounts)
-    with pytest.raises(StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"):
+    with pytest.raises(
+        StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"
+    ):
         Store(tmp_path / "shared" / "cache")
     assert not (tmp_path / "shared").exists()
     Store(tmp_path / "own").close()
 
 
-def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is(tmp_path):
+def test_version_control_leaves_a_new_folder_alone_and_an_old_one_stays_as_it_is(
+    tmp_path,
+):
     Store(tmp_path / "new").close()
     assert (tmp_path / "new" / ".gitignore").read_text() == "*\n"
     Store(tmp_path).close()
@@ -477,9 +536,13 @@ def test_a_lock_ends_with_its_process(tmp_path):
         time.sleep(60)
     """
     code = (
-        textwrap.dedent(code).replace("assert Lock", "lock = Lock").replace(".take()", "; assert lock.take()")
+        textwrap.dedent(code)
+        .replace("assert Lock", "lock = Lock")
+        .replace(".take()", "; assert lock.take()")
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         assert is_held(path, patience=0)

@@ -30,7 +30,11 @@ PAGE = 4096
 
 def run_requests(key: str) -> Generated:
     return Generated(
-        text=f"said {key} " * 5, token_ids=(1,), finish="stop", prompt_tokens=1, prompt_digest="d"
+        text=f"said {key} " * 5,
+        token_ids=(1,),
+        finish="stop",
+        prompt_tokens=1,
+        prompt_digest="d",
     )
 
 
@@ -48,12 +52,16 @@ def test_garbage_in_any_page_is_never_served(tmp_path):
     pages = len(whole) // PAGE
     draw = random.Random(0)
     outcomes = set()
-    torn = [(page,) for page in range(pages)] + [tuple(draw.sample(range(pages), 3)) for _ in range(10)]
+    torn = [(page,) for page in range(pages)] + [
+        tuple(draw.sample(range(pages), 3)) for _ in range(10)
+    ]
     for number, spoilt in enumerate(torn):
         data = bytearray(whole)
         for page in spoilt:
             other = draw.randrange(pages) * PAGE
-            garbage = draw.randbytes(PAGE) if number % 2 else whole[other : other + PAGE]
+            garbage = (
+                draw.randbytes(PAGE) if number % 2 else whole[other : other + PAGE]
+            )
             # A write that was torn: the page's second half is another one's.
             start = page * PAGE + (PAGE // 2) * (number % 3 == 0)
             data[start : (page + 1) * PAGE] = garbage[: (page + 1) * PAGE - start]
@@ -99,9 +107,16 @@ CODE = """
 def in_namespace(script: str, *args: str) -> subprocess.CompletedProcess[str]:
     """Run a shell script that may mount; skipped where the system does not let us."""
     unshare = shutil.which("unshare")
-    if unshare is None or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode:
+    if (
+        unshare is None
+        or subprocess.run([unshare, "-rm", "true"], capture_output=True).returncode
+    ):
         pytest.skip("this system lets nobody mount a disk of his own")
-    done = subprocess.run([unshare, "-rm", "sh", "-ec", script, "sh", *args], capture_output=True, text=True)
+    done = subprocess.run(
+        [unshare, "-rm", "sh", "-ec", script, "sh", *args],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode == 32:
         pytest.skip(f"cannot mount: {done.stderr}")
     return done
@@ -113,13 +128,18 @@ def test_a_disk_that_is_full_is_an_error_and_what_was_put_stays(tmp_path):
         *(str(tmp_path), sys.executable, textwrap.dedent(CODE)),
     )
     assert done.returncode == 0, done.stderr
-    assert "kept answers cannot be read or written: database or disk is full" in done.stdout
+    assert (
+        "kept answers cannot be read or written: database or disk is full"
+        in done.stdout
+    )
 
 
 def test_a_file_that_may_not_grow_is_an_error_and_what_was_put_stays(tmp_path):
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
     done = subprocess.run(
-        [sys.executable, "-c", limit + textwrap.dedent(CODE), str(tmp_path)], capture_output=True, text=True
+        [sys.executable, "-c", limit + textwrap.dedent(CODE), str(tmp_path)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert "error" in done.stdout
@@ -147,13 +167,17 @@ def test_a_disk_that_is_read_only_is_an_error(tmp_path, filled):
         *(str(tmp_path), sys.executable, textwrap.dedent(code)),
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{tmp_path / FILE}: kept answers cannot be read or written: ")
+    assert done.stdout.startswith(
+        f"{tmp_path / FILE}: kept answers cannot be read or written: "
+    )
     assert "Read-only file system" in done.stdout
 
 
 def test_a_sign_of_life_that_an_older_version_left_is_ignored(tmp_path):
     fill(tmp_path)
-    sign = json.dumps({"machine": "other", "host": "node7", "at": time.time(), "beat": "1"})
+    sign = json.dumps(
+        {"machine": "other", "host": "node7", "at": time.time(), "beat": "1"}
+    )
     (tmp_path / "owner.json").write_text(sign)
     with contextlib.closing(Store(tmp_path)) as store:
         assert store.get(KEYS[:1]) == {KEYS[0]: run_requests(KEYS[0])}
@@ -162,7 +186,9 @@ def test_a_sign_of_life_that_an_older_version_left_is_ignored(tmp_path):
 
 @pytest.mark.parametrize("use", ["get", "put", "query"])
 @pytest.mark.parametrize("replaced", [True, False])
-def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use, replaced):
+def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(
+    tmp_path, use, replaced
+):
     path = fill(tmp_path)
     uses = {
         "get": lambda: store.get(KEYS[:1]),
@@ -174,7 +200,9 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(tmp_path, use
         path.rename(tmp_path / "moved")
         if replaced:
             path.write_bytes((tmp_path / "moved").read_bytes())
-        with pytest.raises(StoreError, match="was deleted or replaced while it was in use"):
+        with pytest.raises(
+            StoreError, match="was deleted or replaced while it was in use"
+        ):
             uses[use]()
 
 

@@ -59,7 +59,9 @@ def test_what_can_be_a_hub_id(tmp_path, monkeypatch, path, result):
 
 
 def test_what_no_checkpoint_is_says_what_is_there(tmp_path):
-    with pytest.raises(ModelError, match=r"no config\.json, so no checkpoint; found nothing$"):
+    with pytest.raises(
+        ModelError, match=r"no config\.json, so no checkpoint; found nothing$"
+    ):
         check_folder(tmp_path)
     fill(tmp_path, *"gfedcb")
     with pytest.raises(ModelError, match=r"found b, c, d, e, f, g$"):
@@ -68,7 +70,9 @@ def test_what_no_checkpoint_is_says_what_is_there(tmp_path):
     with pytest.raises(ModelError, match=r"found a, b, c, d, e, f and 2 more$"):
         check_folder(tmp_path)
     fill(tmp_path, "adapter_config.json")
-    with pytest.raises(ModelError, match=f"this is an adapter: .* model-args peft={tmp_path}$"):
+    with pytest.raises(
+        ModelError, match=f"this is an adapter: .* model-args peft={tmp_path}$"
+    ):
         check_folder(tmp_path)
 
 
@@ -81,7 +85,10 @@ def test_a_gguf_file_needs_no_config(tmp_path):
 
 def test_a_checkpoint_needs_config_and_weights(tmp_path):
     fill(tmp_path, "config.json")
-    with pytest.raises(ModelError, match=r"no weights: model\.safetensors is needed; found config\.json"):
+    with pytest.raises(
+        ModelError,
+        match=r"no weights: model\.safetensors is needed; found config\.json",
+    ):
         check_folder(tmp_path)
     fill(tmp_path, "model.safetensors")
     check_folder(tmp_path)
@@ -94,13 +101,20 @@ def test_a_checkpoint_needs_config_and_weights(tmp_path):
 
 
 def index(folder, **shards):
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": shards})
+    )
 
 
-def test_the_files_of_weights_are_named_by_the_index_where_there_is_no_single_one(tmp_path):
+def test_the_files_of_weights_are_named_by_the_index_where_there_is_no_single_one(
+    tmp_path,
+):
     fill(tmp_path, "a.safetensors", "b.safetensors", "c.safetensors")
     index(tmp_path, x="b.safetensors", y="a.safetensors", z="b.safetensors")
-    assert [file.name for file in weight_files(tmp_path)] == ["a.safetensors", "b.safetensors"]
+    assert [file.name for file in weight_files(tmp_path)] == [
+        "a.safetensors",
+        "b.safetensors",
+    ]
     fill(tmp_path, "model.safetensors")
     assert [file.name for file in weight_files(tmp_path)] == ["model.safetensors"]
 
@@ -110,7 +124,10 @@ def test_the_files_of_weights_are_named_by_the_index_where_there_is_no_single_on
     [
         ({}, "the shards are none"),
         ({"x": "gone.safetensors"}, r"the shards \['gone.safetensors'\]"),
-        ({"x": "a.safetensors", "y": "gone.safetensors"}, r"the shards \['gone.safetensors'\]"),
+        (
+            {"x": "a.safetensors", "y": "gone.safetensors"},
+            r"the shards \['gone.safetensors'\]",
+        ),
         # A file elsewhere is not read, though it is there.
         ({"x": "deep/a.safetensors"}, r"the shards \['deep/a.safetensors'\]"),
         ({"x": "../a.safetensors"}, r"the shards \['../a.safetensors'\]"),
@@ -133,13 +150,20 @@ def test_an_index_that_cannot_be_read_is_named(tmp_path, text):
         weight_files(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["x.bin", "x.pt", "x.pth", "x.ckpt", "x.msgpack", "x.h5"])
+@pytest.mark.parametrize(
+    "name", ["x.bin", "x.pt", "x.pth", "x.ckpt", "x.msgpack", "x.h5"]
+)
 def test_pickles_are_not_opened(tmp_path, name):
     fill(tmp_path, name)
-    with pytest.raises(ModelError, match=rf"only pickled weights \({name}\), which can run code"):
+    with pytest.raises(
+        ModelError, match=rf"only pickled weights \({name}\), which can run code"
+    ):
         weight_files(tmp_path)
     fill(tmp_path, "other.safetensors")
-    with pytest.raises(ModelError, match=r"found other\.safetensors, but neither model\.safetensors nor"):
+    with pytest.raises(
+        ModelError,
+        match=r"found other\.safetensors, but neither model\.safetensors nor",
+    ):
         weight_files(tmp_path)
 
 
@@ -148,13 +172,28 @@ def test_three_of_many_wrong_files_are_named(tmp_path):
     with pytest.raises(ModelError, match=r"\(a\.bin, b\.bin, c\.bin\)"):
         weight_files(tmp_path)
     fill(tmp_path, *(f"{name}.safetensors" for name in "dcba"))
-    with pytest.raises(ModelError, match=r"found a\.safetensors, b\.safetensors, c\.safetensors, but"):
+    with pytest.raises(
+        ModelError, match=r"found a\.safetensors, b\.safetensors, c\.safetensors, but"
+    ):
         weight_files(tmp_path)
 
 
 def test_the_files_of_a_vocabulary(tmp_path):
-    own = ["added_tokens.json", "merges.txt", "q.tiktoken", "spiece.model", "tokenizer.json", "vocab.json"]
-    others = ["tokenizer_config.json", "config.json", "model.safetensors", "my_tokenizer.json", "vocabulary"]
+    own = [
+        "added_tokens.json",
+        "merges.txt",
+        "q.tiktoken",
+        "spiece.model",
+        "tokenizer.json",
+        "vocab.json",
+    ]
+    others = [
+        "tokenizer_config.json",
+        "config.json",
+        "model.safetensors",
+        "my_tokenizer.json",
+        "vocabulary",
+    ]
     fill(tmp_path, *own[::-1], *others)
     (tmp_path / "folder.model").mkdir()
     assert [file.name for file in tokenizer_files(tmp_path)] == own
@@ -174,7 +213,11 @@ def test_the_files_of_a_vocabulary(tmp_path):
     ],
 )
 def test_what_a_tokenizers_own_config_says_of_a_texts_tokens(tmp_path, name, value):
-    fill(tmp_path, "tokenizer_config.json", text=json.dumps({name: value, "model_max_length": 8}))
+    fill(
+        tmp_path,
+        "tokenizer_config.json",
+        text=json.dumps({name: value, "model_max_length": 8}),
+    )
     assert tokenizer_settings(tmp_path) == {name: value}
     fill(tmp_path, "tokenizer_config.json", text=json.dumps({name: None}))
     assert tokenizer_settings(tmp_path) == {}
@@ -188,14 +231,21 @@ def test_a_tokenizers_config_that_cannot_be_read_says_nothing(tmp_path, text):
 
 
 def test_who_saved_a_config_is_not_what_it_says():
-    idle = {"_name_or_path": "x", "transformers_version": "5", "torch_dtype": "float16", "dtype": "float16"}
+    idle = {
+        "_name_or_path": "x",
+        "transformers_version": "5",
+        "torch_dtype": "float16",
+        "dtype": "float16",
+    }
     assert effective_config({**idle, "rms_norm_eps": 0, "architectures": []}) == {
         "rms_norm_eps": 0,
         "architectures": [],
     }
 
 
-def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(tmp_path):
+def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
+    tmp_path,
+):
     fill(tmp_path, "a", "same", text="1")
     fill(tmp_path, "b", text="2")
     a, b, same = (tmp_path / name for name in ("a", "b", "same"))
@@ -217,7 +267,9 @@ def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
     assert digest_of_files([a], {"y": 2, "x": 1}) == digests[6]
 
 
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4976698672\n"
+POINTER = (
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4976698672\n"
+)
 
 
 def safetensors(header: object, data: int) -> bytes:
@@ -233,7 +285,8 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
 
 
 @pytest.mark.parametrize(
-    ("header", "data"), [(WHOLE, 24), ({}, 0), ({"b": tensor(8, 24), "a": tensor(0, 8)}, 24)]
+    ("header", "data"),
+    [(WHOLE, 24), ({}, 0), ({"b": tensor(8, 24), "a": tensor(0, 8)}, 24)],
 )
 def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
     file = tmp_path / "model.safetensors"
@@ -244,27 +297,50 @@ def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (safetensors(WHOLE, 23), r"are cut short: the file has \d+ bytes and needs \d+ bytes by its header"),
+        (
+            safetensors(WHOLE, 23),
+            r"are cut short: the file has \d+ bytes and needs \d+ bytes by its header",
+        ),
         (
             safetensors(WHOLE, 24)[:60],
             r"the file has 60 bytes and needs a header of \d+ bytes; copy it",
         ),
-        (safetensors(WHOLE, 25), r"no whole safetensors file: it has \d+ bytes, and by its header \d+$"),
+        (
+            safetensors(WHOLE, 25),
+            r"no whole safetensors file: it has \d+ bytes, and by its header \d+$",
+        ),
         (b"", r"no safetensors file: its 0 bytes begin with b''"),
         (b"\x08\0\0", "no safetensors file: its 3 bytes"),
-        (b"<!DOCTYPE html><title>401", r"no safetensors file: its 25 bytes begin with b'<!DOCTYPE html>"),
+        (
+            b"<!DOCTYPE html><title>401",
+            r"no safetensors file: its 25 bytes begin with b'<!DOCTYPE html>",
+        ),
         (b"PK\x03\x04" + b"\0" * 40, "cut short|no safetensors file"),
         (POINTER.encode(), "this is a Git LFS pointer, .*'git lfs pull'"),
         (safetensors(b"not JSON", 0), "its header is broken: JSONDecodeError"),
         (safetensors(b"[1, 2]", 0), "its header is broken: AttributeError"),
         (safetensors({"a": {}}, 0), "its header is broken: KeyError"),
-        (safetensors({"a": {"data_offsets": [0]}}, 0), "its header is broken: IndexError"),
-        (safetensors({"a": {"data_offsets": [0, "8"]}}, 8), "its header is broken: TypeError"),
-        (safetensors({"a": {"data_offsets": [0, -8]}}, 0), "its header is broken: TypeError"),
-        (safetensors(b"[" * 200_000, 0), "its header is broken: ValueError: nested more than"),
+        (
+            safetensors({"a": {"data_offsets": [0]}}, 0),
+            "its header is broken: IndexError",
+        ),
+        (
+            safetensors({"a": {"data_offsets": [0, "8"]}}, 8),
+            "its header is broken: TypeError",
+        ),
+        (
+            safetensors({"a": {"data_offsets": [0, -8]}}, 0),
+            "its header is broken: TypeError",
+        ),
+        (
+            safetensors(b"[" * 200_000, 0),
+            "its header is broken: ValueError: nested more than",
+        ),
     ],
 )
-def test_what_is_no_whole_file_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_what_is_no_whole_file_is_named(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     file = tmp_path / "model.safetensors"
     file.write_bytes(content)
     with pytest.raises(ModelError, match=f"^{file}: .*(?:{said})"):
@@ -278,7 +354,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
-    for content, said in ((b"gguf", "no GGUF file: it begins with b'gguf'"), (POINTER.encode(), "Git LFS")):
+    for content, said in (
+        (b"gguf", "no GGUF file: it begins with b'gguf'"),
+        (POINTER.encode(), "Git LFS"),
+    ):
         file.write_bytes(content)
         with pytest.raises(ModelError, match=said):
             check_gguf(file)
@@ -294,7 +373,9 @@ def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) 
     (tmp_path / "tokenizer.json").write_text("{}")
     check_contents(tmp_path)
     (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 20))
-    with pytest.raises(ModelError, match=r"b\.safetensors: the safetensors are cut short"):
+    with pytest.raises(
+        ModelError, match=r"b\.safetensors: the safetensors are cut short"
+    ):
         check_contents(tmp_path)
     (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 24))
     (tmp_path / "tokenizer.json").write_text(POINTER)
@@ -312,7 +393,9 @@ TENSORS = {
 }
 
 
-def saved(folder: Path, name: str, tensors: dict[str, torch.Tensor], **notes: str) -> Path:
+def saved(
+    folder: Path, name: str, tensors: dict[str, torch.Tensor], **notes: str
+) -> Path:
     folder.mkdir(exist_ok=True)
     save_file(tensors, folder / name, metadata=notes or None)
     return folder / name
@@ -321,7 +404,13 @@ def saved(folder: Path, name: str, tensors: dict[str, torch.Tensor], **notes: st
 def test_shards_names_and_notes_change_nothing(tmp_path):
     whole = digest_of_tensors([saved(tmp_path, "model.safetensors", TENSORS)])
     parts = [
-        saved(tmp_path, f"part-{number}.safetensors", {name: tensor}, format="pt", by="somebody")
+        saved(
+            tmp_path,
+            f"part-{number}.safetensors",
+            {name: tensor},
+            format="pt",
+            by="somebody",
+        )
         for number, (name, tensor) in enumerate(TENSORS.items())
     ]
     assert digest_of_tensors(parts) == digest_of_tensors(reversed(parts)) == whole
@@ -339,13 +428,18 @@ def test_shards_names_and_notes_change_nothing(tmp_path):
 )
 def test_another_tensor_is_another_model(tmp_path, change):
     before = digest_of_tensors([saved(tmp_path, "a.safetensors", TENSORS)])
-    assert digest_of_tensors([saved(tmp_path, "b.safetensors", TENSORS | change)]) != before
+    assert (
+        digest_of_tensors([saved(tmp_path, "b.safetensors", TENSORS | change)])
+        != before
+    )
 
 
 def test_two_tensors_that_change_places_are_another_model(tmp_path):
     one, other = torch.ones(2), torch.zeros(2)
     digests = {
-        digest_of_tensors([saved(tmp_path, f"{number}.safetensors", {"a": first, "b": second})])
+        digest_of_tensors(
+            [saved(tmp_path, f"{number}.safetensors", {"a": first, "b": second})]
+        )
         for number, (first, second) in enumerate([(one, other), (other, one)])
     }
     assert len(digests) == 2
@@ -359,7 +453,9 @@ def test_two_tensors_that_change_places_are_another_model(tmp_path):
         struct.pack("<Q", 2) + b"[]",
         struct.pack("<Q", 20) + b'{"a": 1}',
         (lambda head: struct.pack("<Q", len(head)) + head + b"12")(
-            json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+            json.dumps(
+                {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
+            ).encode()
         ),
     ],
 )
@@ -378,11 +474,21 @@ def test_what_is_no_safetensors_is_named(tmp_path, data):
         ("x", "load_in_4bit=True", {}, "bitsandbytes 4 bits"),
         ("x", "load_in_8bit=True", {}, "bitsandbytes 8 bits"),
         ("x", "gguf_file=x.gguf", {}, "gguf"),
-        ("x", "", {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "gptq 4 bits"),
         (
             "x",
             "",
-            {"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+            {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+            "gptq 4 bits",
+        ),
+        (
+            "x",
+            "",
+            {
+                "quantization_config": {
+                    "quant_method": "bitsandbytes",
+                    "load_in_8bit": True,
+                }
+            },
             "bitsandbytes 8 bits",
         ),
         ("x", "", {"quantization_config": {"quant_method": "fp8"}}, "fp8"),

@@ -23,7 +23,9 @@ TEMPLATE = "{{ messages }}"
 class Tokenizer:
     """A vocabulary of two words."""
 
-    def __init__(self, vocabulary=("a", "b"), special=None, template=TEMPLATE, backend=None):
+    def __init__(
+        self, vocabulary=("a", "b"), special=None, template=TEMPLATE, backend=None
+    ):
         self._vocabulary = vocabulary
         self.special_tokens_map = special or {"eos_token": "b"}
         self.chat_template = template
@@ -63,7 +65,9 @@ def folder(tmp_path):
 
 def result(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
     spec = ModelSpec(**({"text": "here", "path": str(folder)} | settings))
-    return fingerprint(spec, folder, model or Model(), tokenizer or Tokenizer(), adds_bos=adds_bos)
+    return fingerprint(
+        spec, folder, model or Model(), tokenizer or Tokenizer(), adds_bos=adds_bos
+    )
 
 
 def test_what_a_fingerprint_says(folder):
@@ -99,14 +103,19 @@ def test_what_a_fingerprint_says(folder):
         ({"load_in_4bit": True}, "load_in_4bit"),
         ({"load_in_8bit": True}, "load_in_8bit"),
         (
-            {"load_in_4bit": True, "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", "True"))},
+            {
+                "load_in_4bit": True,
+                "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", "True")),
+            },
             "load_in_4bit(quant_type=nf4,use_double_quant=True)",
         ),
         ({"attn_implementation": "eager"}, "attn=eager"),
         ({"derived": "pruned", "attn_implementation": "eager"}, "pruned+attn=eager"),
     ],
 )
-def test_all_that_was_done_while_loading_is_named(folder, monkeypatch, settings, derived):
+def test_all_that_was_done_while_loading_is_named(
+    folder, monkeypatch, settings, derived
+):
     monkeypatch.setattr(module, "version", lambda name: "1")
     assert result(folder, **settings).derived == derived
 
@@ -147,8 +156,13 @@ def test_an_adapter_is_a_part_of_the_weights(folder, monkeypatch):
         assert (said.derived, said.architecture) == ("peft", "Tokenizer")
     assert len(set(digests)) == 4
     (folder.parent / "adapter" / "adapter_config.json").unlink()
-    monkeypatch.setattr("transformers.utils.hub.cached_file", lambda *names, **how: None)
-    with pytest.raises(ModelError, match=r"adapter 'adapter': adapter_config\.json was not found, so that"):
+    monkeypatch.setattr(
+        "transformers.utils.hub.cached_file", lambda *names, **how: None
+    )
+    with pytest.raises(
+        ModelError,
+        match=r"adapter 'adapter': adapter_config\.json was not found, so that",
+    ):
         result(folder, peft="adapter")
 
 
@@ -189,7 +203,9 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
 
 
 def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
-    digests = {result(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)}
+    digests = {
+        result(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)
+    }
     assert len(digests) == 3
 
 
@@ -202,8 +218,14 @@ def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):
     fast, slow = Tokenizer(), Tokenizer()
     fast.is_fast, slow.is_fast = True, False
     usual = result(folder).tokenizer_digest
-    assert result(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest == usual
-    assert result(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest != usual
+    assert (
+        result(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest
+        == usual
+    )
+    assert (
+        result(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest
+        != usual
+    )
 
 
 def test_a_bos_that_is_typed_beside_a_template_makes_another_model(folder):
@@ -243,7 +265,9 @@ def test_a_tokenizer_is_known_by_words_special_tokens_and_files(folder):
         Tokenizer(special={"eos_token": "a"}),
         Tokenizer(special={"bos_token": "b"}),
     ]
-    digests = [result(folder, None, tokenizer).tokenizer_digest for tokenizer in tokenizers]
+    digests = [
+        result(folder, None, tokenizer).tokenizer_digest for tokenizer in tokenizers
+    ]
     changed(folder, "tokenizer.json", "[]")
     digests.append(result(folder).tokenizer_digest)
     assert len(set(digests)) == len(digests)
@@ -251,15 +275,21 @@ def test_a_tokenizer_is_known_by_words_special_tokens_and_files(folder):
     assert result(folder, None, Tokenizer(backend="x")).tokenizer_digest == digests[-1]
     (folder / "tokenizer.json").unlink()
     inner = [
-        result(folder, None, Tokenizer(backend=backend)).tokenizer_digest for backend in (None, "x", "y")
+        result(folder, None, Tokenizer(backend=backend)).tokenizer_digest
+        for backend in (None, "x", "y")
     ]
     assert len(set(inner)) == 3
 
 
 def test_a_template_counts_where_it_is_used(folder):
     other = Tokenizer(template=TEMPLATE + "!")
-    assert result(folder, None, other).tokenizer_digest == result(folder).tokenizer_digest
-    used = [result(folder, None, one, chat_template=True).tokenizer_digest for one in (None, other)]
+    assert (
+        result(folder, None, other).tokenizer_digest == result(folder).tokenizer_digest
+    )
+    used = [
+        result(folder, None, one, chat_template=True).tokenizer_digest
+        for one in (None, other)
+    ]
     assert used[0] != used[1]
 
 
@@ -268,7 +298,10 @@ def test_a_gguf_file_is_the_weights(folder):
     changed(folder, "y.gguf", "2")
     one, other = (result(folder, gguf_file=name) for name in ("x.gguf", "y.gguf"))
     assert one.quantisation == "gguf"
-    assert len({one.weights_digest, other.weights_digest, result(folder).weights_digest}) == 3
+    assert (
+        len({one.weights_digest, other.weights_digest, result(folder).weights_digest})
+        == 3
+    )
     # Config and weights in other formats are then not read.
     changed(folder, "config.json", '{"rms_norm_eps": 2.0}')
     (folder / "model.safetensors").unlink()
@@ -279,10 +312,18 @@ def test_a_gguf_file_is_the_weights(folder):
     ("settings", "saved", "said"),
     [
         ({}, {"quant_method": "gptq", "bits": 4}, "gptq 4 bits"),
-        ({}, {"quant_method": "bitsandbytes", "load_in_4bit": True}, "bitsandbytes 4 bits"),
         (
             {},
-            {"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": True},
+            {"quant_method": "bitsandbytes", "load_in_4bit": True},
+            "bitsandbytes 4 bits",
+        ),
+        (
+            {},
+            {
+                "quant_method": "bitsandbytes",
+                "load_in_4bit": False,
+                "load_in_8bit": True,
+            },
             "bitsandbytes 8 bits",
         ),
         ({}, {"bits": 3}, "quantised 3 bits"),
@@ -301,4 +342,7 @@ def test_a_gguf_file_is_the_weights(folder):
 )
 def test_every_way_in_which_weights_were_made_smaller_is_named(settings, saved, said):
     spec = ModelSpec(text="x", path="x", **settings)
-    assert quantisation(spec, {} if saved is None else {"quantization_config": saved}) == said
+    assert (
+        quantisation(spec, {} if saved is None else {"quantization_config": saved})
+        == said
+    )

@@ -27,12 +27,29 @@ from pytest_kbrel.reference import resolve
 # What a load reads of a folder; each file is as good as its name here.
 READ = (
     *("model.safetensors", "config.json", "generation_config.json", "tokenizer.json"),
-    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
-    *("chat_template.json", "merges.txt", "vocab.json", "tokenizer.model", "o200k.tiktoken"),
+    *(
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "chat_template.jinja",
+    ),
+    *(
+        "chat_template.json",
+        "merges.txt",
+        "vocab.json",
+        "tokenizer.model",
+        "o200k.tiktoken",
+    ),
     *("adapter_config.json", "adapter_model.safetensors"),
 )
 # What else lies there, and what a training run writes beside its weights.
-IDLE = ("README.md", "optimizer.pt", "trainer_state.json", "other.safetensors", "sub/config.json")
+IDLE = (
+    "README.md",
+    "optimizer.pt",
+    "trainer_state.json",
+    "other.safetensors",
+    "sub/config.json",
+)
 
 
 # Seconds since 1970.
@@ -98,7 +115,9 @@ HOW: dict[Callable[[Path], None], str] = {
 
 
 @pytest.mark.parametrize("change", HOW)
-def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change: Callable) -> None:
+def test_a_change_of_a_file_is_told_with_its_folder_and_how(
+    folder: Path, change: Callable
+) -> None:
     files = record_files(spec_of(folder))
     files.check()
     change(folder / "model.safetensors")
@@ -113,7 +132,9 @@ def test_a_change_of_a_file_is_told_with_its_folder_and_how(folder: Path, change
 
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("change", [overwrite, Path.unlink])
-def test_each_file_that_a_load_reads_counts(folder: Path, name: str, change: Callable) -> None:
+def test_each_file_that_a_load_reads_counts(
+    folder: Path, name: str, change: Callable
+) -> None:
     files = record_files(spec_of(folder))
     change(folder / name)
     with pytest.raises(ModelError, match=rf"^{re.escape(name)} of "):
@@ -131,19 +152,30 @@ def test_other_files_beside_them_do_not_count(folder: Path) -> None:
     files.check()
 
 
-@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer.model", "added_tokens.json"])
+@pytest.mark.parametrize(
+    "name", ["generation_config.json", "tokenizer.model", "added_tokens.json"]
+)
 def test_a_file_that_comes_counts(folder: Path, name: str) -> None:
     (folder / name).unlink()
     files = record_files(spec_of(folder))
     files.check()
     made(folder, name)
-    with pytest.raises(ModelError, match=rf"^{re.escape(name)} of .*\(it was not there before\)"):
+    with pytest.raises(
+        ModelError, match=rf"^{re.escape(name)} of .*\(it was not there before\)"
+    ):
         files.check()
 
 
-def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(tmp_path: Path) -> None:
+def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(
+    tmp_path: Path,
+) -> None:
     for name in ("b.safetensors", "model.safetensors.index.json", "model.safetensors"):
-        folder = made(tmp_path / name / "checkpoint", "config.json", "a.safetensors", "b.safetensors")
+        folder = made(
+            tmp_path / name / "checkpoint",
+            "config.json",
+            "a.safetensors",
+            "b.safetensors",
+        )
         index = folder / "model.safetensors.index.json"
         index.write_text('{"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}')
         os.utime(index, (AGO, AGO))
@@ -157,7 +189,10 @@ def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(tmp_pa
 def test_one_file_is_named_of_several(folder: Path) -> None:
     files = record_files(spec_of(folder))
     shutil.rmtree(folder)
-    with pytest.raises(ModelError, match=r"^model\.safetensors of .* and 14 more changed while .*no more"):
+    with pytest.raises(
+        ModelError,
+        match=r"^model\.safetensors of .* and 14 more changed while .*no more",
+    ):
         files.check()
 
 
@@ -170,7 +205,8 @@ def test_a_change_is_explained_once_and_stays(folder: Path) -> None:
     shutil.copy2(kept, folder / "config.json")
     for _ in range(2):
         with pytest.raises(
-            ModelError, match=r"^config\.json of .* changed while it was being read; the first failure says"
+            ModelError,
+            match=r"^config\.json of .* changed while it was being read; the first failure says",
         ):
             files.check()
 
@@ -187,14 +223,21 @@ def test_a_change_is_explained_once_and_stays(folder: Path) -> None:
 def test_an_adapter_and_a_tokenizer_elsewhere_count(
     folder: Path, tmp_path: Path, key: str, name: str, said: str
 ) -> None:
-    other = made(tmp_path / "other", "adapter_model.safetensors", "adapter_config.json", "tokenizer.json")
+    other = made(
+        tmp_path / "other",
+        "adapter_model.safetensors",
+        "adapter_config.json",
+        "tokenizer.json",
+    )
     made(other, "vocab.json", "model.safetensors")
     for path in (str(folder), "org/name"):
         files = record_files(ModelSpec(text=path, path=path, **{key: str(other)}))  # type: ignore[arg-type]
         overwrite(other / "model.safetensors")
         files.check()
         (other / name).write_text(f"{path} and more")
-        with pytest.raises(ModelError, match=f"^{re.escape(said)}{re.escape(str(other))} changed"):
+        with pytest.raises(
+            ModelError, match=f"^{re.escape(said)}{re.escape(str(other))} changed"
+        ):
             files.check()
 
 
@@ -247,7 +290,9 @@ def test_a_sentence_encoders_files_count_in_its_folders_too(tmp_path: Path) -> N
         overwrite(folder / "README.md")
         files.check()
         (folder / name).write_text("other")
-        with pytest.raises(ModelError, match=rf"^{re.escape(Path(name).name)} of hf/encoder changed"):
+        with pytest.raises(
+            ModelError, match=rf"^{re.escape(Path(name).name)} of hf/encoder changed"
+        ):
             files.check()
 
 
@@ -255,7 +300,9 @@ def test_a_model_without_files_is_let_be() -> None:
     check_files(object())
     check_files(SimpleNamespace(files=FileRecord([])))
     record_files(
-        ModelSpec(text="org/name", path="org/name", peft="org/adapter", tokenizer="org/name")
+        ModelSpec(
+            text="org/name", path="org/name", peft="org/adapter", tokenizer="org/name"
+        )
     ).check()
 
 
@@ -267,7 +314,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "hub"
 
 
-def cached(cache: Path, repository: str, files: Path | dict[str, bytes], revision: str = "main") -> Path:
+def cached(
+    cache: Path, repository: str, files: Path | dict[str, bytes], revision: str = "main"
+) -> Path:
     """Lay a repository into the cache as huggingface_hub does."""
     place = cache / f"models--{repository.replace('/', '--')}"
     (place / "refs").mkdir(parents=True, exist_ok=True)
@@ -299,7 +348,9 @@ def test_a_name_of_the_hub_that_is_not_in_its_cache_is_refused_where_nothing_may
         check_spec(parse_spec("org/name", "revision=v2", device="cpu"))
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(ModelError, match=r"model\.safetensors: the safetensors are cut short"):
+    with pytest.raises(
+        ModelError, match=r"model\.safetensors: the safetensors are cut short"
+    ):
         check_spec(parse_spec("org/name", device="cpu"))
     weights.unlink()
     with pytest.raises(ModelError, match="no weights"):
@@ -310,17 +361,25 @@ def test_a_name_of_the_hub_passes_where_it_may_be_fetched(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    check_availability(parse_spec("org/name", "peft=org/adapter,tokenizer=org/tokenizer"))
+    check_availability(
+        parse_spec("org/name", "peft=org/adapter,tokenizer=org/tokenizer")
+    )
 
 
 def test_an_adapter_and_a_tokenizer_of_another_place_are_looked_for(
     cache: Path, checkpoint: Path, tmp_path: Path
 ) -> None:
     for args, said in (
-        ("peft=./nowhere", r"^model-args: peft=\./nowhere: no such folder; allowed is a folder, or a hub id"),
+        (
+            "peft=./nowhere",
+            r"^model-args: peft=\./nowhere: no such folder; allowed is a folder, or a hub id",
+        ),
         ("tokenizer=/no/where", r"^model-args: tokenizer=/no/where: no such folder"),
         ("peft=org/adapter", r"^org/adapter: .* has no adapter_model\.safetensors"),
-        ("tokenizer=org/tokenizer", r"^org/tokenizer: .* has no tokenizer_config\.json"),
+        (
+            "tokenizer=org/tokenizer",
+            r"^org/tokenizer: .* has no tokenizer_config\.json",
+        ),
     ):
         with pytest.raises(ModelError, match=said):
             check_availability(parse_spec(str(checkpoint), args))
@@ -328,7 +387,10 @@ def test_an_adapter_and_a_tokenizer_of_another_place_are_looked_for(
     check_availability(parse_spec(str(checkpoint), "tokenizer=org/tokenizer"))
     check_availability(parse_spec(str(checkpoint), f"tokenizer={checkpoint}"))
     cached(cache, "org/adapter", {"adapter_model.safetensors": b"torn"})
-    with pytest.raises(ModelError, match=r"adapter_model\.safetensors: no safetensors file: its 4 bytes"):
+    with pytest.raises(
+        ModelError,
+        match=r"adapter_model\.safetensors: no safetensors file: its 4 bytes",
+    ):
         check_availability(parse_spec(str(checkpoint), "peft=org/adapter"))
     adapter = tmp_path / "adapter"
     adapter.mkdir()
@@ -347,13 +409,17 @@ def test_shards_that_are_cut_short_are_refused_before_anything_is_loaded(
     check_spec(parse_spec(str(folder), device="cpu"))
     with (folder / "one.safetensors").open("ab") as stream:
         stream.write(b"more")
-    with pytest.raises(ModelError, match=r"one\.safetensors: no whole safetensors file"):
+    with pytest.raises(
+        ModelError, match=r"one\.safetensors: no whole safetensors file"
+    ):
         check_spec(parse_spec(str(folder), device="cpu"))
 
 
 @pytest.mark.parametrize("device", ["cuda:7", "nonsense"])
 def test_a_device_that_is_not_there_is_refused_with_those_that_are(device: str) -> None:
-    with pytest.raises(ModelError, match=rf"^device '{device}' is not available: allowed .*: auto, cpu"):
+    with pytest.raises(
+        ModelError, match=rf"^device '{device}' is not available: allowed .*: auto, cpu"
+    ):
         check_spec(parse_spec("reference", device=device))
 
 
@@ -365,5 +431,8 @@ def test_devices_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert devices.available_devices()[:5] == ["auto", "cpu", "cuda:0", "cuda:1", "mps"]
     for name in ("auto", "cpu", "cuda", "cuda:0", "cuda:1", "mps"):
         devices.check_device(name)
-    with pytest.raises(ModelError, match=r"'cuda:2' is not available: .*: auto, cpu, cuda:0, cuda:1, mps"):
+    with pytest.raises(
+        ModelError,
+        match=r"'cuda:2' is not available: .*: auto, cpu, cuda:0, cuda:1, mps",
+    ):
         devices.check_device("cuda:2")

@@ -41,7 +41,9 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="memory is looked at by Linux's /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/smaps").exists(), reason="memory is looked at by Linux's /proc"
+)
 @pytest.mark.slow
 def test_two_processes_share_one_copy_of_the_weights(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "checkpoint")
@@ -62,7 +64,10 @@ def together(folder: Path) -> list[dict]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     workers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
     try:
-        assert [worker.stdout.readline().strip() for worker in workers] == ["ready", "ready"]
+        assert [worker.stdout.readline().strip() for worker in workers] == [
+            "ready",
+            "ready",
+        ]
         result = []
         for worker in workers:
             worker.stdin.write("\n")

@@ -25,8 +25,13 @@ from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import fake_vllm, tiny_checkpoints
 from tests.models.tiny_checkpoints import change_json
 
-SCORES = [ScoreRequest(prompt=f"{n} times Paris is", continuation=" the capital") for n in range(12)]
-TEXTS = [GenerateRequest(prompt=f"{n} times Paris is", max_new_tokens=4) for n in range(12)]
+SCORES = [
+    ScoreRequest(prompt=f"{n} times Paris is", continuation=" the capital")
+    for n in range(12)
+]
+TEXTS = [
+    GenerateRequest(prompt=f"{n} times Paris is", max_new_tokens=4) for n in range(12)
+]
 CHANGED = "changed while it was being read"
 
 
@@ -67,42 +72,59 @@ def overwritten_in_batch(model, number, file):
 
 
 @pytest.mark.parametrize(("method", "asked"), [("score", SCORES), ("generate", TEXTS)])
-def test_the_batch_in_which_weights_are_overwritten_is_not_kept(folder, saved, tmp_path, method, asked):
+def test_the_batch_in_which_weights_are_overwritten_is_not_kept(
+    folder, saved, tmp_path, method, asked
+):
     with contextlib.closing(Store(tmp_path / "store")) as store:
         model = opened(folder, batch_size="24")
         # What is tried on the checkpoint itself is no answer.
         assert model.sharing_modes
         overwritten_in_batch(model, 6, folder / "model.safetensors")
-        with pytest.raises(ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("):
+        with pytest.raises(
+            ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("
+        ):
             getattr(CachingModel(model, store), method)(asked)
         # Weights are mapped: from there on answers were the new weights'.
         old = CachingModel(opened(saved), store)
         result = getattr(old, method)(asked)
         assert 0 < old.reused < len(asked)
         right = getattr(opened(saved), method)(asked)
-        assert [replace(one, probabilities=()) if method == "score" else one.text for one in result] == [
-            replace(one, probabilities=()) if method == "score" else one.text for one in right
+        assert [
+            replace(one, probabilities=()) if method == "score" else one.text
+            for one in result
+        ] == [
+            replace(one, probabilities=()) if method == "score" else one.text
+            for one in right
         ]
         if method == "score":
             for mine, theirs in zip(result, right, strict=True):
-                assert mine.probabilities == pytest.approx(theirs.probabilities, abs=1e-5)
+                assert mine.probabilities == pytest.approx(
+                    theirs.probabilities, abs=1e-5
+                )
         new = CachingModel(opened(folder), store)
         getattr(new, method)(asked)
         assert new.reused == 0
 
 
-def test_weights_that_are_overwritten_give_other_answers_to_a_model_that_maps_them(folder):
+def test_weights_that_are_overwritten_give_other_answers_to_a_model_that_maps_them(
+    folder,
+):
     # Were it otherwise, the test above would show nothing.
     model = opened(folder)
     before = model.score(SCORES)
     overwrite(folder / "model.safetensors")
     with torch.inference_mode():
         weights = next(model.parts.model.parameters())
-        assert torch.equal(weights, load_file(folder / "model.safetensors")["model.embed_tokens.weight"])
+        assert torch.equal(
+            weights,
+            load_file(folder / "model.safetensors")["model.embed_tokens.weight"],
+        )
     assert opened(folder).score(SCORES) != before
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "generation_config.json"])
+@pytest.mark.parametrize(
+    "name", ["config.json", "tokenizer_config.json", "generation_config.json"]
+)
 def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
     model = opened(folder)
     again = Replanned(model)
@@ -120,7 +142,9 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
     assert computed == []
 
 
-@pytest.mark.parametrize("last", ["_load_config", "load_tokenizer", "_load_model", "fingerprint"])
+@pytest.mark.parametrize(
+    "last", ["_load_config", "load_tokenizer", "_load_model", "fingerprint"]
+)
 def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
     step = getattr(loading, last)
 
@@ -145,7 +169,9 @@ def test_an_adapter_counts(saved, tmp_path):
     model = opened(saved, f"peft={tmp_path / 'adapter'}")
     model.score(SCORES)
     overwrite(tmp_path / "adapter" / "adapter_model.safetensors")
-    with pytest.raises(ModelError, match=rf"^adapter_model\.safetensors of .*/adapter {CHANGED}"):
+    with pytest.raises(
+        ModelError, match=rf"^adapter_model\.safetensors of .*/adapter {CHANGED}"
+    ):
         model.score(SCORES)
 
 

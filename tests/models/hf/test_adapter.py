@@ -31,13 +31,19 @@ def test_keys_that_all_fit_are_no_error():
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        ({"missing": ["b", "a"]}, "no weights for some of the places that its config names: a and 1 more;"),
+        (
+            {"missing": ["b", "a"]},
+            "no weights for some of the places that its config names: a and 1 more;",
+        ),
         ({"left_over": ["a"]}, "weights that the model has no place for: a;"),
         ({"misshapen": ["a"]}, "weights of another shape than the model's: a;"),
     ],
 )
 def test_keys_that_do_not_fit_are_named(result, said):
-    with pytest.raises(ModelError, match=rf"\./base: the adapter \./adapter does not fit: it has {said}"):
+    with pytest.raises(
+        ModelError,
+        match=rf"\./base: the adapter \./adapter does not fit: it has {said}",
+    ):
         check_adapter_keys(SPEC, **result)
 
 
@@ -56,7 +62,9 @@ def test_another_base_model_than_the_adapter_names_is_told(base, is_another):
     said = base_note(SPEC, SimpleNamespace(base_model_name_or_path=base))
     assert bool(said) == is_another
     if is_another:
-        assert said.startswith(f"warning: the adapter ./adapter names another base model, {base},")
+        assert said.startswith(
+            f"warning: the adapter ./adapter names another base model, {base},"
+        )
 
 
 def test_the_folder_that_an_adapter_names_is_known_by_any_name(tmp_path, monkeypatch):
@@ -82,7 +90,11 @@ def adapter(base, tmp_path):
 
     def make(change=None, config=None, **options):
         model = transformers.AutoModelForCausalLM.from_pretrained(base)
-        settings = {"r": 2, "target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"} | options
+        settings = {
+            "r": 2,
+            "target_modules": ["q_proj", "v_proj"],
+            "task_type": "CAUSAL_LM",
+        } | options
         made = peft.get_peft_model(model, peft.LoraConfig(**settings))
         with torch.random.fork_rng():
             torch.manual_seed(0)
@@ -120,7 +132,9 @@ def test_an_adapter_that_fits_changes_the_answers(base, adapter, more):
 def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter):
     assert (
         "names another base model, org/other,"
-        in opened(base, adapter(config={"base_model_name_or_path": "org/other"})).notes[0]
+        in opened(base, adapter(config={"base_model_name_or_path": "org/other"})).notes[
+            0
+        ]
     )
 
 
@@ -128,17 +142,24 @@ def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter)
 def test_an_adapter_beside_the_checkpoint_is_refused(base, adapter, tmp_path):
     both = shutil.copytree(base, tmp_path / "both")
     shutil.copytree(adapter(), both, dirs_exist_ok=True)
-    with pytest.raises(ModelError, match=r"both: an adapter .* lies beside the checkpoint .* peft=FOLDER"):
+    with pytest.raises(
+        ModelError,
+        match=r"both: an adapter .* lies beside the checkpoint .* peft=FOLDER",
+    ):
         load(parse_spec(str(both), device="cpu"), threads=1)
 
 
 def renamed(weights):
     for key in list(weights):
-        weights[key.replace("model.model.layers", "model.other.layers")] = weights.pop(key)
+        weights[key.replace("model.model.layers", "model.other.layers")] = weights.pop(
+            key
+        )
 
 
 def beyond(weights):
-    weights["base_model.model.model.layers.5.self_attn.q_proj.lora_A.weight"] = torch.zeros(2, 32)
+    weights["base_model.model.model.layers.5.self_attn.q_proj.lora_A.weight"] = (
+        torch.zeros(2, 32)
+    )
 
 
 def wider(weights):
@@ -154,15 +175,30 @@ def without_the_head(weights):
     ("made", "said"),
     [
         ({"change": renamed}, r"no place for: .*other\.layers\.0\..* and 7 more;"),
-        ({"change": lambda weights: weights.pop(min(weights))}, r"no weights for some .*layers\.0\..*lora_A"),
-        ({"change": beyond}, r"no place for: .*layers\.5\.self_attn\.q_proj\.lora_A\.weight;"),
-        ({"change": wider}, r"of another shape than the model's: .*layers\.0\..*lora_A"),
+        (
+            {"change": lambda weights: weights.pop(min(weights))},
+            r"no weights for some .*layers\.0\..*lora_A",
+        ),
+        (
+            {"change": beyond},
+            r"no place for: .*layers\.5\.self_attn\.q_proj\.lora_A\.weight;",
+        ),
+        (
+            {"change": wider},
+            r"of another shape than the model's: .*layers\.0\..*lora_A",
+        ),
         (
             {"change": without_the_head, "modules_to_save": ["lm_head"]},
             r"no weights for some .*lm_head\.weight;",
         ),
-        ({"config": {"target_modules": ["q_proj", "k_proj", "v_proj"]}}, r"some .*k_proj.* and 3 more;"),
-        ({"config": {"target_modules": ["query"]}}, "cannot be loaded: .*not found in the base model"),
+        (
+            {"config": {"target_modules": ["q_proj", "k_proj", "v_proj"]}},
+            r"some .*k_proj.* and 3 more;",
+        ),
+        (
+            {"config": {"target_modules": ["query"]}},
+            "cannot be loaded: .*not found in the base model",
+        ),
     ],
 )
 def test_an_adapter_that_does_not_fit_as_a_whole_is_refused(base, adapter, made, said):

@@ -16,7 +16,12 @@ from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.records import ScoreRequest
-from tests.models.tiny_checkpoints import change_json, change_weights, make_checkpoint, make_tokenizer
+from tests.models.tiny_checkpoints import (
+    change_json,
+    change_weights,
+    make_checkpoint,
+    make_tokenizer,
+)
 
 
 def refusal(folder, **options):
@@ -38,7 +43,9 @@ def test_weights_that_are_no_numbers(llama, value):
 
 
 def test_missing_weights(llama):
-    change_weights(llama, lambda tensors: tensors.pop("model.layers.0.mlp.up_proj.weight"))
+    change_weights(
+        llama, lambda tensors: tensors.pop("model.layers.0.mlp.up_proj.weight")
+    )
     message = refusal(llama)
     assert "missing: model.layers.0.mlp.up_proj.weight" in message
 
@@ -48,7 +55,10 @@ def test_weights_of_another_shape(llama):
         tensors["model.layers.0.mlp.up_proj.weight"] = torch.zeros(60, 32)
 
     change_weights(llama, shrink)
-    assert "another shape than the config says: model.layers.0.mlp.up_proj.weight" in refusal(llama)
+    assert (
+        "another shape than the config says: model.layers.0.mlp.up_proj.weight"
+        in refusal(llama)
+    )
 
 
 def test_more_layers_than_the_config_says(llama):
@@ -107,7 +117,10 @@ def test_shards_load_and_count(llama):
     (llama / "model.safetensors").rename(llama / "model-1.safetensors")
     index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-1.safetensors"}}
     (llama / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert load(parse_spec(str(llama), device="cpu")).describe().weights_digest == whole.weights_digest
+    assert (
+        load(parse_spec(str(llama), device="cpu")).describe().weights_digest
+        == whole.weights_digest
+    )
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", ""])
@@ -127,7 +140,9 @@ def test_adapter_instead_of_a_model(llama):
 
 
 def test_unknown_architecture(llama):
-    change_json(llama / "config.json", model_type="oracle", architectures=["OracleForCausalLM"])
+    change_json(
+        llama / "config.json", model_type="oracle", architectures=["OracleForCausalLM"]
+    )
     assert "unknown to transformers" in refusal(llama)
 
 
@@ -143,7 +158,11 @@ def test_code_of_the_checkpoint_is_not_run(llama):
 
 def test_masked_model(llama):
     config = transformers.BertConfig(
-        vocab_size=400, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+        vocab_size=400,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
     )
     transformers.BertForMaskedLM(config).save_pretrained(llama)
     assert "does not write text" in refusal(llama)
@@ -190,7 +209,8 @@ def test_a_special_token_beyond_the_embedding_fails_only_what_spells_it_out(llam
     tokenizer.save_pretrained(llama)
     model = load(parse_spec(str(llama), device="cpu"))
     asked = [
-        ScoreRequest(prompt="Paris is", continuation=text) for text in (" the", " <late>", " a long city")
+        ScoreRequest(prompt="Paris is", continuation=text)
+        for text in (" the", " <late>", " a long city")
     ]
     usual, late, longer = model.score(asked)
     assert usual.probabilities
@@ -200,8 +220,13 @@ def test_a_special_token_beyond_the_embedding_fails_only_what_spells_it_out(llam
 
 def test_a_checkpoint_in_a_subfolder_is_the_same_one(llama):
     usual = load(parse_spec(str(llama), device="cpu")).describe()
-    inner = load(parse_spec(str(llama.parent), f"subfolder={llama.name}", device="cpu")).describe()
-    assert (inner.weights_digest, inner.tokenizer_digest) == (usual.weights_digest, usual.tokenizer_digest)
+    inner = load(
+        parse_spec(str(llama.parent), f"subfolder={llama.name}", device="cpu")
+    ).describe()
+    assert (inner.weights_digest, inner.tokenizer_digest) == (
+        usual.weights_digest,
+        usual.tokenizer_digest,
+    )
 
 
 def test_a_subfolder_of_a_repository_on_the_hub(llama, monkeypatch, tmp_path):
@@ -211,9 +236,13 @@ def test_a_subfolder_of_a_repository_on_the_hub(llama, monkeypatch, tmp_path):
     (snapshot.parents[1] / "refs" / "main").write_text("0" * 40)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(
+        "transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path / "hub")
+    )
     there = load(parse_spec("somebody/tiny", "subfolder=last", device="cpu")).describe()
-    assert there == replace(load(parse_spec(str(llama), device="cpu")).describe(), spec="somebody/tiny")
+    assert there == replace(
+        load(parse_spec(str(llama), device="cpu")).describe(), spec="somebody/tiny"
+    )
     assert "cannot be loaded" in refusal("somebody/tiny")
 
 
@@ -251,14 +280,18 @@ def test_device_that_is_not_there(llama):
 )
 def test_missing_package_of_an_option(llama, args, package, monkeypatch):
     without(monkeypatch, package)
-    with pytest.raises(ModelError, match=f"^model-args: {args} needs the package .*pip install {package}"):
+    with pytest.raises(
+        ModelError,
+        match=f"^model-args: {args} needs the package .*pip install {package}",
+    ):
         check_spec(parse_spec(str(llama), args, device="cpu"))
 
 
 def without(monkeypatch, package):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == package else real(name)
+        "pytest_kbrel.models.hf.backend.find_spec",
+        lambda name: None if name == package else real(name),
     )
 
 
@@ -271,7 +304,8 @@ def test_missing_torch_names_the_extra(llama, monkeypatch):
 def test_digest_is_of_the_content(llama, tmp_path):
     shutil.copytree(llama, tmp_path / "elsewhere")
     first, other = (
-        load(parse_spec(str(p), device="cpu")).describe() for p in (llama, tmp_path / "elsewhere")
+        load(parse_spec(str(p), device="cpu")).describe()
+        for p in (llama, tmp_path / "elsewhere")
     )
     assert first.weights_digest == other.weights_digest
     assert first.tokenizer_digest == other.tokenizer_digest
@@ -288,10 +322,18 @@ def test_digest_is_of_the_content(llama, tmp_path):
 
 def test_digest_sees_what_the_config_changes(llama):
     before = load(parse_spec(str(llama), device="cpu")).describe()
-    change_json(llama / "config.json", transformers_version="5.0.0", _name_or_path="somewhere")
-    assert load(parse_spec(str(llama), device="cpu")).describe().weights_digest == before.weights_digest
+    change_json(
+        llama / "config.json", transformers_version="5.0.0", _name_or_path="somewhere"
+    )
+    assert (
+        load(parse_spec(str(llama), device="cpu")).describe().weights_digest
+        == before.weights_digest
+    )
     change_json(llama / "config.json", rms_norm_eps=1e-3)
-    assert load(parse_spec(str(llama), device="cpu")).describe().weights_digest != before.weights_digest
+    assert (
+        load(parse_spec(str(llama), device="cpu")).describe().weights_digest
+        != before.weights_digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,15 +347,21 @@ def test_digest_sees_what_the_config_changes(llama):
 )
 def test_number_format(llama, saved, asked, used):
     dtype = getattr(torch, saved)
-    change_weights(llama, lambda t: t.update({name: value.to(dtype) for name, value in t.items()}))
+    change_weights(
+        llama, lambda t: t.update({name: value.to(dtype) for name, value in t.items()})
+    )
     change_json(llama / "config.json", dtype=saved)
-    assert load(parse_spec(str(llama), device="cpu", dtype=asked)).describe().dtype == used
+    assert (
+        load(parse_spec(str(llama), device="cpu", dtype=asked)).describe().dtype == used
+    )
 
 
 def test_derivation_after_loading(llama):
     request = [ScoreRequest(prompt="Paris is", continuation=" the capital")]
     plain = load(ModelSpec(text="plain", path=str(llama), device="cpu"))
-    derived = load(ModelSpec(text="derived", path=str(llama), derived="int4", device="cpu"))
+    derived = load(
+        ModelSpec(text="derived", path=str(llama), derived="int4", device="cpu")
+    )
     assert derived.describe().derived == "int4"
     assert derived.describe().weights_digest == plain.describe().weights_digest
     (before,), (after,) = plain.score(request), derived.score(request)

@@ -14,7 +14,15 @@ from tests.models.fedometer import Fedometer
 from tests.models.tiny_checkpoints import make_checkpoint
 
 SHOTS = "Question: Which river flows through Cairo?\nAnswer: the Nile\n" * 2
-PLACES = ("France", "Japan", "Egypt", "the city of Rome", "Peru", "Kenya", "Norway and Sweden")
+PLACES = (
+    "France",
+    "Japan",
+    "Egypt",
+    "the city of Rome",
+    "Peru",
+    "Kenya",
+    "Norway and Sweden",
+)
 NAMES = ("Paris", "Tokyo", "a very large city", "Lima")
 SCORED = [
     ScoreRequest(prompt=f"{start}The capital of {place} is", continuation=f" {name}")
@@ -23,7 +31,10 @@ SCORED = [
     for name in NAMES
 ]
 CONTINUED = [
-    GenerateRequest(prompt=f"{SHOTS}Question: What is the capital of {place}?\nAnswer:", max_new_tokens=1)
+    GenerateRequest(
+        prompt=f"{SHOTS}Question: What is the capital of {place}?\nAnswer:",
+        max_new_tokens=1,
+    )
     for place in PLACES
 ]
 
@@ -76,7 +87,9 @@ def test_what_is_scored_is_fed_as_planned(opened, kind, way, budget):
     assert planned == meter.tokens
     if way != "plain" and kind == "llama":
         whole = accountant.count(SCORED, "plain")
-        assert sum(map(distinct_tokens, accountant.tries(SCORED))) <= planned < whole / 2
+        assert (
+            sum(map(distinct_tokens, accountant.tries(SCORED))) <= planned < whole / 2
+        )
 
 
 def test_no_padding_is_counted_as_tokens(opened):
@@ -87,7 +100,9 @@ def test_no_padding_is_counted_as_tokens(opened):
         meter = really_fed(model, model.score, SCORED)
         assert accountant.count(SCORED, way) == meter.places
         # The size of a batch changes what is padded, and nothing else.
-        large = open_token_accountant(parse_spec(model.parts.spec.path, batch_size="100000"))
+        large = open_token_accountant(
+            parse_spec(model.parts.spec.path, batch_size="100000")
+        )
         assert large.count(SCORED, way) == meter.places
 
 
@@ -97,7 +112,9 @@ def test_an_encoder_reads_a_prompt_once(opened, way):
     force(model, way)
     # Prompts and answers are as long as each other, so that nothing is padded.
     requests = [
-        ScoreRequest(prompt=f"{SHOTS}{letter}", continuation=f" {name}") for letter in "ab" for name in "cde"
+        ScoreRequest(prompt=f"{SHOTS}{letter}", continuation=f" {name}")
+        for letter in "ab"
+        for name in "cde"
     ]
     meter = really_fed(model, model.score, requests)
     assert accountant.count(requests, way) == meter.places
@@ -122,7 +139,10 @@ def test_what_the_model_refuses_is_not_fed(opened):
     empty = ScoreRequest(prompt="a", continuation="")
     assert accountant.count([long, empty], "packed") == 0
     with torch.inference_mode():
-        assert [type(answer).__name__ for answer in model.score([long, empty])] == ["Failed", "Failed"]
+        assert [type(answer).__name__ for answer in model.score([long, empty])] == [
+            "Failed",
+            "Failed",
+        ]
 
 
 def test_the_embedded_checkpoint_shares_as_planned():

@@ -19,10 +19,15 @@ SPEC = ModelSpec(text="x", path="x")
 
 def check_tokenizer(vocabulary=None, *, special=(), bos=None, prefix=None):
     """Check a tokenizer for an embedding of ten rows; ``special`` has whether an added token is special."""
-    model = SimpleNamespace(get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2)))
+    model = SimpleNamespace(
+        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2))
+    )
     tokenizer = SimpleNamespace(
         get_vocab=lambda: {"low": 0} | (vocabulary or {}),
-        added_tokens_decoder={number: SimpleNamespace(special=is_special) for number, is_special in special},
+        added_tokens_decoder={
+            number: SimpleNamespace(special=is_special)
+            for number, is_special in special
+        },
         bos_token_id=bos,
         eos_token_id=None,
     )
@@ -31,37 +36,51 @@ def check_tokenizer(vocabulary=None, *, special=(), bos=None, prefix=None):
 
 def test_a_tokenizers_ids_are_rows_of_the_embedding():
     check_tokenizer({"high": 9})
-    with pytest.raises(ModelError, match="token 'high' has id 10, but the model knows the ids 0 to 9 only"):
+    with pytest.raises(
+        ModelError,
+        match="token 'high' has id 10, but the model knows the ids 0 to 9 only",
+    ):
         check_tokenizer({"high": 10})
 
 
 def test_a_special_token_beyond_the_embedding_is_let_be_unless_it_begins_texts():
     check_tokenizer({"<pad>": 10}, special=[(10, True)])
     for special, bos in ((False, None), (True, 10)):
-        with pytest.raises(ModelError, match=r"token '<pad>' has id 10, .* tokenizer=FOLDER"):
+        with pytest.raises(
+            ModelError, match=r"token '<pad>' has id 10, .* tokenizer=FOLDER"
+        ):
             check_tokenizer({"<pad>": 10}, special=[(10, special)], bos=bos)
 
 
 def test_a_prefix_token_is_a_row_of_the_embedding():
     check_tokenizer(prefix=9)
-    with pytest.raises(ModelError, match="prefix_token_id=10, but the model knows the ids 0 to 9 only"):
+    with pytest.raises(
+        ModelError, match="prefix_token_id=10, but the model knows the ids 0 to 9 only"
+    ):
         check_tokenizer(prefix=10)
 
 
 @pytest.mark.parametrize(
-    ("kind", "other", "encoder_decoder"), [("causal", "seq2seq", False), ("seq2seq", "causal", True)]
+    ("kind", "other", "encoder_decoder"),
+    [("causal", "seq2seq", False), ("seq2seq", "causal", True)],
 )
 def test_a_kind_that_is_typed_is_what_the_config_says(kind, other, encoder_decoder):
     config = SimpleNamespace(is_encoder_decoder=encoder_decoder)
     check_kind(SPEC, config)
     check_kind(replace(SPEC, kind=kind), config)
-    with pytest.raises(ModelError, match=f"backend={other}, but config.json says {kind}"):
+    with pytest.raises(
+        ModelError, match=f"backend={other}, but config.json says {kind}"
+    ):
         check_kind(replace(SPEC, kind=other), config)
 
 
 def note_on_bos(folder, setting, adds_bos, *, bos=1, **typed):
-    (folder / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": setting}))
-    encoder = SimpleNamespace(adds_bos=adds_bos, tokenizer=SimpleNamespace(bos_token_id=bos))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"add_bos_token": setting})
+    )
+    encoder = SimpleNamespace(
+        adds_bos=adds_bos, tokenizer=SimpleNamespace(bos_token_id=bos)
+    )
     return bos_note(replace(SPEC, **typed), folder, encoder)
 
 
@@ -72,10 +91,16 @@ def note_on_bos(folder, setting, adds_bos, *, bos=1, **typed):
         (False, True, "add_bos_token=False, and .* puts BOS in front"),
     ],
 )
-def test_a_tokenizer_that_does_not_add_bos_as_its_config_says_is_told(tmp_path, setting, adds_bos, words):
+def test_a_tokenizer_that_does_not_add_bos_as_its_config_says_is_told(
+    tmp_path, setting, adds_bos, words
+):
     assert re.search(words, note_on_bos(tmp_path, setting, adds_bos))
     # What was typed holds, and a chat template has its own.
-    for typed in ({"add_bos_token": True}, {"add_bos_token": False}, {"chat_template": True}):
+    for typed in (
+        {"add_bos_token": True},
+        {"add_bos_token": False},
+        {"chat_template": True},
+    ):
         assert note_on_bos(tmp_path, setting, adds_bos, **typed) == ""
     assert note_on_bos(tmp_path, setting, adds_bos, bos=None) == ""
     other = tmp_path / "other"
@@ -83,8 +108,12 @@ def test_a_tokenizer_that_does_not_add_bos_as_its_config_says_is_told(tmp_path, 
     assert note_on_bos(tmp_path, setting, adds_bos, tokenizer=str(other)) == ""
 
 
-@pytest.mark.parametrize(("setting", "adds_bos"), [(True, True), (False, False), (None, True), (None, False)])
-def test_a_tokenizer_that_does_as_its_config_says_is_not_told(tmp_path, setting, adds_bos):
+@pytest.mark.parametrize(
+    ("setting", "adds_bos"), [(True, True), (False, False), (None, True), (None, False)]
+)
+def test_a_tokenizer_that_does_as_its_config_says_is_not_told(
+    tmp_path, setting, adds_bos
+):
     assert note_on_bos(tmp_path, setting, adds_bos) == ""
 
 

@@ -11,16 +11,35 @@ import pytest
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
-from tests.models.tiny_checkpoints import ALL, BOS, ENCODER_DECODER, EOS, KINDS, WIDE, Plain
+from tests.models.tiny_checkpoints import (
+    ALL,
+    BOS,
+    ENCODER_DECODER,
+    EOS,
+    KINDS,
+    WIDE,
+    Plain,
+)
 
 TO_SCORE = [
-    ScoreRequest(prompt="The capital of Japan is", continuation=" Tokyo, a very large city."),
-    ScoreRequest(prompt="Paris", continuation=" is"),
-    ScoreRequest(prompt="Question: Which river flows through Cairo?\nAnswer:", continuation=" the Nile"),
-    ScoreRequest(prompt="Who wrote the play Hamlet?", continuation=" William Shakespeare\n"),
-    ScoreRequest(prompt="unsure is what you", continuation=" say when you do not know the answer."),
     ScoreRequest(
-        prompt="Question: who knows? Answer: unsure.\n" * 6 + "Paris is the", continuation=" capital of"
+        prompt="The capital of Japan is", continuation=" Tokyo, a very large city."
+    ),
+    ScoreRequest(prompt="Paris", continuation=" is"),
+    ScoreRequest(
+        prompt="Question: Which river flows through Cairo?\nAnswer:",
+        continuation=" the Nile",
+    ),
+    ScoreRequest(
+        prompt="Who wrote the play Hamlet?", continuation=" William Shakespeare\n"
+    ),
+    ScoreRequest(
+        prompt="unsure is what you",
+        continuation=" say when you do not know the answer.",
+    ),
+    ScoreRequest(
+        prompt="Question: who knows? Answer: unsure.\n" * 6 + "Paris is the",
+        continuation=" capital of",
     ),
     ScoreRequest(prompt="Zürich 東京 ", continuation="é😀"),
 ]
@@ -34,7 +53,10 @@ ASKED = [
     *(pytest.param(("hf", kind), id=kind) for kind in ALL),
     # vLLM itself, where it is installed, and the stand-in for it.
     *(pytest.param(("vllm", kind), id=f"vllm-{kind}") for kind in WIDE),
-    *(pytest.param(("fake vllm", kind), id=f"fake-vllm-{kind}") for kind in ("llama", "qwen2", "gpt2")),
+    *(
+        pytest.param(("fake vllm", kind), id=f"fake-vllm-{kind}")
+        for kind in ("llama", "qwen2", "gpt2")
+    ),
 ]
 
 
@@ -94,7 +116,9 @@ def test_score_batched_equals_plain(kind, model, plain, within):
         assert isinstance(answer, Scored)
         prompt = expected_prompt(kind, plain, request.prompt)
         assert plain.tokenizer.decode(answer.token_ids) == (
-            request.continuation.lstrip() if kind in ENCODER_DECODER else request.continuation
+            request.continuation.lstrip()
+            if kind in ENCODER_DECODER
+            else request.continuation
         )
         expected = plain.probabilities(prompt, list(answer.token_ids), lead)
         assert answer.probabilities == pytest.approx(expected, abs=within)
@@ -108,7 +132,10 @@ def test_score_does_not_depend_on_company(model, within):
     for request, answer in zip(TO_SCORE, batched, strict=True):
         (alone,) = model.score([request])
         assert answer.probabilities == pytest.approx(alone.probabilities, abs=within)
-        assert (answer.token_ids, answer.prompt_digest) == (alone.token_ids, alone.prompt_digest)
+        assert (answer.token_ids, answer.prompt_digest) == (
+            alone.token_ids,
+            alone.prompt_digest,
+        )
 
 
 def test_generation_equals_argmax_loop(kind, model, plain):
@@ -119,7 +146,10 @@ def test_generation_equals_argmax_loop(kind, model, plain):
         expected = plain.greedy(prompt, request.max_new_tokens, {EOS})
         assert list(answer.token_ids) == expected
         assert answer.finish == ("stop" if expected[-1] == EOS else "length")
-        assert answer.text == plain.tokenizer.decode(expected, skip_special_tokens=True).strip()
+        assert (
+            answer.text
+            == plain.tokenizer.decode(expected, skip_special_tokens=True).strip()
+        )
         assert answer.prompt_tokens == len(prompt)
 
 
@@ -127,7 +157,11 @@ def test_steps_are_the_greedy_path(kind, model, plain, within):
     prompt = expected_prompt(kind, plain, TO_SCORE[0].prompt)
     path = plain.greedy(prompt, 5, {EOS})
     request = GenerateRequest(
-        prompt=TO_SCORE[0].prompt, max_new_tokens=5, stop=(), steps=True, watch=(path[0], 7)
+        prompt=TO_SCORE[0].prompt,
+        max_new_tokens=5,
+        stop=(),
+        steps=True,
+        watch=(path[0], 7),
     )
     short = GenerateRequest(prompt="Paris", max_new_tokens=5, stop=(), steps=True)
     answer, other = model.generate([request, short])
@@ -143,22 +177,34 @@ def test_steps_are_the_greedy_path(kind, model, plain, within):
 
 def test_beam_search_does_not_depend_on_company(only_hf, kind, model, plain):
     requests = [
-        GenerateRequest(prompt=text, max_new_tokens=10, num_beams=3, stop=tuple("aeiou"), steps=True)
+        GenerateRequest(
+            prompt=text, max_new_tokens=10, num_beams=3, stop=tuple("aeiou"), steps=True
+        )
         for text in ("Paris is the capital", "Who is the capital", "The is the capital")
     ]
     together = model.generate(requests)
     alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
+    assert [answer.token_ids for answer in together] == [
+        answer.token_ids for answer in alone
+    ]
     for one, other in zip(together, alone, strict=True):
         expected = [step.probability for step in other.steps]
-        assert [step.probability for step in one.steps] == pytest.approx(expected, abs=1e-5)
+        assert [step.probability for step in one.steps] == pytest.approx(
+            expected, abs=1e-5
+        )
     start = plain.next_token(expected_prompt(kind, plain, requests[0].prompt), [])
-    assert together[0].steps[0].probability == pytest.approx(float(start.max()), abs=1e-5)
+    assert together[0].steps[0].probability == pytest.approx(
+        float(start.max()), abs=1e-5
+    )
 
 
 def test_beam_search_finds_the_best_of_its_beams(only_hf, kind, model, plain):
     (answer,) = model.generate(
-        [GenerateRequest(prompt="Paris is the capital", max_new_tokens=2, num_beams=3, stop=())]
+        [
+            GenerateRequest(
+                prompt="Paris is the capital", max_new_tokens=2, num_beams=3, stop=()
+            )
+        ]
     )
     prompt = expected_prompt(kind, plain, "Paris is the capital")
     best = {}
@@ -175,19 +221,28 @@ def test_fingerprint(asked, kind, model):
     assert described.backend == asked[0].removeprefix("fake ")
     assert described.scoring_version == SCORING_VERSION
     assert described.dtype == "float32"
-    assert described.device in {"hf": ["cpu"], "vllm": ["cpu", "cuda"], "fake vllm": ["cuda"]}[asked[0]]
+    assert (
+        described.device
+        in {"hf": ["cpu"], "vllm": ["cpu", "cuda"], "fake vllm": ["cuda"]}[asked[0]]
+    )
     assert described.parameters > 10_000
     assert len(described.weights_digest) == len(described.tokenizer_digest) == 64
     assert described.adds_bos == ("bos" in KINDS[kind][1])
-    causal = "ForCausalLM" in described.architecture or "LMHead" in described.architecture
+    causal = (
+        "ForCausalLM" in described.architecture or "LMHead" in described.architecture
+    )
     assert causal == (kind not in ENCODER_DECODER)
 
 
 def test_scoring_is_batched_and_the_head_sees_only_what_is_scored(only_hf, model):
-    assert model.score(TO_SCORE[:1]), "what the checkpoint allows to share is tried at the first question"
+    assert model.score(TO_SCORE[:1]), (
+        "what the checkpoint allows to share is tried at the first question"
+    )
     seen = []
     head = model.parts.model.get_output_embeddings()
-    handle = head.register_forward_hook(lambda module, args, output: seen.append(output.shape[:-1].numel()))
+    handle = head.register_forward_hook(
+        lambda module, args, output: seen.append(output.shape[:-1].numel())
+    )
     try:
         answers = model.score(TO_SCORE)
     finally:

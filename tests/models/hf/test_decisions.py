@@ -8,8 +8,17 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.batch_plan import Prompt, distinct_prompts, fits_decode_loop, shared_length
-from pytest_kbrel.models.hf.checks import check_architecture, check_complete, check_numbers
+from pytest_kbrel.models.hf.batch_plan import (
+    Prompt,
+    distinct_prompts,
+    fits_decode_loop,
+    shared_length,
+)
+from pytest_kbrel.models.hf.checks import (
+    check_architecture,
+    check_complete,
+    check_numbers,
+)
 from pytest_kbrel.models.hf.loading import _dtype, _max_length
 from pytest_kbrel.models.hf.sharing import (
     agree,
@@ -39,7 +48,10 @@ class Config(SimpleNamespace):
     ("settings", "window"),
     [
         ({}, None),
-        *(({name: 16}, 16) for name in ("sliding_window", "attention_chunk_size", "keep_window_size")),
+        *(
+            ({name: 16}, 16)
+            for name in ("sliding_window", "attention_chunk_size", "keep_window_size")
+        ),
         ({"index_topk": 16}, 16),
         ({"sliding_window": None}, None),
         ({"sliding_window": 0}, None),
@@ -52,7 +64,15 @@ class Config(SimpleNamespace):
         ({"rope_scaling": LONG}, 50),
         ({"rope_parameters": LONG}, 50),
         ({"rope_scaling": {**LONG, "rope_type": "dynamic"}}, 50),
-        ({"rope_scaling": {"type": "longrope", "original_max_position_embeddings": 50}}, 50),
+        (
+            {
+                "rope_scaling": {
+                    "type": "longrope",
+                    "original_max_position_embeddings": 50,
+                }
+            },
+            50,
+        ),
         ({"rope_scaling": {**LONG, "rope_type": "linear"}}, None),
         ({"rope_scaling": {**LONG, "rope_type": "yarn"}}, None),
         ({"rope_scaling": {"rope_type": "dynamic"}, "max_position_embeddings": 60}, 60),
@@ -74,7 +94,11 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
 
 @pytest.mark.parametrize(
     ("settings", "result"),
-    [({}, True), ({"attention_layers": ["global"]}, True), ({"attention_layers": ["local"]}, False)],
+    [
+        ({}, True),
+        ({"attention_layers": ["global"]}, True),
+        ({"attention_layers": ["local"]}, False),
+    ],
 )
 def test_whether_a_mask_of_our_own_is_all(settings, result):
     assert allows_packing(Config(**settings)) is result
@@ -96,13 +120,15 @@ def test_how_long_a_text_may_be(prompt, behind, limit, encoder_decoder, fits):
         check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
         return
     with pytest.raises(
-        ValueError, match=f"too long: {prompt} tokens of prompt and {behind} behind it; the model"
+        ValueError,
+        match=f"too long: {prompt} tokens of prompt and {behind} behind it; the model",
     ):
         check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
 
 
 @pytest.mark.parametrize(
-    ("limit", "result"), [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)]
+    ("limit", "result"),
+    [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)],
 )
 def test_how_many_tokens_a_model_takes(limit, result):
     assert _max_length(Config(max_position_embeddings=limit)) == result
@@ -158,9 +184,18 @@ USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
         ({}, None),
         ({"missing_keys": ["b", "a"]}, "weights missing: a, b; random"),
         ({"missing_keys": ["a", "b", "c"]}, "weights missing: a, b, c; random"),
-        ({"missing_keys": ["a", "b", "c", "d"]}, "weights missing: a, b, c and 1 more; random"),
-        ({"mismatched_keys": ["a"]}, "weights of another shape than the config says: a; random"),
-        ({"mismatched_keys": [("a", 1, 2)]}, "weights of another shape than the config says: a; random"),
+        (
+            {"missing_keys": ["a", "b", "c", "d"]},
+            "weights missing: a, b, c and 1 more; random",
+        ),
+        (
+            {"mismatched_keys": ["a"]},
+            "weights of another shape than the config says: a; random",
+        ),
+        (
+            {"mismatched_keys": [("a", 1, 2)]},
+            "weights of another shape than the config says: a; random",
+        ),
         ({"error_msgs": ["no"]}, "the weights cannot be loaded: no$"),
         ({"error_msgs": []}, None),
         ({"unexpected_keys": ["other.w", "pooler.w"]}, None),
@@ -223,23 +258,41 @@ def settings_of(own=None, config=None, tokenizer=None):
         ({"config": {"eos_token_id": [5, 4]}}, "eos_token_id", [4, 5]),
         ({"tokenizer": {"eos_token_id": 0}}, "eos_token_id", [0]),
         (
-            {"own": {"eos_token_id": [1]}, "config": {"eos_token_id": 2}, "tokenizer": {"eos_token_id": 1}},
+            {
+                "own": {"eos_token_id": [1]},
+                "config": {"eos_token_id": 2},
+                "tokenizer": {"eos_token_id": 1},
+            },
             "eos_token_id",
             [1, 2],
         ),
         ({}, "pad_token_id", 0),
         (
-            {"tokenizer": {"pad_token_id": 0}, "own": {"pad_token_id": 5, "eos_token_id": 6}},
+            {
+                "tokenizer": {"pad_token_id": 0},
+                "own": {"pad_token_id": 5, "eos_token_id": 6},
+            },
             "pad_token_id",
             0,
         ),
         ({"own": {"pad_token_id": 0, "eos_token_id": 6}}, "pad_token_id", 0),
         ({"own": {"eos_token_id": [7, 6]}}, "pad_token_id", 6),
-        ({"tokenizer": {"pad_token_id": 9}, "own": {"eos_token_id": 6}}, "pad_token_id", 9),
-        ({"tokenizer": {"pad_token_id": 10}, "own": {"eos_token_id": 6}}, "pad_token_id", 6),
+        (
+            {"tokenizer": {"pad_token_id": 9}, "own": {"eos_token_id": 6}},
+            "pad_token_id",
+            9,
+        ),
+        (
+            {"tokenizer": {"pad_token_id": 10}, "own": {"eos_token_id": 6}},
+            "pad_token_id",
+            6,
+        ),
         ({"own": {"bos_token_id": 0}}, "bos_token_id", 0),
         (
-            {"own": {"decoder_start_token_id": 0}, "config": {"decoder_start_token_id": 5}},
+            {
+                "own": {"decoder_start_token_id": 0},
+                "config": {"decoder_start_token_id": 5},
+            },
             "decoder_start_token_id",
             0,
         ),
@@ -257,15 +310,25 @@ def test_what_of_a_checkpoints_own_generation_settings_is_kept(given, name, valu
 
 
 def test_a_checkpoints_own_sampling_is_left_out():
-    own = {"do_sample": True, "num_beams": 4, "repetition_penalty": 1.3, "forced_eos_token_id": 3}
+    own = {
+        "do_sample": True,
+        "num_beams": 4,
+        "repetition_penalty": 1.3,
+        "forced_eos_token_id": 3,
+    }
     result = settings_of(own=own)
-    assert (result.do_sample, result.num_beams, result.repetition_penalty) == (False, 1, 1.0)
+    assert (result.do_sample, result.num_beams, result.repetition_penalty) == (
+        False,
+        1,
+        1.0,
+    )
     assert result.forced_eos_token_id is None
 
 
 def model_of(dtype=torch.float32):
     return SimpleNamespace(
-        dtype=dtype, get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(30, 2))
+        dtype=dtype,
+        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(30, 2)),
     )
 
 
@@ -287,7 +350,12 @@ def test_how_far_two_ways_may_differ(dtype, factor, same):
 
 @pytest.mark.parametrize(
     ("one", "other", "same"),
-    [(0.0, 0.0, True), (0.0, 1e-30, False), (float("nan"), 0.5, False), (0.5, float("nan"), False)],
+    [
+        (0.0, 0.0, True),
+        (0.0, 1e-30, False),
+        (float("nan"), 0.5, False),
+        (0.5, float("nan"), False),
+    ],
 )
 def test_a_probability_of_nothing_agrees_with_nothing_else(one, other, same):
     assert agree(model_of(), [(one,)], [(other,)]) is same
@@ -297,7 +365,10 @@ def ways(**changes):
     """Return ways: the plain one tells contexts apart, others are as that one but for ``changes``."""
 
     def plain(pairs):
-        return [tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets))) for pair in pairs]
+        return [
+            tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets)))
+            for pair in pairs
+        ]
 
     result = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
     return {name: way for name, way in result.items() if way is not None}
@@ -329,7 +400,9 @@ def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, mode):
     assert best_sharing_mode(model_of(), ways(**changes), None) == mode
 
 
-@pytest.mark.parametrize(("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)])
+@pytest.mark.parametrize(
+    ("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)]
+)
 def test_the_pairs_that_are_tried_fit_into_short_models(longest, prefix):
     result, moved = sample_pairs(model_of(), longest)
     assert len(result) == len(moved) == 8
@@ -337,12 +410,18 @@ def test_the_pairs_that_are_tried_fit_into_short_models(longest, prefix):
     assert {len(pair.context) - prefix for pair in result} == {1, 2, 3}
     assert {len(pair.targets) for pair in result} == {1, 2}
     assert [pair.targets for pair in result] == [pair.targets for pair in moved]
-    assert all(a.context[prefix:] == b.context[prefix:] for a, b in zip(result, moved, strict=True))
+    assert all(
+        a.context[prefix:] == b.context[prefix:]
+        for a, b in zip(result, moved, strict=True)
+    )
 
 
 def prompt(*ids, **more):
     return Prompt(
-        ids=ids, request=GenerateRequest(**({"prompt": str(ids), "max_new_tokens": 4, "stop": ()} | more))
+        ids=ids,
+        request=GenerateRequest(
+            **({"prompt": str(ids), "max_new_tokens": 4, "stop": ()} | more)
+        ),
     )
 
 
@@ -377,7 +456,12 @@ def test_what_prompts_of_one_plain_batch_share(change, same):
 
 
 def test_prompts_of_the_same_ids_are_one_whatever_their_text():
-    prompts = [prompt(1, 2), prompt(1, 2, prompt="other"), prompt(1, 2, watch=(1,)), prompt(1, 3)]
+    prompts = [
+        prompt(1, 2),
+        prompt(1, 2, prompt="other"),
+        prompt(1, 2, watch=(1,)),
+        prompt(1, 3),
+    ]
     assert list(distinct_prompts(prompts).values()) == [[0, 1], [2], [3]]
 
 
@@ -397,7 +481,8 @@ def test_how_many_tokens_all_prompts_begin_with(ids, shared):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "length"), [((), (1,), 0), ((1, 2), (1, 2), 2), ((1, 2), (1, 2, 3), 2), ((1,), (2,), 0)]
+    ("one", "other", "length"),
+    [((), (1,), 0), ((1, 2), (1, 2), 2), ((1, 2), (1, 2, 3), 2), ((1,), (2,), 0)],
 )
 def test_how_far_two_sequences_are_alike(one, other, length):
     assert common_prefix(one, other) == length
@@ -405,7 +490,13 @@ def test_how_far_two_sequences_are_alike(one, other, length):
 
 @pytest.mark.parametrize(
     ("ids", "bos", "leads"),
-    [((0, 5), 0, True), ((5, 0), 0, False), ((0, 5), None, False), ((), 0, False), ((0,), 0, True)],
+    [
+        ((0, 5), 0, True),
+        ((5, 0), 0, False),
+        ((0, 5), None, False),
+        ((), 0, False),
+        ((0,), 0, True),
+    ],
 )
 def test_a_bos_of_zero_is_a_bos(ids, bos, leads):
     assert len(prompt_digest(ids, bos)) == 16 + leads

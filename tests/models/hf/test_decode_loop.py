@@ -12,7 +12,12 @@ from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.batch_plan import Prompt, batch_limits
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.kv_cache import PrefixCache, SlotMove, preallocated_cache, rearranged_cache
+from pytest_kbrel.models.hf.kv_cache import (
+    PrefixCache,
+    SlotMove,
+    preallocated_cache,
+    rearranged_cache,
+)
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
 from pytest_kbrel.records import Failed, GenerateRequest
@@ -57,14 +62,20 @@ def prompts_of(seed=0, *, shared=9, count=24, most=7, steps=True):
 
 def generator_of(model, budget=4096):
     return Generator(
-        model.parts.model, model._generator._endings, budget=budget, longest=model.parts.max_length
+        model.parts.model,
+        model._generator._endings,
+        budget=budget,
+        longest=model.parts.max_length,
     )
 
 
 def alone(model, prompts):
     """Return what plain batches of one prompt each answer."""
     endings = model._generator._endings
-    return [generate_batch(model.parts.model, [p.ids], [p.request], endings)[0] for p in prompts]
+    return [
+        generate_batch(model.parts.model, [p.ids], [p.request], endings)[0]
+        for p in prompts
+    ]
 
 
 def same_as_plain(model, prompts, answers, wanted=None):
@@ -75,11 +86,19 @@ def same_as_plain(model, prompts, answers, wanted=None):
             expected.text,
             expected.finish,
         )
-        assert [step.token for step in answer.steps] == [step.token for step in expected.steps]
+        assert [step.token for step in answer.steps] == [
+            step.token for step in expected.steps
+        ]
         for name in ("probability", "watched"):
-            result, wanted = ([getattr(step, name) for step in a.steps] for a in (answer, expected))
-            assert [value is None for value in result] == [value is None for value in wanted]
-            assert [v or 0.0 for v in result] == pytest.approx([v or 0.0 for v in wanted], abs=1e-4)
+            result, wanted = (
+                [getattr(step, name) for step in a.steps] for a in (answer, expected)
+            )
+            assert [value is None for value in result] == [
+                value is None for value in wanted
+            ]
+            assert [v or 0.0 for v in result] == pytest.approx(
+                [v or 0.0 for v in wanted], abs=1e-4
+            )
     return True
 
 
@@ -96,16 +115,24 @@ def test_the_way_is_the_highest_that_the_architecture_allows(kind, model_of):
 def test_texts_and_steps_are_those_of_plain_batches(kind, model_of):
     model = model_of(kind)
     # The second lot lies within the sliding windows, the first beyond.
-    for prompts in (prompts_of(count=16), prompts_of(1, shared=2, most=3), prompts_of(3, shared=0, count=16)):
+    for prompts in (
+        prompts_of(count=16),
+        prompts_of(1, shared=2, most=3),
+        prompts_of(3, shared=0, count=16),
+    ):
         wanted = alone(model, prompts)
         for budget in (40, 150, 4096):
             generator = generator_of(model, budget)
-            assert same_as_plain(model, prompts, in_order(generator.ready(prompts)), wanted)
+            assert same_as_plain(
+                model, prompts, in_order(generator.ready(prompts)), wanted
+            )
             assert not generator.trouble
 
 
 @pytest.mark.slow
-def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(model_of, monkeypatch):
+def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(
+    model_of, monkeypatch
+):
     model = model_of("gpt2")
     sizes, real = [], decode_loop.rearranged_cache
 
@@ -126,7 +153,10 @@ def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(m
 
 
 def test_a_prefix_is_seen_by_many_texts_of_a_row():
-    assert batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=True).per_row == 13
+    assert (
+        batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=True).per_row
+        == 13
+    )
     bare = batch_limits(0, 30, 4096, longest=None, vocabulary=400, packed=True)
     assert (bare.per_row, bare.texts) == (1, 136)
     rows = batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=False)
@@ -134,15 +164,24 @@ def test_a_prefix_is_seen_by_many_texts_of_a_row():
 
 
 def test_a_row_is_never_larger_than_the_model_or_the_budget_allows():
-    for before, own, budget, longest in ((600, 30, 700, None), (600, 30, 4096, 650), (90, 20, 60, 100)):
-        size = batch_limits(before, own, budget, longest=longest, vocabulary=400, packed=True)
+    for before, own, budget, longest in (
+        (600, 30, 700, None),
+        (600, 30, 4096, 650),
+        (90, 20, 60, 100),
+    ):
+        size = batch_limits(
+            before, own, budget, longest=longest, vocabulary=400, packed=True
+        )
         assert size.texts >= size.per_row >= 1
         room = min(budget, longest or budget)
         assert size.per_row == 1 or before + size.per_row * own <= room
 
 
 def test_logits_of_a_large_vocabulary_bound_the_batch():
-    assert batch_limits(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).texts == 64
+    assert (
+        batch_limits(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).texts
+        == 64
+    )
 
 
 @pytest.mark.slow
@@ -197,10 +236,14 @@ def test_equal_prompts_are_continued_once(model_of):
     generator = generator_of(model)
     assert generator.sharing_mode == "packed"
     once = prompts_of(count=5)
-    twice = [Prompt(ids=p.ids, request=GenerateRequest(**{**fields(p), "prompt": "other"})) for p in once]
+    twice = [
+        Prompt(ids=p.ids, request=GenerateRequest(**{**fields(p), "prompt": "other"}))
+        for p in once
+    ]
     tokens = []
     handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
+        lambda module, args, named: tokens.append(named["input_ids"].numel()),
+        with_kwargs=True,
     )
     try:
         alone = in_order(generator.ready(once))
@@ -247,7 +290,8 @@ def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
     assert generator.sharing_mode == "packed"
     lengths = []
     handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: lengths.append(tuple(named["input_ids"].shape)), with_kwargs=True
+        lambda module, args, named: lengths.append(tuple(named["input_ids"].shape)),
+        with_kwargs=True,
     )
     try:
         first = in_order(generator.ready(prompts))
@@ -255,7 +299,9 @@ def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
         again = in_order(generator.ready(prompts))
     finally:
         handle.remove()
-    assert [answer.token_ids for answer in again] == [answer.token_ids for answer in first]
+    assert [answer.token_ids for answer in again] == [
+        answer.token_ids for answer in first
+    ]
     assert before[1:] == lengths
     assert before[0] == (1, 30)
 
@@ -266,7 +312,9 @@ def test_a_cache_laid_out_anew_has_what_was_moved_and_zeros_elsewhere():
 
     one, other = preallocated_cache(2, 5, []), preallocated_cache(1, 3, [])
     one.update(states(2, 4), -states(2, 4), 0)
-    other.update(torch.tensor([1.0, 70.0, 80.0]).view(1, 1, 3, 1), torch.zeros(1, 1, 3, 1), 0)
+    other.update(
+        torch.tensor([1.0, 70.0, 80.0]).view(1, 1, 3, 1), torch.zeros(1, 1, 3, 1), 0
+    )
     new = rearranged_cache(
         2,
         3,
@@ -294,12 +342,16 @@ def test_beams_share_what_their_prompts_begin_with(kind, model_of):
     prompts = [
         Prompt(
             ids=prompt.ids,
-            request=GenerateRequest(prompt="", max_new_tokens=5, num_beams=3, stop=("a",), steps=n % 2 == 0),
+            request=GenerateRequest(
+                prompt="", max_new_tokens=5, num_beams=3, stop=("a",), steps=n % 2 == 0
+            ),
         )
         for n, prompt in enumerate(prompts_of(5, shared=5, count=8))
     ]
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
-    assert generator._beams_share == (EXPECTED[kind] != "plain" and kind not in ENCODER_DECODER)
+    assert generator._beams_share == (
+        EXPECTED[kind] != "plain" and kind not in ENCODER_DECODER
+    )
 
 
 def test_a_beginning_is_not_fed_for_every_beam(model_of):
@@ -310,7 +362,8 @@ def test_a_beginning_is_not_fed_for_every_beam(model_of):
     assert generator._beams_share
     tokens = []
     handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
+        lambda module, args, named: tokens.append(named["input_ids"].numel()),
+        with_kwargs=True,
     )
     try:
         in_order(generator.ready(prompts))
@@ -322,10 +375,14 @@ def test_a_beginning_is_not_fed_for_every_beam(model_of):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2", "llama", "opt"])
 @pytest.mark.parametrize("mode", ["packed", "prefix"])
-def test_texts_that_have_ended_take_no_room_from_those_that_go_on(model_of, monkeypatch, kind, mode):
+def test_texts_that_have_ended_take_no_room_from_those_that_go_on(
+    model_of, monkeypatch, kind, mode
+):
     """Near the end of a window, or of the table of positions, every slot counts."""
     rooms, real = [], decode_loop.rearranged_cache
-    monkeypatch.setattr(decode_loop, "rearranged_cache", lambda *a: rooms.append(a[2]) or real(*a))
+    monkeypatch.setattr(
+        decode_loop, "rearranged_cache", lambda *a: rooms.append(a[2]) or real(*a)
+    )
     model = model_of(kind)
     generator = generator_of(model)
     assert generator._is_right(mode)

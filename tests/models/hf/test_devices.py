@@ -14,7 +14,12 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import memory
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.devices import check_placement, describe_devices, device_map_options, devices_of
+from pytest_kbrel.models.hf.devices import (
+    check_placement,
+    describe_devices,
+    device_map_options,
+    devices_of,
+)
 from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import ModelSpec, Placement, parse_spec
@@ -22,14 +27,25 @@ from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import tiny_checkpoints
 
 PROMPTS = ("Paris is", "The capital of Japan is", "The capital of Japan is not", "who")
-SCORED = [ScoreRequest(prompt=p, continuation=c) for p in PROMPTS for c in (" the", " a city", " Tokyo")]
+SCORED = [
+    ScoreRequest(prompt=p, continuation=c)
+    for p in PROMPTS
+    for c in (" the", " a city", " Tokyo")
+]
 WRITTEN = [
-    *(GenerateRequest(prompt=p, max_new_tokens=8, stop=(), steps=True) for p in PROMPTS),
+    *(
+        GenerateRequest(prompt=p, max_new_tokens=8, stop=(), steps=True)
+        for p in PROMPTS
+    ),
     GenerateRequest(prompt="Paris", max_new_tokens=4, stop=(), num_beams=2),
 ]
 MAPPED = json.dumps(
     {
-        **{"model.embed_tokens": "cpu", "model.rotary_emb": "cpu", "model.layers.0": "cpu"},
+        **{
+            "model.embed_tokens": "cpu",
+            "model.rotary_emb": "cpu",
+            "model.layers.0": "cpu",
+        },
         **{"model.layers.1": "disk", "model.norm": "cpu", "lm_head": "disk"},
     }
 )
@@ -76,20 +92,27 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     ]
     expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
     assert result == [expected, expected]
-    assert isinstance(memory.measure_budget(placed(device_map={"a": 0, "b": 1}), spec, described), Budget)
+    assert isinstance(
+        memory.measure_budget(placed(device_map={"a": 0, "b": 1}), spec, described),
+        Budget,
+    )
 
 
 def test_an_offloaded_embedding_is_refused():
     spec = ModelSpec(text="x", path="x", placement=Placement())
     check_placement(spec, placed())
     for model in (placed(embedding="meta", device="meta"), placed(embedding="cpu")):
-        with pytest.raises(ModelError, match=r"device_map=auto leaves the first layers on the disk"):
+        with pytest.raises(
+            ModelError, match=r"device_map=auto leaves the first layers on the disk"
+        ):
             check_placement(spec, model)
 
 
 def test_what_accelerate_is_told():
     assert device_map_options(Placement()) == {"device_map": "auto"}
-    assert device_map_options(Placement(device_map='{"a": 0}', offload_folder="off")) == {
+    assert device_map_options(
+        Placement(device_map='{"a": 0}', offload_folder="off")
+    ) == {
         "device_map": {"a": 0},
         "offload_folder": "off",
     }
@@ -119,7 +142,9 @@ def hold(right, model):
     assert model.engine == one.engine
 
 
-@pytest.mark.parametrize("args", ["parallelize=True,max_cpu_memory=120KB", f"device_map={MAPPED}"])
+@pytest.mark.parametrize(
+    "args", ["parallelize=True,max_cpu_memory=120KB", f"device_map={MAPPED}"]
+)
 def test_layers_on_the_disk_change_no_answer_and_no_digest(checkpoint, right, args):
     pytest.importorskip("accelerate")
     if torch.cuda.is_available():
@@ -139,7 +164,9 @@ def test_offloaded_weights_are_checked_like_others(tmp_path):
         tensors["model.layers.1.mlp.up_proj.weight"][3, 5] = float("nan")
 
     tiny_checkpoints.change_weights(tmp_path, spoil)
-    with pytest.raises(ModelError, match=r"NaN or infinity in model\.layers\.1\.mlp\.up_proj\.weight"):
+    with pytest.raises(
+        ModelError, match=r"NaN or infinity in model\.layers\.1\.mlp\.up_proj\.weight"
+    ):
         load(parse_spec(str(tmp_path), f"device_map={MAPPED}"), threads=1)
 
 
@@ -182,11 +209,19 @@ def every_second_layer(model, device):
     """Return a device map: every second layer and a head of its own on ``device``, the rest on the CPU."""
     names = [name for name, _ in model.named_modules()]
     layers = [
-        n for n in names if n.rpartition(".")[2].isdigit() and sum(p.isdigit() for p in n.split(".")) == 1
+        n
+        for n in names
+        if n.rpartition(".")[2].isdigit()
+        and sum(p.isdigit() for p in n.split(".")) == 1
     ]
     result = {name: device if place % 2 else "cpu" for place, name in enumerate(layers)}
     for name, part in model.named_modules():
-        if not list(part.children()) and not name.startswith(tuple(f"{layer}." for layer in layers)):
-            is_head = part is model.get_output_embeddings() and not model.config.tie_word_embeddings
+        if not list(part.children()) and not name.startswith(
+            tuple(f"{layer}." for layer in layers)
+        ):
+            is_head = (
+                part is model.get_output_embeddings()
+                and not model.config.tie_word_embeddings
+            )
             result[name] = device if is_head else "cpu"
     return result

@@ -20,7 +20,9 @@ def wrapped(error: Exception) -> OSError:
         try:
             raise error
         except Exception as cause:
-            raise OSError("We couldn't connect to ... or is not a valid model identifier") from cause
+            raise OSError(
+                "We couldn't connect to ... or is not a valid model identifier"
+            ) from cause
     except OSError as outer:
         return outer
 
@@ -28,7 +30,11 @@ def wrapped(error: Exception) -> OSError:
 @pytest.mark.parametrize(
     ("error", "token", "words"),
     [
-        (of(errors.GatedRepoError), None, "gated on the hub, and no token is set; accept its"),
+        (
+            of(errors.GatedRepoError),
+            None,
+            "gated on the hub, and no token is set; accept its",
+        ),
         (
             of(errors.GatedRepoError),
             "hf_x",

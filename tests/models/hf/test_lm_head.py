@@ -29,21 +29,27 @@ def test_probabilities_are_those_of_all_logits(kind, model_of):
     with torch.inference_mode():
         everything = model(input_ids=TOKENS).logits.float().softmax(-1)
     spots, targets = torch.tensor([2, 0, 1, 0]), torch.tensor([20, 30, 40, 50])
-    result = probabilities_at(model, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    result = probabilities_at(
+        model, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets
+    )
     expected = everything[ROWS[spots], COLUMNS[spots], targets].tolist()
     assert result == pytest.approx(expected, rel=1e-4)
 
 
 def test_the_pieces_add_up(llama, monkeypatch):
     spots, targets = torch.tensor([2, 0, 1, 0, 2]), torch.tensor([20, 30, 40, 50, 60])
-    whole = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    whole = probabilities_at(
+        llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets
+    )
     sizes = []
     handle = llama.get_output_embeddings().register_forward_hook(
         lambda _module, _given, result: sizes.append(result.shape[-2])
     )
     monkeypatch.setattr(lm_head, "_rows_at_once", lambda _head, _hidden: 2)
     try:
-        pieces = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+        pieces = probabilities_at(
+            llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets
+        )
     finally:
         handle.remove()
     # None for the model itself, which is asked for its hidden states alone.
@@ -66,9 +72,13 @@ def test_nothing_stays_hooked_when_the_model_fails(llama):
 
 def test_a_model_without_an_output_layer_of_its_own(llama, monkeypatch):
     spots, targets = torch.arange(3), torch.tensor([20, 30, 40])
-    expected = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    expected = probabilities_at(
+        llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets
+    )
     monkeypatch.setattr(type(llama), "get_output_embeddings", lambda _self: None)
     monkeypatch.setattr(lm_head, "_last", {})
     assert not head_is_last(llama)
-    result = probabilities_at(llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets)
+    result = probabilities_at(
+        llama, ROWS, COLUMNS, {"input_ids": TOKENS}, spots, targets
+    )
     assert result == pytest.approx(expected, rel=1e-4)

@@ -39,13 +39,18 @@ def gpt_neo():
 
 
 def mpt():
-    return tf.MptConfig(vocab_size=400, d_model=32, n_heads=4, n_layers=2, max_seq_len=256)
+    return tf.MptConfig(
+        vocab_size=400, d_model=32, n_heads=4, n_layers=2, max_seq_len=256
+    )
 
 
 def dynamic():
     # The length that the checkpoint was made for; more is asked of it.
     small = {**SMALL, "max_position_embeddings": 32}
-    return tf.LlamaConfig(**small, rope_parameters={"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4})
+    return tf.LlamaConfig(
+        **small,
+        rope_parameters={"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4},
+    )
 
 
 def longrope():
@@ -95,16 +100,22 @@ def test_a_window_that_counts_places_in_the_row(shared):
     start = tokens(draw, shared)
     pairs = [likeliest(model, (*start, *tokens(draw, 6))) for _ in range(60)]
     result = in_order(Scorer(model, budget=4096, longest=256).ready(pairs))
-    assert [one[0] for one in result] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
+    assert [one[0] for one in result] == pytest.approx(
+        [alone(model, pair) for pair in pairs], abs=1e-4
+    )
 
 
 def test_texts_of_a_model_whose_window_counts_places(tmp_path):
     model, draw = built(gpt_neo()), random.Random(1)
     tiny.make_tokenizer(tmp_path)
-    endings = Endings(tf.AutoTokenizer.from_pretrained(tmp_path), vocabulary=400, eos_ids=(2,))
+    endings = Endings(
+        tf.AutoTokenizer.from_pretrained(tmp_path), vocabulary=400, eos_ids=(2,)
+    )
     start = tokens(draw, 40)
     request = GenerateRequest(prompt="", max_new_tokens=5, stop=())
-    prompts = [Prompt(ids=(*start, *tokens(draw, 6)), request=request) for _ in range(30)]
+    prompts = [
+        Prompt(ids=(*start, *tokens(draw, 6)), request=request) for _ in range(30)
+    ]
     generator = Generator(model, endings, budget=4096, longest=256)
     texts = [one.token_ids for one in in_order(generator.ready(prompts))]
     assert generator.trouble == ""
@@ -125,7 +136,9 @@ def test_what_a_checkpoint_allows_does_not_depend_on_the_budget(budget):
     scorer = Scorer(model, budget=budget, longest=256)
     result = in_order(scorer.ready(pairs))
     assert scorer.sharing_mode == "prefix"
-    assert [one[0] for one in result] == pytest.approx([alone(model, pair) for pair in pairs], abs=1e-4)
+    assert [one[0] for one in result] == pytest.approx(
+        [alone(model, pair) for pair in pairs], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("config", [dynamic, longrope])
@@ -133,12 +146,17 @@ def test_what_a_checkpoint_allows_does_not_depend_on_the_budget(budget):
 @pytest.mark.parametrize("budget", [1, 1300])
 def test_positions_that_turn_by_the_longest_text_so_far(config, shares, budget):
     model, draw = built(config(), scale=0.2), random.Random(1)
-    pairs = [likeliest(built(config(), scale=0.2), tokens(draw, count)) for count in (10, 20, 40, 60, 100)]
+    pairs = [
+        likeliest(built(config(), scale=0.2), tokens(draw, count))
+        for count in (10, 20, 40, 60, 100)
+    ]
     expected = [alone(built(config(), scale=0.2), pair) for pair in pairs]
     scorer = Scorer(model, budget=budget, longest=128, shares=shares)
     for order in ([0, 1, 2, 3, 4], [4, 2, 0], [3, 1]):
         result = in_order(scorer.ready([pairs[n] for n in order]))
-        assert [one[0] for one in result] == pytest.approx([expected[n] for n in order], abs=1e-4)
+        assert [one[0] for one in result] == pytest.approx(
+            [expected[n] for n in order], abs=1e-4
+        )
 
 
 @pytest.mark.parametrize("size", [0.0, 0.02, 0.3])
@@ -174,4 +192,6 @@ def test_numbers_that_are_none_spoil_no_other_answer(budget):
     contexts = [(*start, 399 if n == 3 else 7, *tokens(draw, 2)) for n in range(60)]
     pairs = [Pair(prompt=one, context=one, targets=tokens(draw, 2)) for one in contexts]
     result = in_order(Scorer(model, budget=budget, longest=128).ready(pairs))
-    assert [n for n, values in enumerate(result) if any(value != value for value in values)] == [3]
+    assert [
+        n for n, values in enumerate(result) if any(value != value for value in values)
+    ] == [3]

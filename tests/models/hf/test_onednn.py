@@ -13,7 +13,9 @@ from pytest_kbrel.models.hf import loading, onednn
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
 from pytest_kbrel.models.hf.spec import parse_spec
 
-pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
+pytestmark = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,9 @@ def no_gradients():
 def layers():
     torch.manual_seed(0)
     with torch.inference_mode(mode=False):
-        return nn.Sequential(nn.Linear(12, 20), nn.Linear(20, 7, bias=False), Conv1D(9, 7))
+        return nn.Sequential(
+            nn.Linear(12, 20), nn.Linear(20, 7, bias=False), Conv1D(9, 7)
+        )
 
 
 def same(one, other, given):
@@ -50,7 +54,9 @@ def test_what_is_multiplied_may_lie_anyhow():
 
 def test_weights_are_neither_copied_nor_changed():
     fast = layers()
-    before = {name: (one.data_ptr(), one.clone()) for name, one in fast.state_dict().items()}
+    before = {
+        name: (one.data_ptr(), one.clone()) for name, one in fast.state_dict().items()
+    }
     use_onednn(fast)
     fast(torch.randn(3, 12))
     after = fast.state_dict()
@@ -63,7 +69,9 @@ def test_weights_are_neither_copied_nor_changed():
 def test_it_is_really_used(monkeypatch):
     used = []
     real = onednn.product
-    monkeypatch.setattr(onednn, "product", lambda *given: used.append(1) or real(*given))
+    monkeypatch.setattr(
+        onednn, "product", lambda *given: used.append(1) or real(*given)
+    )
     fast = layers()
     use_onednn(fast)
     used.clear()
@@ -86,7 +94,9 @@ def test_other_numbers_are_left_alone():
     turned = layers()
     use_onednn(turned)
     # Converted afterwards: the layer asks what it is given.
-    assert turned.double()(torch.randn(3, 12, dtype=torch.float64)).dtype == torch.float64
+    assert (
+        turned.double()(torch.randn(3, 12, dtype=torch.float64)).dtype == torch.float64
+    )
 
 
 def test_a_class_of_its_own_is_left_alone():
@@ -96,7 +106,9 @@ def test_a_class_of_its_own_is_left_alone():
     assert use_onednn(nn.Sequential(Special(3, 3))) == 0
 
 
-@pytest.mark.parametrize("result", [RuntimeError("no such operation"), torch.zeros(2, 3, 5), torch.zeros(1)])
+@pytest.mark.parametrize(
+    "result", [RuntimeError("no such operation"), torch.zeros(2, 3, 5), torch.zeros(1)]
+)
 def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(result, monkeypatch):
     def product(*_):
         if isinstance(result, Exception):
@@ -111,9 +123,13 @@ def test_where_onednn_is_missing_or_wrong_all_stays_as_it_was(result, monkeypatc
 
 @pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5"])
-def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(kind, faster, checkpoint_of, monkeypatch):
+def test_a_checkpoint_that_is_loaded_uses_it_where_it_is_faster(
+    kind, faster, checkpoint_of, monkeypatch
+):
     monkeypatch.setattr(loading, "onednn_is_faster", lambda: faster)
-    model = loading.load_checkpoint(parse_spec(str(checkpoint_of(kind)), device="cpu")).model
+    model = loading.load_checkpoint(
+        parse_spec(str(checkpoint_of(kind)), device="cpu")
+    ).model
     kinds = {type(module) for module in model.modules()}
     assert bool(kinds & {onednn._Linear, onednn._Conv1D}) is faster
     assert bool(kinds & {nn.Linear, Conv1D}) is not faster
@@ -128,7 +144,9 @@ def test_it_is_taken_where_it_is_clearly_faster_and_right(faster, monkeypatch):
 
     # In place of slow processors: one way does the work three times, the other hardly any.
     monkeypatch.setattr(onednn, "_is_right", lambda: True)
-    monkeypatch.setattr(onednn, "product", (lambda given, weight: given) if faster else thrice)
+    monkeypatch.setattr(
+        onednn, "product", (lambda given, weight: given) if faster else thrice
+    )
     onednn_is_faster.cache_clear()
     try:
         assert onednn_is_faster() is faster
@@ -155,4 +173,8 @@ def test_few_numbers_of_rows_are_met(monkeypatch):
     for count in range(1, 2049):
         assert onednn.product(torch.randn(count, 4), weight).shape == (count, 3)
     assert len(seen) <= 31 + 16 * 7
-    assert all(rounded <= count * 17 / 16 for count in range(1, 4097) if (rounded := onednn._rounded(count)))
+    assert all(
+        rounded <= count * 17 / 16
+        for count in range(1, 4097)
+        if (rounded := onednn._rounded(count))
+    )

@@ -23,8 +23,14 @@ SCORES = [
     [
         ("attn_implementation=spda", "allowed: eager, sdpa, flash_attention_2.*'sdpa'"),
         # Code from the hub, which is never run.
-        ("attn_implementation=kernels-community/flash-attn2", "is unknown; allowed: eager"),
-        ("attn_implementation=flex_attention", "flex_attention is unknown; allowed: eager, sdpa, flash"),
+        (
+            "attn_implementation=kernels-community/flash-attn2",
+            "is unknown; allowed: eager",
+        ),
+        (
+            "attn_implementation=flex_attention",
+            "flex_attention is unknown; allowed: eager, sdpa, flash",
+        ),
         ("compile=True", "compile=True is refused: .*slower.*; allowed: False"),
         ("torch_compile=True", "unknown key 'torch_compile'"),
     ],
@@ -38,7 +44,9 @@ def test_options_are_off_by_default():
     spec = parse_spec("./here")
     assert (spec.attn_implementation, spec.dtype) == ("", "auto")
     assert parse_spec("./here", "compile=False") == spec
-    assert parse_spec("./here", "attn_implementation=sdpa").attn_implementation == "sdpa"
+    assert (
+        parse_spec("./here", "attn_implementation=sdpa").attn_implementation == "sdpa"
+    )
 
 
 @pytest.fixture
@@ -49,7 +57,9 @@ def spec_of(checkpoint_of):
     return get
 
 
-@pytest.mark.parametrize(("args", "near"), [("attn_implementation=eager", 1e-5), ("dtype=bfloat16", 0.08)])
+@pytest.mark.parametrize(
+    ("args", "near"), [("attn_implementation=eager", 1e-5), ("dtype=bfloat16", 0.08)]
+)
 def test_options_are_told_and_give_the_same_answers(spec_of, model_of, args, near):
     plain, model = model_of("llama"), load(spec_of(args), threads=1)
     described = model.describe()
@@ -66,5 +76,7 @@ def test_options_are_told_and_give_the_same_answers(spec_of, model_of, args, nea
 def test_flash_attention_is_not_fetched(spec_of):
     # Before anything is loaded, or every case of a run would find it out for itself.
     for find in (check_spec, load):
-        with pytest.raises(ModelError, match=r"needs the package flash_attn: pip install flash-attn$"):
+        with pytest.raises(
+            ModelError, match=r"needs the package flash_attn: pip install flash-attn$"
+        ):
             find(spec_of(f"attn_implementation={FLASH}"))

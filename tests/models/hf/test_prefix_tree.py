@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.models.hf.prefix_tree import TokenSequence, distinct_tokens, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import (
+    TokenSequence,
+    distinct_tokens,
+    group_by_prefix,
+)
 
 TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=9).map(tuple)
 
@@ -22,7 +26,10 @@ def asked(draw):
 
 
 def fed(groups):
-    return sum(len(group.prefix) + sum(len(row.tokens) for row in group.rows) for group in groups)
+    return sum(
+        len(group.prefix) + sum(len(row.tokens) for row in group.rows)
+        for group in groups
+    )
 
 
 def seen_by(group, row, place):
@@ -35,7 +42,9 @@ def seen_by(group, row, place):
 
 
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
-def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row_length):
+def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(
+    sequences, row_length
+):
     result = set()
     for group in group_by_prefix(sequences, row_length):
         for row in group.rows:
@@ -46,7 +55,10 @@ def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row
                 result.add(number)
                 assert len(places) == len(sequence.ids) - sequence.start
                 for step, place in enumerate(places):
-                    assert seen_by(group, row, place) == sequence.ids[: sequence.start + step + 1]
+                    assert (
+                        seen_by(group, row, place)
+                        == sequence.ids[: sequence.start + step + 1]
+                    )
                     assert row.depths[place] == sequence.start + step
     assert result == set(range(len(sequences)))
 
@@ -54,7 +66,11 @@ def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(sequences, row
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
 def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_length):
     result = group_by_prefix(sequences, row_length)
-    tree = {sequence.ids[:end] for sequence in sequences for end in range(1, len(sequence.ids) + 1)}
+    tree = {
+        sequence.ids[:end]
+        for sequence in sequences
+        for end in range(1, len(sequence.ids) + 1)
+    }
     assert len(tree) == distinct_tokens(sequence.ids for sequence in sequences)
     assert len(tree) <= fed(result) <= sum(len(sequence.ids) for sequence in sequences)
 
@@ -67,7 +83,10 @@ def test_rows_of_no_length_do_not_branch(sequences):
 
 
 def test_one_row_that_holds_everything_feeds_every_node_once():
-    sequences = [TokenSequence(ids=ids, start=2) for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))]
+    sequences = [
+        TokenSequence(ids=ids, start=2)
+        for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))
+    ]
     result = group_by_prefix(sequences, 100)
     assert fed(result) == 5
 
@@ -75,7 +94,9 @@ def test_one_row_that_holds_everything_feeds_every_node_once():
 @pytest.mark.parametrize("count", [50, 400])
 def test_a_long_beginning_of_many_rows_is_computed_once(count):
     instruction = tuple(range(60))
-    sequences = [TokenSequence(ids=(*instruction, 100 + n, 7), start=60) for n in range(count)]
+    sequences = [
+        TokenSequence(ids=(*instruction, 100 + n, 7), start=60) for n in range(count)
+    ]
     result = group_by_prefix(sequences, 32)
     assert [group.prefix for group in result] == [instruction]
     assert fed(result) == 60 + 2 * count
@@ -99,5 +120,11 @@ def test_nothing_asked_is_nothing_fed():
 @pytest.mark.parametrize("count", [20, 60])
 def test_a_beginning_about_as_long_as_a_row_is_fed_twice_at_most(shared, count):
     start = tuple(range(shared))
-    sequences = [TokenSequence(ids=(*start, 1000 + n, 2000 + n), start=shared + 1) for n in range(count)]
-    assert fed(group_by_prefix(sequences, 128)) <= distinct_tokens(one.ids for one in sequences) + shared
+    sequences = [
+        TokenSequence(ids=(*start, 1000 + n, 2000 + n), start=shared + 1)
+        for n in range(count)
+    ]
+    assert (
+        fed(group_by_prefix(sequences, 128))
+        <= distinct_tokens(one.ids for one in sequences) + shared
+    )

@@ -36,7 +36,10 @@ def pairs_of(seed=0, *, prefix=20, contexts=12, answers=3):
     result = []
     for _ in range(contexts):
         context = (*start, *tokens(8))
-        result += [Pair(prompt=context, context=context, targets=tokens(5)) for _ in range(answers)]
+        result += [
+            Pair(prompt=context, context=context, targets=tokens(5))
+            for _ in range(answers)
+        ]
     return result
 
 
@@ -73,17 +76,40 @@ def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
 
     def wrong(pairs):
         # As though every sequence saw one token of its neighbour.
-        moved = [Pair(prompt=p.prompt, context=(9, *p.context), targets=p.targets) for p in pairs]
+        moved = [
+            Pair(prompt=p.prompt, context=(9, *p.context), targets=p.targets)
+            for p in pairs
+        ]
         return right(moved)
 
     def closed(pairs):
         raise RuntimeError("no such argument")
 
     assert plain
-    assert best_sharing_mode(model, {"packed": right, "prefix": right, "plain": right}, 256) == "packed"
-    assert best_sharing_mode(model, {"packed": wrong, "prefix": right, "plain": right}, 256) == "prefix"
-    assert best_sharing_mode(model, {"packed": closed, "prefix": wrong, "plain": right}, 256) == "plain"
-    assert best_sharing_mode(model, {"packed": right, "prefix": right, "plain": closed}, 256) == "plain"
+    assert (
+        best_sharing_mode(
+            model, {"packed": right, "prefix": right, "plain": right}, 256
+        )
+        == "packed"
+    )
+    assert (
+        best_sharing_mode(
+            model, {"packed": wrong, "prefix": right, "plain": right}, 256
+        )
+        == "prefix"
+    )
+    assert (
+        best_sharing_mode(
+            model, {"packed": closed, "prefix": wrong, "plain": right}, 256
+        )
+        == "plain"
+    )
+    assert (
+        best_sharing_mode(
+            model, {"packed": right, "prefix": right, "plain": closed}, 256
+        )
+        == "plain"
+    )
 
 
 def test_where_contexts_change_nothing_nothing_is_shared(model_of):
@@ -93,7 +119,10 @@ def test_where_contexts_change_nothing_nothing_is_shared(model_of):
         return [(0.5,) * len(pair.targets) for pair in pairs]
 
     assert (
-        best_sharing_mode(model, {"packed": constant, "prefix": constant, "plain": constant}, 256) == "plain"
+        best_sharing_mode(
+            model, {"packed": constant, "prefix": constant, "plain": constant}, 256
+        )
+        == "plain"
     )
 
 
@@ -125,14 +154,20 @@ def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkey
     from pytest_kbrel.models.hf import scorer as hf_scorer
 
     model = HfModel(model_of("llama").parts)
-    asked = [ScoreRequest(prompt="Oslo is in", continuation=f" {word}") for word in ("Norway", "Italy")]
+    asked = [
+        ScoreRequest(prompt="Oslo is in", continuation=f" {word}")
+        for word in ("Norway", "Italy")
+    ]
     assert model._scorer.sharing_mode == "packed"
 
     def broken(*_, **__):
         raise ValueError("a bug")
 
     monkeypatch.setattr(hf_scorer, "score_rows", broken)
-    with pytest.warns(RuntimeWarning, match="plain ones answered: right, but slow \\(ValueError: a bug\\)"):
+    with pytest.warns(
+        RuntimeWarning,
+        match="plain ones answered: right, but slow \\(ValueError: a bug\\)",
+    ):
         assert not any(isinstance(answer, Failed) for answer in model.score(asked))
     # Once is enough: no second warning, which would be an error here.
     assert not any(isinstance(answer, Failed) for answer in model.score(asked))
@@ -144,10 +179,29 @@ def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkey
         ({}, None),
         ({"sliding_window": 512, "attention_chunk_size": 8192}, 512),
         ({"rope_parameters": {"rope_type": "default"}}, None),
-        ({"rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 4096}, 4096),
-        ({"rope_parameters": {"rope_type": "dynamic"}, "max_position_embeddings": 2048}, 2048),
         (
-            {"rope_parameters": {"full": {"rope_type": "longrope", "original_max_position_embeddings": 64}}},
+            {
+                "rope_scaling": {"type": "longrope"},
+                "original_max_position_embeddings": 4096,
+            },
+            4096,
+        ),
+        (
+            {
+                "rope_parameters": {"rope_type": "dynamic"},
+                "max_position_embeddings": 2048,
+            },
+            2048,
+        ),
+        (
+            {
+                "rope_parameters": {
+                    "full": {
+                        "rope_type": "longrope",
+                        "original_max_position_embeddings": 64,
+                    }
+                }
+            },
             64,
         ),
     ],

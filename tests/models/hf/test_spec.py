@@ -30,7 +30,9 @@ def test_reference_resolves():
     spec = parse_spec("reference")
     assert (spec.text, spec.derived) == ("reference", "")
     assert spec.path == str(reference.resolve("")[0])
-    assert parse_spec("reference:int4").derived == reference.resolve("int4")[1] == "int4"
+    assert (
+        parse_spec("reference:int4").derived == reference.resolve("int4")[1] == "int4"
+    )
     with pytest.raises(ModelError):
         parse_spec("reference:nothing-like-it")
     with pytest.raises(ModelError, match="another checkpoint"):
@@ -42,7 +44,9 @@ def test_model_args():
         "dtype=bf16,revision=main, peft=./adapter tokenizer=./tok max_length=512,add_bos_token=true,"
         "device=cuda:1,attn_implementation=eager,gguf_file=a.gguf,load_in_8bit=True,trust_remote_code=False"
     )
-    assert parse_spec("./here", args, batch_size="512", chat_template=True) == ModelSpec(
+    assert parse_spec(
+        "./here", args, batch_size="512", chat_template=True
+    ) == ModelSpec(
         text="./here",
         path="./here",
         dtype="bfloat16",
@@ -81,7 +85,10 @@ def test_pretrained_is_the_path():
         ("max_length=-5", "from 1 to 100,000,000, of tokens"),
         ("max_length=100000001", "from 1 to 100,000,000, of tokens"),
         ("prefix_token_id=1000000001", "from 0 to 1,000,000,000"),
-        ("device_map=auto,max_cpu_memory=" + "9" * 5000, "allowed is a number of bytes"),
+        (
+            "device_map=auto,max_cpu_memory=" + "9" * 5000,
+            "allowed is a number of bytes",
+        ),
         ("device_map=auto,max_memory_per_gpu=1.2.3GiB", "allowed is a number of bytes"),
         ('device_map={"a": 10000}', "a GPU by its number"),
         ("device_map=cuda:12345", "device_map=cuda:12345; allowed"),
@@ -120,7 +127,9 @@ def folder(tmp_path, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("text", ["runs/final", "./runs/final", "hf/runs/final", "some-org/some-name_1.5b"])
+@pytest.mark.parametrize(
+    "text", ["runs/final", "./runs/final", "hf/runs/final", "some-org/some-name_1.5b"]
+)
 def test_check_path_lets_pass(folder, text):
     check_path(parse_spec(text))
 
@@ -157,7 +166,8 @@ def test_a_folder_of_gguf_files_says_how_they_are_named(folder):
     check_path(parse_spec("runs/final"))
     (folder / "model.safetensors").unlink()
     with pytest.raises(
-        ModelError, match=r"no weights: .*; for GGUF weights add model-args gguf_file=b\.gguf$"
+        ModelError,
+        match=r"no weights: .*; for GGUF weights add model-args gguf_file=b\.gguf$",
     ):
         check_path(parse_spec("runs/final"))
     (folder / "pytorch_model.bin").write_bytes(b"")
@@ -166,7 +176,8 @@ def test_a_folder_of_gguf_files_says_how_they_are_named(folder):
     (folder / "config.json").unlink()
     (folder / "a.gguf").write_bytes(b"")
     with pytest.raises(
-        ModelError, match=r"no config\.json.* gguf_file=a\.gguf \(or another of 2 such files\)$"
+        ModelError,
+        match=r"no config\.json.* gguf_file=a\.gguf \(or another of 2 such files\)$",
     ):
         check_path(parse_spec("runs/final"))
     check_path(parse_spec("runs/final", "gguf_file=a.gguf"))
@@ -174,7 +185,10 @@ def test_a_folder_of_gguf_files_says_how_they_are_named(folder):
 
 def test_a_version_of_a_folder_is_refused(folder):
     check_path(parse_spec("some-org/some-name", "revision=v1.0"))
-    with pytest.raises(ModelError, match=r"revision=v1\.0 names a version on the hub, and this is a folder"):
+    with pytest.raises(
+        ModelError,
+        match=r"revision=v1\.0 names a version on the hub, and this is a folder",
+    ):
         check_path(parse_spec("runs/final", "revision=v1.0"))
 
 
@@ -185,7 +199,9 @@ def test_a_checkpoint_in_a_subfolder(folder):
     hub = parse_spec("some-org/some-name", "subfolder=final")
     check_path(hub)
     assert (hub.is_local, hub.location) == (False, "some-org/some-name")
-    with pytest.raises(ModelError, match=r"runs/finl: no such subfolder; did you mean 'final'"):
+    with pytest.raises(
+        ModelError, match=r"runs/finl: no such subfolder; did you mean 'final'"
+    ):
         check_path(parse_spec("runs", "subfolder=finl"))
 
 
@@ -195,15 +211,20 @@ def test_nothing_heavy_is_imported():
         "import pytest_kbrel.models.scripted;"
         "print([m for m in ('torch', 'transformers', 'numpy', 'scipy') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
-    ("flag", "args", "used"), [(True, "", True), (True, "False", False), (False, "True", True)]
+    ("flag", "args", "used"),
+    [(True, "", True), (True, "False", False), (False, "True", True)],
 )
 @pytest.mark.parametrize("backend", ["hf", "vllm"])
-def test_an_argument_of_one_model_holds_against_the_flag_for_all(flag, args, used, backend):
+def test_an_argument_of_one_model_holds_against_the_flag_for_all(
+    flag, args, used, backend
+):
     given = f"apply_chat_template={args}" if args else ""
     spec = read_spec(f"{backend}/org/name", given, chat_template=flag)
     assert getattr(spec, "checkpoint", spec).chat_template is used
@@ -218,16 +239,26 @@ def test_an_argument_of_one_model_holds_against_the_flag_for_all(flag, args, use
         ("device=cuda,parallelize=True", "cuda", Placement()),
         ("device_map=auto", "auto", Placement()),
         ("device_map=balanced", "auto", Placement(device_map="balanced")),
-        ("parallelize=True,device_map_option=sequential", "auto", Placement(device_map="sequential")),
+        (
+            "parallelize=True,device_map_option=sequential",
+            "auto",
+            Placement(device_map="sequential"),
+        ),
         ("device_map=cuda:1", "cuda:1", None),
         ("device_map=1", "cuda:1", None),
         ("device_map=cpu,device=cpu", "cpu", None),
         (
             "parallelize=True,max_memory_per_gpu=10GiB,max_cpu_memory=1000,offload_folder=off",
             "auto",
-            Placement(max_memory_per_gpu="10GiB", max_cpu_memory="1000", offload_folder="off"),
+            Placement(
+                max_memory_per_gpu="10GiB", max_cpu_memory="1000", offload_folder="off"
+            ),
         ),
-        ('device_map={"a": 0, "b": "disk"}', "auto", Placement(device_map='{"a": 0, "b": "disk"}')),
+        (
+            'device_map={"a": 0, "b": "disk"}',
+            "auto",
+            Placement(device_map='{"a": 0, "b": "disk"}'),
+        ),
     ],
 )
 def test_where_a_checkpoint_goes(args, device, placement):
@@ -252,9 +283,15 @@ def test_parts_are_named_or_left_to_accelerate():
         ('device_map={"a": true}', "'a' goes to True"),
         ("device_map=auto,device_map_option=balanced", "are one thing"),
         ("parallelize=True,device_map=cuda:0", "contradict each other"),
-        ("parallelize=True,device=cpu", "device cpu and device_map=auto contradict each other"),
+        (
+            "parallelize=True,device=cpu",
+            "device cpu and device_map=auto contradict each other",
+        ),
         ("device_map=cuda:0,device=cuda:1", "device is given twice"),
-        ("parallelize=True,max_memory_per_gpu=much", "a number of bytes, or as in 10GiB"),
+        (
+            "parallelize=True,max_memory_per_gpu=much",
+            "a number of bytes, or as in 10GiB",
+        ),
         ("max_cpu_memory=-1", "a number of bytes, or as in 10GiB"),
         ("parallelize=perhaps", "True or False"),
     ],
@@ -269,8 +306,11 @@ def test_spreading_needs_accelerate(monkeypatch, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"")
     real = hf.find_spec
     monkeypatch.setattr(
-        "pytest_kbrel.models.hf.backend.find_spec", lambda name: None if name == "accelerate" else real(name)
+        "pytest_kbrel.models.hf.backend.find_spec",
+        lambda name: None if name == "accelerate" else real(name),
     )
     hf.check_packages(parse_spec(str(tmp_path)))
-    with pytest.raises(ModelError, match="device_map=auto needs the package accelerate: pip install"):
+    with pytest.raises(
+        ModelError, match="device_map=auto needs the package accelerate: pip install"
+    ):
         hf.check_packages(parse_spec(str(tmp_path), "parallelize=True"))

@@ -62,11 +62,15 @@ def test_stops_at_strings(writer, stop):
     written = f"{text}{stop} Paris is the capital of Japan"
     (answer,) = writer(written, ask(stop=("\n", stop)))
     assert (answer.text, answer.finish) == (text, "stop")
-    assert writer.steps_taken() == len(answer.token_ids), "it should stop where the text ends, not later"
+    assert writer.steps_taken() == len(answer.token_ids), (
+        "it should stop where the text ends, not later"
+    )
 
 
 def test_stops_at_the_first_of_several(writer):
-    (answer,) = writer("Paris. Tokyo\nQuestion: Who", ask(stop=("Question:", "\n", ".")))
+    (answer,) = writer(
+        "Paris. Tokyo\nQuestion: Who", ask(stop=("Question:", "\n", "."))
+    )
     assert answer.text == "Paris"
 
 
@@ -90,7 +94,9 @@ def test_answers_nothing(writer):
 @pytest.mark.parametrize("blank", ["\n", "\n\n", " \n", "\n \n "])
 @pytest.mark.parametrize("beams", [1, 2])
 def test_white_space_in_front_of_an_answer_does_not_end_it(writer, blank, beams):
-    (answer,) = writer(f"{blank}Paris\nTokyo", ask(num_beams=beams, stop=("\n", "Question:")))
+    (answer,) = writer(
+        f"{blank}Paris\nTokyo", ask(num_beams=beams, stop=("\n", "Question:"))
+    )
     assert (answer.text, answer.finish) == ("Paris", "stop")
 
 
@@ -114,19 +120,31 @@ def test_steps_end_with_the_token_that_ends_the_text(writer):
 def test_rows_end_each_at_their_own_place(model_of):
     model = model_of("llama")
     requests = [
-        GenerateRequest(prompt=f"{word} is the capital", max_new_tokens=12, stop=("a", "e", "in"), steps=True)
+        GenerateRequest(
+            prompt=f"{word} is the capital",
+            max_new_tokens=12,
+            stop=("a", "e", "in"),
+            steps=True,
+        )
         for word in ("Paris", "Who", "Question", "The")
     ]
     together = model.generate(requests)
     alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
+    assert [answer.token_ids for answer in together] == [
+        answer.token_ids for answer in alone
+    ]
     assert len({len(answer.token_ids) for answer in together}) > 1
-    assert [len(answer.steps) for answer in together] == [len(answer.token_ids) for answer in together]
+    assert [len(answer.steps) for answer in together] == [
+        len(answer.token_ids) for answer in together
+    ]
 
 
 def assert_alike(answers, others):
     """What else is in a batch moves probabilities in the seventh digit, and nothing else."""
-    plain = [[dataclasses.replace(one, **NO_PROBABILITY) for one in some] for some in (answers, others)]
+    plain = [
+        [dataclasses.replace(one, **NO_PROBABILITY) for one in some]
+        for some in (answers, others)
+    ]
     assert plain[0] == plain[1]
     for name in NO_PROBABILITY:
         values = [[getattr(one, name) for one in some] for some in (answers, others)]
@@ -137,7 +155,8 @@ def tokens_fed(model, requests):
     """Return the answers, and how many tokens each forward pass had, padding included."""
     tokens = []
     handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: tokens.append(named["input_ids"].numel()), with_kwargs=True
+        lambda module, args, named: tokens.append(named["input_ids"].numel()),
+        with_kwargs=True,
     )
     try:
         return model.generate(requests), tokens
@@ -151,7 +170,9 @@ def test_prompts_of_all_lengths_share_a_batch_and_leave_it_when_they_end(model_o
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=9, stop=()),
         GenerateRequest(prompt="Paris is", max_new_tokens=9, stop=()),
         GenerateRequest(prompt="Who is the capital", max_new_tokens=9, stop=()),
-        GenerateRequest(prompt="Paris is the capital", max_new_tokens=9, stop=("a", "e", "i", "o")),
+        GenerateRequest(
+            prompt="Paris is the capital", max_new_tokens=9, stop=("a", "e", "i", "o")
+        ),
         GenerateRequest(prompt="Paris is the capital", max_new_tokens=3, stop=()),
     ]
     model.generate(requests[:1])
@@ -167,23 +188,35 @@ def test_prompts_of_all_lengths_share_a_batch_and_leave_it_when_they_end(model_o
 
 @pytest.mark.slow
 def test_what_has_ended_makes_room_for_what_waits(checkpoint_of):
-    model = load(parse_spec(str(checkpoint_of("llama")), "", device="cpu", batch_size="60"))
+    model = load(
+        parse_spec(str(checkpoint_of("llama")), "", device="cpu", batch_size="60")
+    )
     requests = [
-        GenerateRequest(prompt=" ".join(["Paris"] * (1 + n % 5)), max_new_tokens=1 + 3 * (n % 4), stop=())
+        GenerateRequest(
+            prompt=" ".join(["Paris"] * (1 + n % 5)),
+            max_new_tokens=1 + 3 * (n % 4),
+            stop=(),
+        )
         for n in range(24)
     ]
     model.generate(requests[:1])
     together, tokens = tokens_fed(model, requests)
     assert max(tokens) <= 60
     # What is written is fed a token at a time; what has ended is fed on for a few.
-    prompts = distinct_tokens({model.parts.encoder.prompt(request.prompt) for request in requests})
-    assert sum(tokens) < prompts + 1.4 * sum(len(answer.token_ids) for answer in together)
+    prompts = distinct_tokens(
+        {model.parts.encoder.prompt(request.prompt) for request in requests}
+    )
+    assert sum(tokens) < prompts + 1.4 * sum(
+        len(answer.token_ids) for answer in together
+    )
     assert_alike(together, [model.generate([request])[0] for request in requests])
 
 
 def test_own_sampling_settings_do_not_leak_in(checkpoint_of, llama):
     request = GenerateRequest(prompt="Paris is the capital", max_new_tokens=12, stop=())
-    (expected,) = load(parse_spec(str(checkpoint_of("llama")), device="cpu")).generate([request])
+    (expected,) = load(parse_spec(str(checkpoint_of("llama")), device="cpu")).generate(
+        [request]
+    )
     change_json(
         llama / "generation_config.json",
         do_sample=True,
@@ -203,7 +236,9 @@ def test_own_sampling_settings_do_not_leak_in(checkpoint_of, llama):
 def test_further_eos_tokens_of_the_checkpoint_count(checkpoint_of, llama):
     request = GenerateRequest(prompt="Paris is the capital", max_new_tokens=6, stop=())
     (before,) = load(parse_spec(str(llama), device="cpu")).generate([request])
-    change_json(llama / "generation_config.json", eos_token_id=[EOS, before.token_ids[2]])
+    change_json(
+        llama / "generation_config.json", eos_token_id=[EOS, before.token_ids[2]]
+    )
     (answer,) = load(parse_spec(str(llama), device="cpu")).generate([request])
     assert answer.token_ids == before.token_ids[:3]
     assert answer.finish == "stop"
@@ -220,12 +255,17 @@ def test_too_long(model_of):
     model = model_of("llama")
     long = "Paris is the capital of France. " * 60
     scored, fine = model.score(
-        [ScoreRequest(prompt=long, continuation="a"), ScoreRequest(prompt="Paris", continuation=" is")]
+        [
+            ScoreRequest(prompt=long, continuation="a"),
+            ScoreRequest(prompt="Paris", continuation=" is"),
+        ]
     )
     assert isinstance(scored, Failed)
     assert "the model takes 256" in scored.error
     assert not isinstance(fine, Failed)
-    answers = model.generate([GenerateRequest(prompt=long, max_new_tokens=1), ask(count=255)])
+    answers = model.generate(
+        [GenerateRequest(prompt=long, max_new_tokens=1), ask(count=255)]
+    )
     assert [isinstance(answer, Failed) for answer in answers] == [True, True]
 
 
@@ -273,10 +313,21 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     from pytest_kbrel.models.hf.stopping import Endings
     from pytest_kbrel.probes.monitor.published import trimmed_length
 
-    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "▁": 4, "Łódź": 5, ".": 6, "▁Paris": 7}
+    vocabulary = {
+        "<pad>": 0,
+        "<s>": 1,
+        "</s>": 2,
+        "<unk>": 3,
+        "▁": 4,
+        "Łódź": 5,
+        ".": 6,
+        "▁Paris": 7,
+    }
     inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
     inner.decoder = decoders.Metaspace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>", unk_token="<unk>")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token="</s>", unk_token="<unk>"
+    )
     endings = Endings(tokenizer, len(vocabulary), [EOS])
     assert endings.decode([4]) == ""
     pieces = [endings.piece(token) for token in (4, 5, 4, 5, 6, 2)]
@@ -296,7 +347,11 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
     inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
     inner.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+        tokenizer_object=inner,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
     )
     # A checkpoint may name a token with a text as one of its ends; its embedding may have further rows.
     pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
@@ -311,14 +366,35 @@ def test_rows_that_have_ended_take_no_room_from_those_that_go_on(model_of, kind)
     model = model_of(kind)
     longest = 256 if kind == "gpt2" else 15
     ids = model.parts.encoder.prompt
-    words = ("Paris", "Who", "Question", "The", "Tokyo", "wrote", "Which", "unsure", "capital")
-    word = next(w for w in (" Who", " is", " of") if len(ids("Paris" + w)) == len(ids("Paris")) + 1)
+    words = (
+        "Paris",
+        "Who",
+        "Question",
+        "The",
+        "Tokyo",
+        "wrote",
+        "Which",
+        "unsure",
+        "capital",
+    )
+    word = next(
+        w
+        for w in (" Who", " is", " of")
+        if len(ids("Paris" + w)) == len(ids("Paris")) + 1
+    )
     requests = [
-        GenerateRequest(prompt="Paris" + word * (longest - 2 - len(ids("Paris"))), max_new_tokens=2, stop=())
+        GenerateRequest(
+            prompt="Paris" + word * (longest - 2 - len(ids("Paris"))),
+            max_new_tokens=2,
+            stop=(),
+        )
     ]
     requests += [
-        GenerateRequest(prompt=text, max_new_tokens=longest - len(ids(text)), stop=()) for text in words
+        GenerateRequest(prompt=text, max_new_tokens=longest - len(ids(text)), stop=())
+        for text in words
     ]
     together = model.generate(requests)
     alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [answer.token_ids for answer in alone]
+    assert [answer.token_ids for answer in together] == [
+        answer.token_ids for answer in alone
+    ]

@@ -13,8 +13,13 @@ THREADS, ROUNDS = 4, 6
 
 def asked(thread: int, turn: int):
     start = f"w{thread} w{turn} w7"
-    scored = [ScoreRequest(prompt=f"{start} w{n}", continuation=f" w{n + 1} w2") for n in range(1 + thread)]
-    return scored, [GenerateRequest(prompt=f"{start} w{n}", max_new_tokens=5) for n in range(2)]
+    scored = [
+        ScoreRequest(prompt=f"{start} w{n}", continuation=f" w{n + 1} w2")
+        for n in range(1 + thread)
+    ]
+    return scored, [
+        GenerateRequest(prompt=f"{start} w{n}", max_new_tokens=5) for n in range(2)
+    ]
 
 
 def answers(model, thread: int, turn: int):
@@ -29,11 +34,19 @@ def test_threads_do_not_get_into_each_others_way(model_of):
     alone = [answers(model, *one) for one in turns]
     with ThreadPoolExecutor(THREADS) as pool:
         together = list(pool.map(lambda one: answers(model, *one), turns))
-    for (scored, written), (scored_then, written_then) in zip(alone, together, strict=True):
+    for (scored, written), (scored_then, written_then) in zip(
+        alone, together, strict=True
+    ):
         for one, other in zip(scored, scored_then, strict=True):
             assert isinstance(one, Scored)
             assert isinstance(other, Scored)
-            assert max(abs(a - b) for a, b in zip(one.probabilities, other.probabilities, strict=True)) < 1e-4
+            assert (
+                max(
+                    abs(a - b)
+                    for a, b in zip(one.probabilities, other.probabilities, strict=True)
+                )
+                < 1e-4
+            )
         assert all(isinstance(one, Generated) for one in written_then)
         assert written == written_then
 

@@ -27,19 +27,27 @@ def write_gguf(folder: Path, file: Path, kind: str = "F32") -> Path:
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_dimension_count(config["hidden_size"] // heads)
     writer.add_rope_freq_base((config.get("rope_parameters") or config)["rope_theta"])
-    writer.add_file_type(gguf.LlamaFileType["ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"])
+    writer.add_file_type(
+        gguf.LlamaFileType["ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"]
+    )
     _add_tokenizer(writer, folder, config)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
     for name, tensor in load_file(folder / "model.safetensors").items():
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             count = heads if "q_proj" in name else groups
-            tensor = tensor.reshape(count, 2, -1, tensor.shape[1]).swapaxes(1, 2).reshape(tensor.shape)
+            tensor = (
+                tensor.reshape(count, 2, -1, tensor.shape[1])
+                .swapaxes(1, 2)
+                .reshape(tensor.shape)
+            )
         tensor = tensor.astype("float32")
         name = names.get_name(name, try_suffixes=(".weight",))
         if tensor.ndim == 1:
             writer.add_tensor(name, tensor)
         else:
-            writer.add_tensor(name, gguf.quants.quantize(tensor, stored_as), raw_dtype=stored_as)
+            writer.add_tensor(
+                name, gguf.quants.quantize(tensor, stored_as), raw_dtype=stored_as
+            )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -52,11 +60,18 @@ def _add_tokenizer(writer: gguf.GGUFWriter, folder: Path, config: dict) -> None:
     vocabulary = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
     special = {token["id"] for token in tokenizer["added_tokens"]}
     count = config["vocab_size"]
-    texts = [text for text, _ in vocabulary] + [f"[PAD{n}]" for n in range(len(vocabulary), count)]
-    kinds = [gguf.TokenType.NORMAL] * len(vocabulary) + [gguf.TokenType.UNUSED] * (count - len(vocabulary))
+    texts = [text for text, _ in vocabulary] + [
+        f"[PAD{n}]" for n in range(len(vocabulary), count)
+    ]
+    kinds = [gguf.TokenType.NORMAL] * len(vocabulary) + [gguf.TokenType.UNUSED] * (
+        count - len(vocabulary)
+    )
     for token in special:
         kinds[token] = gguf.TokenType.CONTROL
-    merges = [one if isinstance(one, str) else " ".join(one) for one in tokenizer["model"]["merges"]]
+    merges = [
+        one if isinstance(one, str) else " ".join(one)
+        for one in tokenizer["model"]["merges"]
+    ]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(texts)

@@ -16,5 +16,7 @@ def serve(file: Path) -> xllamacpp.Server:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     # Its keys and values are in half precision unless it is told otherwise.
     params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.flash_attn_type = (
+        xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    )
     return xllamacpp.Server(params)

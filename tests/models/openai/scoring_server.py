@@ -47,7 +47,13 @@ def _completion(call, **choice):
     prompt = call.body["prompt"]
     count = len(tokens_of(prompt)) if isinstance(prompt, str) else len(prompt)
     text = "Berlin" if isinstance(prompt, str) and "Germany" in prompt else "unsure"
-    answer = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None, **choice}
+    answer = {
+        "index": 0,
+        "text": text,
+        "finish_reason": "stop",
+        "logprobs": None,
+        **choice,
+    }
     return {"model": "judge", "choices": [answer], "usage": {"prompt_tokens": count}}
 
 
@@ -62,7 +68,10 @@ def vllm(call):
     if "prompt_logprobs" not in call.body:
         return _completion(call)
     entries = [
-        value and {str(token): {"logprob": value, "rank": 1, "decoded_token": text_of([token])}}
+        value
+        and {
+            str(token): {"logprob": value, "rank": 1, "decoded_token": text_of([token])}
+        }
         for token, value in zip(ids, logprobs_of(ids), strict=True)
     ]
     return _completion(call, prompt_logprobs=entries)
@@ -78,7 +87,9 @@ def vllm_steps(call):
     (token,) = call.body["logprob_token_ids"]
     # The token that it writes comes with the named one.
     entries = {f"token_id:{one}": logprob(ids, one) for one in (120, token)}
-    return _completion(call, logprobs={"tokens": ["token_id:120"], "top_logprobs": [entries]})
+    return _completion(
+        call, logprobs={"tokens": ["token_id:120"], "top_logprobs": [entries]}
+    )
 
 
 def echo(call):
@@ -88,7 +99,9 @@ def echo(call):
     ids = call.body["prompt"]
     values = [*logprobs_of(ids), -0.5]
     texts = [text_of([token]) for token in [*ids, 120]]
-    return _completion(call, text="".join(texts), logprobs={"tokens": texts, "token_logprobs": values})
+    return _completion(
+        call, text="".join(texts), logprobs={"tokens": texts, "token_logprobs": values}
+    )
 
 
 def llama_cpp(call):
@@ -97,7 +110,12 @@ def llama_cpp(call):
     ((token, bias),) = call.body["logit_bias"]
     assert bias > 100
     assert not call.body["post_sampling_probs"]
-    entry = {"id": token, "token": text_of([token]), "logprob": logprob(ids, token), "top_logprobs": []}
+    entry = {
+        "id": token,
+        "token": text_of([token]),
+        "logprob": logprob(ids, token),
+        "top_logprobs": [],
+    }
     about = {"content": text_of([token]), "tokens_evaluated": len(ids)}
     return {**about, "completion_probabilities": [entry]}
 
@@ -106,8 +124,13 @@ def sglang(call):
     """Answer as SGLang: the tokens from ``logprob_start_len`` on, the first without a number."""
     ids = call.body["input_ids"]
     start = call.body["logprob_start_len"]
-    rows = [[value, token, None] for token, value in zip(ids, logprobs_of(ids), strict=True)][start:]
-    about = {"prompt_tokens": len(ids), "input_token_logprobs": [[None, *rows[0][1:]], *rows[1:]]}
+    rows = [
+        [value, token, None] for token, value in zip(ids, logprobs_of(ids), strict=True)
+    ][start:]
+    about = {
+        "prompt_tokens": len(ids),
+        "input_token_logprobs": [[None, *rows[0][1:]], *rows[1:]],
+    }
     return {"text": "x", "meta_info": about}
 
 

@@ -25,13 +25,22 @@ pytestmark = pytest.mark.slow
 TIMEOUT = 0.4
 # How long a try may take on a busy machine; without a deadline these servers hold it for minutes.
 AT_MOST = TIMEOUT + 1.5
-TOO_SLOW = Failed(error=f"no complete reply within {TIMEOUT} seconds; timeout=SECONDS allows more")
+TOO_SLOW = Failed(
+    error=f"no complete reply within {TIMEOUT} seconds; timeout=SECONDS allows more"
+)
 KEY = "sk-of-a-friend"
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_mine(monkeypatch):
-    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+    for name in (
+        "OPENAI_BASE_URL",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
@@ -39,16 +48,25 @@ def _no_settings_of_mine(monkeypatch):
 @pytest.fixture(scope="module", autouse=True)
 def _imported_before():
     # The first client of a process takes a second, which is no server's.
-    with contextlib.closing(model_at("http://127.0.0.1:9/v1")) as model, pytest.raises(ModelError):
+    with (
+        contextlib.closing(model_at("http://127.0.0.1:9/v1")) as model,
+        pytest.raises(ModelError),
+    ):
         model.generate([ask()])
 
 
 def ask(prompt="Where?", **more):
-    return GenerateRequest(**({"prompt": prompt, "max_new_tokens": 32, "stop": ()} | more))
+    return GenerateRequest(
+        **({"prompt": prompt, "max_new_tokens": 32, "stop": ()} | more)
+    )
 
 
 def model_at(base_url, args="", retries=0):
-    return OpenAIModel(parse_openai("openai/judge", f"base_url={base_url},max_retries={retries},{args}"))
+    return OpenAIModel(
+        parse_openai(
+            "openai/judge", f"base_url={base_url},max_retries={retries},{args}"
+        )
+    )
 
 
 def asked(server, args="", url="", retries=0):
@@ -70,14 +88,23 @@ def chunks(data):
 SLOW = {
     "nothing": lambda: [],
     "status line": lambda: drip(http(chat()) * 100),
-    "headers": lambda: itertools.chain([b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"x: y\r\n")),
-    "one header": lambda: itertools.chain([b"HTTP/1.1 200 OK\r\nx: "], itertools.repeat(b"y")),
+    "headers": lambda: itertools.chain(
+        [b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"x: y\r\n")
+    ),
+    "one header": lambda: itertools.chain(
+        [b"HTTP/1.1 200 OK\r\nx: "], itertools.repeat(b"y")
+    ),
     "before the status": lambda: itertools.repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
     "body": lambda: itertools.chain([head()], itertools.repeat(b" ")),
-    "chunks": lambda: itertools.chain([head("transfer-encoding: chunked")], chunks(itertools.repeat(b" "))),
-    "body of an error": lambda: itertools.chain([head(status="500 Broken")], itertools.repeat(b"x")),
+    "chunks": lambda: itertools.chain(
+        [head("transfer-encoding: chunked")], chunks(itertools.repeat(b" "))
+    ),
+    "body of an error": lambda: itertools.chain(
+        [head(status="500 Broken")], itertools.repeat(b"x")
+    ),
     "trailers": lambda: itertools.chain(
-        [head("transfer-encoding: chunked"), b"1\r\n{\r\n0\r\n"], itertools.repeat(b"x: y\r\n")
+        [head("transfer-encoding: chunked"), b"1\r\n{\r\n0\r\n"],
+        itertools.repeat(b"x: y\r\n"),
     ),
 }
 
@@ -86,7 +113,8 @@ SLOW = {
 def test_a_try_ends_in_time_however_slowly_something_comes(what):
     # Each pause is far shorter than the limit.
     with RawServer(
-        lambda request: itertools.chain(SLOW[what](), iter(lambda: b"", None)), pause=0.05
+        lambda request: itertools.chain(SLOW[what](), iter(lambda: b"", None)),
+        pause=0.05,
     ) as server:
         begun = time.monotonic()
         assert asked(server, f"timeout={TIMEOUT}") == TOO_SLOW
@@ -98,7 +126,9 @@ def test_a_try_ends_in_time_within_a_handshake():
     parts = itertools.chain([b"\x16\x03\x03\x3f\xff"], itertools.repeat(b"\x02"))
     with RawServer(lambda request: parts, pause=0.05, hello=False) as server:
         begun = time.monotonic()
-        result = asked(server, f"timeout={TIMEOUT}", url=f"https://127.0.0.1:{server.port}/v1")
+        result = asked(
+            server, f"timeout={TIMEOUT}", url=f"https://127.0.0.1:{server.port}/v1"
+        )
         assert result == TOO_SLOW
         assert time.monotonic() - begun < AT_MOST
 
@@ -121,14 +151,20 @@ def test_what_comes_slowly_and_in_time_is_an_answer():
 def test_the_list_of_models_has_a_limit_of_its_own_and_nobody_waits_longer():
     with RawServer(lambda request: itertools.repeat(b" "), pause=0.05) as server:
         begun = time.monotonic()
-        with contextlib.closing(model_at(server.base_url, f"timeout={TIMEOUT}")) as model:
+        with contextlib.closing(
+            model_at(server.base_url, f"timeout={TIMEOUT}")
+        ) as model:
             assert model.about() == ""
         assert time.monotonic() - begun < AT_MOST
 
 
 def test_an_embedding_ends_in_time():
-    with RawServer(lambda request: itertools.chain([head()], itertools.repeat(b" ")), pause=0.05) as server:
-        encoder = Encoder("openai/e", f"base_url={server.base_url},max_retries=0,timeout={TIMEOUT}")
+    with RawServer(
+        lambda request: itertools.chain([head()], itertools.repeat(b" ")), pause=0.05
+    ) as server:
+        encoder = Encoder(
+            "openai/e", f"base_url={server.base_url},max_retries=0,timeout={TIMEOUT}"
+        )
         with (
             contextlib.closing(encoder),
             pytest.raises(ModelError, match=r"e: no complete reply within 0\.4"),
@@ -162,7 +198,10 @@ BOMB = chat("0" * 100_000_000)
 
 
 def repeated(part=b"x" * 65_536):
-    return itertools.chain([head("content-type: application/json"), b'{"choices": "'], itertools.repeat(part))
+    return itertools.chain(
+        [head("content-type: application/json"), b'{"choices": "'],
+        itertools.repeat(part),
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,14 +209,31 @@ def repeated(part=b"x" * 65_536):
     [
         lambda: [http(chat("x" * 200_000))],
         lambda: repeated(),
-        lambda: itertools.chain([head("transfer-encoding: chunked")], chunks(itertools.repeat(b"x" * 9000))),
+        lambda: itertools.chain(
+            [head("transfer-encoding: chunked")], chunks(itertools.repeat(b"x" * 9000))
+        ),
         lambda: [head("content-length: 100000000000"), *[b"x" * 65_536] * 10],
-        lambda: [http(gzip.compress(chat("x" * 200_000).encode()), "content-encoding: gzip")],
-        lambda: [http(zlib.compress(chat("x" * 200_000).encode()), "content-encoding: deflate")],
+        lambda: [
+            http(gzip.compress(chat("x" * 200_000).encode()), "content-encoding: gzip")
+        ],
+        lambda: [
+            http(
+                zlib.compress(chat("x" * 200_000).encode()), "content-encoding: deflate"
+            )
+        ],
     ],
-    ids=["told length", "endless", "endless chunks", "told and endless", "gzip", "deflate"],
+    ids=[
+        "told length",
+        "endless",
+        "endless chunks",
+        "told and endless",
+        "gzip",
+        "deflate",
+    ],
 )
-def test_a_reply_that_is_too_large_for_its_tokens_is_an_error_and_is_not_asked_for_again(parts):
+def test_a_reply_that_is_too_large_for_its_tokens_is_an_error_and_is_not_asked_for_again(
+    parts,
+):
     with RawServer(lambda request: parts()) as server:
         assert asked(server, retries=3) == TOO_LARGE
         assert len(server.requests) == 1
@@ -195,8 +251,12 @@ def test_a_reply_as_large_as_allowed_is_an_answer():
 
 def test_room_for_a_thought_is_room_in_a_reply():
     with RawServer(lambda request: [http(chat("x" * 200_000))]) as server:
-        assert isinstance(asked(server, "enable_thinking=True,max_thinking_tokens=100"), Generated)
-        assert isinstance(asked(server, "enable_thinking=True,max_thinking_tokens=1"), Failed)
+        assert isinstance(
+            asked(server, "enable_thinking=True,max_thinking_tokens=100"), Generated
+        )
+        assert isinstance(
+            asked(server, "enable_thinking=True,max_thinking_tokens=1"), Failed
+        )
 
 
 def test_a_bomb_is_not_unpacked():
@@ -227,7 +287,9 @@ def test_an_endless_reply_takes_no_memory():
 def test_a_server_is_asked_not_to_compress_and_may(packed):
     data = chat("Lima").encode()
     body = gzip.compress(data) if packed == "gzip" else zlib.compress(data)
-    with RawServer(lambda request: [http(body, f"content-encoding: {packed}")]) as server:
+    with RawServer(
+        lambda request: [http(body, f"content-encoding: {packed}")]
+    ) as server:
         assert asked(server).text == "Lima"
         assert server.headers[0]["accept-encoding"] == "identity"
 
@@ -244,16 +306,22 @@ def test_a_server_is_asked_not_to_compress_and_may(packed):
     ],
 )
 def test_a_reply_that_cannot_be_unpacked_is_an_error(header, said):
-    with RawServer(lambda request: [http(chat(), f"content-encoding: {header}")]) as server:
+    with RawServer(
+        lambda request: [http(chat(), f"content-encoding: {header}")]
+    ) as server:
         assert asked(server).error.startswith(said)
 
 
 def test_of_an_endless_error_its_status_counts():
     with RawServer(
-        lambda request: itertools.chain([head(status="400 Bad")], itertools.repeat(b"x" * 65_536))
+        lambda request: itertools.chain(
+            [head(status="400 Bad")], itertools.repeat(b"x" * 65_536)
+        )
     ) as server:
         assert asked(server).error == "BadRequestError: Error code: 400"
-        server.parts = lambda request: [http("nonsense", "content-encoding: br", status="400 Bad")]
+        server.parts = lambda request: [
+            http("nonsense", "content-encoding: br", status="400 Bad")
+        ]
         assert asked(server).error == "BadRequestError: Error code: 400"
 
 
@@ -283,7 +351,12 @@ def test_a_list_of_models_or_vectors_has_a_size():
             '{"data": {"id": "judge"}}',
             '{"data": [7, null]}',
         ),
-        *('{"data": [{"id": ["judge"]}, {"name": "judge"}]}', "[" * 100_000, b"\xff", b"9" * 5000),
+        *(
+            '{"data": [{"id": ["judge"]}, {"name": "judge"}]}',
+            "[" * 100_000,
+            b"\xff",
+            b"9" * 5000,
+        ),
     ],
 )
 def test_a_list_of_models_that_is_none_says_nothing(body):
@@ -295,7 +368,9 @@ def test_a_list_of_models_that_is_none_says_nothing(body):
 
 
 def test_of_a_list_of_models_only_the_model_counts():
-    listed = {"data": [7, {"id": 7}, {"id": "judge", "created": 1, "speed": float("nan")}]}
+    listed = {
+        "data": [7, {"id": 7}, {"id": "judge", "created": 1, "speed": float("nan")}]
+    }
     with RawServer(lambda request: [http(json.dumps(listed))]) as server:
         with contextlib.closing(model_at(server.base_url)) as model:
             assert model.about() == '{"id": "judge", "speed": NaN}'
@@ -327,7 +402,10 @@ def redirecting(target, status=307):
 def test_another_server_is_named_and_gets_neither_key_nor_question(status):
     with RawServer(lambda request: [http(chat("Lima"))]) as other:
         target = f"http://localhost:{other.port}/v1/chat/completions"
-        with RawServer(redirecting(target, status)) as server, pytest.raises(ModelError) as caught:
+        with (
+            RawServer(redirecting(target, status)) as server,
+            pytest.raises(ModelError) as caught,
+        ):
             asked(server, retries=3)
     assert str(caught.value) == (
         f"openai/judge: the server {server.base_url} redirects to '{target}'; allowed is the same "
@@ -352,7 +430,10 @@ def test_another_server_is_named_and_gets_neither_key_nor_question(status):
     ],
 )
 def test_where_else_a_server_may_not_send_us(target):
-    with RawServer(redirecting(target)) as server, pytest.raises(ModelError, match="redirects "):
+    with (
+        RawServer(redirecting(target)) as server,
+        pytest.raises(ModelError, match="redirects "),
+    ):
         asked(server)
 
 
@@ -360,10 +441,17 @@ def test_where_else_a_server_may_not_send_us(target):
 @pytest.mark.parametrize("relative", [True, False])
 def test_another_path_of_the_same_server_is_followed(status, relative):
     with RawServer(lambda request: ()) as server:
-        server.parts = redirecting("/elsewhere" if relative else f"{server.base_url}/elsewhere", status)
+        server.parts = redirecting(
+            "/elsewhere" if relative else f"{server.base_url}/elsewhere", status
+        )
         assert asked(server).text == "Lima"
-    assert server.requests == ["POST /v1/chat/completions", f"POST {'' if relative else '/v1'}/elsewhere"]
-    assert [headers["authorization"] for headers in server.headers] == [f"Bearer {KEY}"] * 2
+    assert server.requests == [
+        "POST /v1/chat/completions",
+        f"POST {'' if relative else '/v1'}/elsewhere",
+    ]
+    assert [headers["authorization"] for headers in server.headers] == [
+        f"Bearer {KEY}"
+    ] * 2
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
@@ -371,7 +459,8 @@ def test_a_redirect_that_drops_the_question_is_named(status):
     with (
         RawServer(redirecting("/elsewhere", status)) as server,
         pytest.raises(
-            ModelError, match=rf"/elsewhere' by status {status}, which drops the question; allowed is"
+            ModelError,
+            match=rf"/elsewhere' by status {status}, which drops the question; allowed is",
         ),
     ):
         asked(server)
@@ -396,10 +485,15 @@ def test_a_list_that_lies_elsewhere_is_none():
 
 
 def test_a_cookie_is_not_kept():
-    reply = http(chat("Lima"), "set-cookie: session=\xe9; path=/", "set-cookie: other=1; path=/")
+    reply = http(
+        chat("Lima"), "set-cookie: session=\xe9; path=/", "set-cookie: other=1; path=/"
+    )
     with RawServer(lambda request: [reply]) as server:
         with contextlib.closing(model_at(server.base_url)) as model:
-            assert [result.text for result in model.generate([ask("1"), ask("2")])] == ["Lima", "Lima"]
+            assert [result.text for result in model.generate([ask("1"), ask("2")])] == [
+                "Lima",
+                "Lima",
+            ]
         assert not any("cookie" in headers for headers in server.headers)
 
 
@@ -411,7 +505,9 @@ def test_a_reply_that_breaks_off_says_so():
     ):
         result = model.generate([ask("1"), ask("2")])
     assert result[0].text == "Lima"
-    assert result[1].error.startswith("RemoteProtocolError: peer closed connection without ")
+    assert result[1].error.startswith(
+        "RemoteProtocolError: peer closed connection without "
+    )
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):

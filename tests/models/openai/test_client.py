@@ -24,7 +24,11 @@ def read(content):
 
 
 def with_choice(**more):
-    choice = {"index": 0, "message": {"role": "assistant", "content": "Paris"}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "Paris"},
+        "finish_reason": "stop",
+    }
     return json.dumps({"choices": [choice | more]})
 
 
@@ -41,13 +45,25 @@ def deep(levels):
     [
         ("", "the server's reply is no JSON (Expecting value): ''"),
         ("<html>", "the server's reply is no JSON (Expecting value): '<html>'"),
-        ('data: {"choices": []}', "the server's reply is no JSON (Expecting value): 'data: {"),
+        (
+            'data: {"choices": []}',
+            "the server's reply is no JSON (Expecting value): 'data: {",
+        ),
         (chat()[:-1], "the server's reply is no JSON (Expecting ',' delimiter): "),
         (chat() + chat(), "the server's reply is no JSON (Extra data): "),
-        (deep(100_000), "the server's reply is no JSON that can be read: it is nested too deeply"),
-        ('{"a":' * 100_000, "the server's reply is no JSON that can be read: it is nested too deeply"),
+        (
+            deep(100_000),
+            "the server's reply is no JSON that can be read: it is nested too deeply",
+        ),
+        (
+            '{"a":' * 100_000,
+            "the server's reply is no JSON that can be read: it is nested too deeply",
+        ),
         (chat("Par").encode()[:-9] + b"\xff", "the server's reply is no UTF-8: byte "),
-        (b'{"usage": ' + b"9" * 5000 + b"}", "the server's reply holds a number that is too long: '{"),
+        (
+            b'{"usage": ' + b"9" * 5000 + b"}",
+            "the server's reply holds a number that is too long: '{",
+        ),
     ],
 )
 def test_a_body_that_is_no_json_is_an_error(body, said):
@@ -61,8 +77,14 @@ def test_a_body_that_is_no_json_is_an_error(body, said):
     "body",
     [
         *("null", "[]", "7", "NaN", '"hello"', "{}", deep(900)),
-        *(json.dumps({"choices": value}) for value in (None, [], {}, {"0": {}}, "text", 7, True)),
-        *(json.dumps({"choices": [value]}) for value in (None, [], "text", 7, float("nan"))),
+        *(
+            json.dumps({"choices": value})
+            for value in (None, [], {}, {"0": {}}, "text", 7, True)
+        ),
+        *(
+            json.dumps({"choices": [value]})
+            for value in (None, [], "text", 7, float("nan"))
+        ),
         *(with_choice(message=value) for value in (None, [], "text", 7)),
         '{"choices": ' + deep(900) + "}",
     ],
@@ -74,7 +96,9 @@ def test_a_reply_without_an_answer_is_an_error(body):
     assert len(result.error) < 200
 
 
-@pytest.mark.parametrize("content", [0, 7, 0.5, False, True, [], {}, ["Paris"], float("nan"), {"text": "x"}])
+@pytest.mark.parametrize(
+    "content", [0, 7, 0.5, False, True, [], {}, ["Paris"], float("nan"), {"text": "x"}]
+)
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_a_text_that_is_none_is_an_error_and_no_empty_answer(endpoint, content):
     body = chat(content) if endpoint == "chat" else completion(text=content)
@@ -83,12 +107,16 @@ def test_a_text_that_is_none_is_an_error_and_no_empty_answer(endpoint, content):
     assert result.error.startswith("the server's reply holds no text: ")
 
 
-@pytest.mark.parametrize("body", [chat(None), chat(""), with_choice(message={}), completion(text=None)])
+@pytest.mark.parametrize(
+    "body", [chat(None), chat(""), with_choice(message={}), completion(text=None)]
+)
 def test_no_text_is_an_empty_answer(body):
     assert read(body) == Reply(content="")
 
 
-@pytest.mark.parametrize("finish", [0, 7, False, [], ["length"], {"length": 1}, float("nan")])
+@pytest.mark.parametrize(
+    "finish", [0, 7, False, [], ["length"], {"length": 1}, float("nan")]
+)
 def test_an_end_that_is_no_text_is_an_error(finish):
     # Whether the answer was cut short is not known then.
     result = read(with_choice(finish_reason=finish))
@@ -98,27 +126,54 @@ def test_an_end_that_is_no_text_is_an_error(finish):
 
 @pytest.mark.parametrize(
     "count",
-    [*(float("nan"), float("inf"), -1, -0.5, 1.5, 10**30, "12", "", True, None, [], {}, [3]), 10**12 + 1],
+    [
+        *(
+            float("nan"),
+            float("inf"),
+            -1,
+            -0.5,
+            1.5,
+            10**30,
+            "12",
+            "",
+            True,
+            None,
+            [],
+            {},
+            [3],
+        ),
+        10**12 + 1,
+    ],
 )
 def test_a_count_of_tokens_that_is_none_counts_as_none_and_the_answer_stays(count):
-    usage = {"prompt_tokens": count, "completion_tokens_details": {"reasoning_tokens": count}}
+    usage = {
+        "prompt_tokens": count,
+        "completion_tokens_details": {"reasoning_tokens": count},
+    }
     result = read(chat(usage=usage))
     assert result == Reply(content="Paris")
     assert "NaN" not in json.dumps(to_wire(result))
 
 
-@pytest.mark.parametrize("usage", [None, [], "many", 7, float("nan"), {"completion_tokens_details": [1]}])
+@pytest.mark.parametrize(
+    "usage", [None, [], "many", 7, float("nan"), {"completion_tokens_details": [1]}]
+)
 def test_a_usage_that_is_none_is_no_error(usage):
     assert read(chat(usage=usage)) == Reply(content="Paris")
 
 
 def test_counts_of_tokens_are_read():
-    usage = {"prompt_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 10**12}}
+    usage = {
+        "prompt_tokens": 12,
+        "completion_tokens_details": {"reasoning_tokens": 10**12},
+    }
     result = read(chat(usage=usage))
     assert (result.prompt_tokens, result.thought_tokens) == (12, 10**12)
 
 
-@pytest.mark.parametrize("logprobs", [None, float("nan"), 3, {"content": [{"logprob": float("-inf")}]}])
+@pytest.mark.parametrize(
+    "logprobs", [None, float("nan"), 3, {"content": [{"logprob": float("-inf")}]}]
+)
 def test_probabilities_that_nobody_asked_for_do_not_matter(logprobs):
     assert read(with_choice(logprobs=logprobs)) == Reply(content="Paris")
 
@@ -126,7 +181,12 @@ def test_probabilities_that_nobody_asked_for_do_not_matter(logprobs):
 @pytest.mark.parametrize(
     "logprobs",
     [
-        {"content": [{"token": "Par", "logprob": -0.6931472}, {"token": "is", "logprob": 0}]},
+        {
+            "content": [
+                {"token": "Par", "logprob": -0.6931472},
+                {"token": "is", "logprob": 0},
+            ]
+        },
         {"tokens": ["Par", "is"], "token_logprobs": [-0.6931472, 0]},
     ],
 )
@@ -148,7 +208,9 @@ def test_halves_of_surrogate_pairs_are_replaced():
 
 
 def test_of_equal_keys_the_last_counts():
-    assert read('{"choices": [], "choices": [{"text": "a", "text": "b"}]}') == Reply(content="b")
+    assert read('{"choices": [], "choices": [{"text": "a", "text": "b"}]}') == Reply(
+        content="b"
+    )
 
 
 def test_a_mark_of_the_byte_order_is_no_error():
@@ -172,7 +234,9 @@ async def _said(what):
 
 
 def threads():
-    return [thread for thread in threading.enumerate() if thread.name == "a loop of a test"]
+    return [
+        thread for thread in threading.enumerate() if thread.name == "a loop of a test"
+    ]
 
 
 def test_a_coroutine_s_value_and_error_come_back(loop):

@@ -28,7 +28,9 @@ def model_at(model_at):
 
 
 def ask(prompt="Where?", **more):
-    return GenerateRequest(**({"prompt": prompt, "max_new_tokens": 8, "stop": ()} | more))
+    return GenerateRequest(
+        **({"prompt": prompt, "max_new_tokens": 8, "stop": ()} | more)
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,13 +40,23 @@ def ask(prompt="Where?", **more):
             "",
             ask(),
             "chat/completions",
-            {"messages": [{"role": "user", "content": "Where?"}], "max_tokens": 8, "temperature": 0},
+            {
+                "messages": [{"role": "user", "content": "Where?"}],
+                "max_tokens": 8,
+                "temperature": 0,
+            },
         ),
         (
             "seed=0,endpoint=completions",
             ask(stop=("a", "b")),
             "completions",
-            {"prompt": "Where?", "max_tokens": 8, "temperature": 0, "seed": 0, "stop": ["a", "b"]},
+            {
+                "prompt": "Where?",
+                "max_tokens": 8,
+                "temperature": 0,
+                "seed": 0,
+                "stop": ["a", "b"],
+            },
         ),
         (
             "logprobs=True,endpoint=completions",
@@ -54,21 +66,33 @@ def ask(prompt="Where?", **more):
         ),
     ],
 )
-def test_what_a_server_is_told_is_this_and_nothing_else(openai_server, model_at, args, request_, path, body):
+def test_what_a_server_is_told_is_this_and_nothing_else(
+    openai_server, model_at, args, request_, path, body
+):
     model_at(args).generate([request_])
     (call,) = openai_server.calls
     assert (call.path, call.body) == (path, {"model": "judge", **body})
 
 
-def test_log_probabilities_of_a_server_are_kept_with_the_answer(openai_server, model_at):
+def test_log_probabilities_of_a_server_are_kept_with_the_answer(
+    openai_server, model_at
+):
     logprobs = {"content": [{"token": "Paris", "logprob": -0.6931472}]}
     openai_server.say = lambda text: "Paris"
-    openai_server.inject(Fault(change=lambda reply: reply["choices"][0].update(logprobs=logprobs)))
+    openai_server.inject(
+        Fault(change=lambda reply: reply["choices"][0].update(logprobs=logprobs))
+    )
     (answer,) = model_at("logprobs=True").generate([ask()])
-    assert (answer.text, answer.probability, answer.first_probability) == ("Paris", 0.5, 0.5)
+    assert (answer.text, answer.probability, answer.first_probability) == (
+        "Paris",
+        0.5,
+        0.5,
+    )
 
 
-@pytest.mark.parametrize(("args", "decoding"), [("", "temperature 0"), ("seed=0", "temperature 0, seed 0")])
+@pytest.mark.parametrize(
+    ("args", "decoding"), [("", "temperature 0"), ("seed=0", "temperature 0, seed 0")]
+)
 def test_a_seed_of_zero_is_a_seed(model_at, args, decoding):
     assert model_at(args).describe().decoding == decoding
 
@@ -79,14 +103,22 @@ def test_a_chat_is_told_from_a_completion_in_the_fingerprint(model_at):
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "tool_calls", "function_call"])
-def test_a_reply_that_ended_for_another_reason_is_no_answer(openai_server, model_at, finish):
-    openai_server.inject(Fault(change=lambda reply: reply["choices"][0].update(finish_reason=finish)))
-    assert model_at().generate([ask()]) == [Failed(error=f"the server gave no answer: {finish}")]
+def test_a_reply_that_ended_for_another_reason_is_no_answer(
+    openai_server, model_at, finish
+):
+    openai_server.inject(
+        Fault(change=lambda reply: reply["choices"][0].update(finish_reason=finish))
+    )
+    assert model_at().generate([ask()]) == [
+        Failed(error=f"the server gave no answer: {finish}")
+    ]
 
 
 @pytest.mark.parametrize("finish", ["stop", None, "eos"])
 def test_a_reply_that_just_ended_is_one(openai_server, model_at, finish):
-    openai_server.inject(Fault(change=lambda reply: reply["choices"][0].update(finish_reason=finish)))
+    openai_server.inject(
+        Fault(change=lambda reply: reply["choices"][0].update(finish_reason=finish))
+    )
     (result,) = model_at().generate([ask()])
     assert (result.text, result.finish) == ("unsure", "stop")
 
@@ -107,7 +139,10 @@ def test_a_text_ends_at_the_stop_that_comes_first(openai_server, model_at):
 
 
 def test_a_server_that_counts_no_tokens_has_none(openai_server, model_at):
-    changes = [lambda reply: reply.pop("usage"), lambda reply: reply["usage"].update(prompt_tokens=None)]
+    changes = [
+        lambda reply: reply.pop("usage"),
+        lambda reply: reply["usage"].update(prompt_tokens=None),
+    ]
     for change in changes:
         openai_server.inject(Fault(change=change))
         assert model_at().generate([ask()])[0].prompt_tokens == 0
@@ -150,7 +185,13 @@ def test_what_a_server_says_of_a_model_is_its_own_entry_without_what_changes_fro
 
 @pytest.mark.parametrize(
     ("text", "result"),
-    [(" openai/x ", True), (" openai ", True), ("Openai/x", False), ("x/openai/", False), ("", False)],
+    [
+        (" openai/x ", True),
+        (" openai ", True),
+        ("Openai/x", False),
+        ("x/openai/", False),
+        ("", False),
+    ],
 )
 def test_which_spec_names_a_served_model(text, result):
     assert (backend_of(text).name == "openai") is result
@@ -161,7 +202,11 @@ def test_which_spec_names_a_served_model(text, result):
     [
         ("base_url=https://h/v1///", "base_url", "https://h/v1"),
         ("base_url=http://h/v1/chat/completions/", "base_url", "http://h/v1"),
-        ("base_url=http://h/v1/completions,endpoint=completions", "endpoint", "completions"),
+        (
+            "base_url=http://h/v1/completions,endpoint=completions",
+            "endpoint",
+            "completions",
+        ),
         ("base_url=http://h/v1/chat/completions,endpoint=chat", "endpoint", "chat"),
         ("endpoint=chat", "endpoint", "chat"),
         ("max_concurrent=1", "max_concurrent", 1),
@@ -180,10 +225,26 @@ def test_the_least_and_the_most_that_an_argument_may_be(args, field, value):
 @pytest.mark.parametrize(
     "args",
     [
-        *("seed=9223372036854775808", "seed=-1", "seed=+1", "seed=1.0", "seed=²", "seed=١"),
-        *("max_retries=1.5", "max_concurrent=-1", "max_concurrent=1.5", "timeout=-1", "timeout=nan"),
+        *(
+            "seed=9223372036854775808",
+            "seed=-1",
+            "seed=+1",
+            "seed=1.0",
+            "seed=²",
+            "seed=١",
+        ),
+        *(
+            "max_retries=1.5",
+            "max_concurrent=-1",
+            "max_concurrent=1.5",
+            "timeout=-1",
+            "timeout=nan",
+        ),
         *("endpoint=Chat", "base_url=http:///v1", "base_url=//h/v1", "base_url=HTTP"),
-        *("base_url=http://:pass@h/v1", "base_url=http://h/v1/chat/completions,endpoint=completions"),
+        *(
+            "base_url=http://:pass@h/v1",
+            "base_url=http://h/v1/chat/completions,endpoint=completions",
+        ),
     ],
 )
 def test_what_lies_just_beside_is_refused(args):

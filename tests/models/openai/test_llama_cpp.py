@@ -4,7 +4,13 @@ import pytest
 
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+)
 from tests.models.openai.gguf_files import write_gguf
 from tests.models.openai.llama_cpp import serve
 
@@ -19,13 +25,19 @@ SCORES = [
     )
     for continuation in (" Paris", " the Nile, they say", " San Jose: 12,345")
 ]
-TEXTS = [GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in SCORES[::3]]
+TEXTS = [
+    GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in SCORES[::3]
+]
 
 
 @pytest.fixture(scope="module")
 def server(checkpoint_of, tmp_path_factory):
     """llama.cpp's own server on loopback, with the weights of the tiny llama checkpoint in float32."""
-    return serve(write_gguf(checkpoint_of("llama"), tmp_path_factory.mktemp("gguf") / "llama.gguf"))
+    return serve(
+        write_gguf(
+            checkpoint_of("llama"), tmp_path_factory.mktemp("gguf") / "llama.gguf"
+        )
+    )
 
 
 @pytest.fixture(params=["/tokenize", "tokenizer"])
@@ -43,20 +55,29 @@ def served(server, checkpoint_of, request, monkeypatch):
 def test_the_same_weights_have_the_same_probabilities_over_llama_cpp(served, model_of):
     assert not served.unscorable
     assert "/completion of llama.cpp" in served.notes[-1]
-    for there, here in zip(served.score(SCORES), model_of("llama").score(SCORES), strict=True):
+    for there, here in zip(
+        served.score(SCORES), model_of("llama").score(SCORES), strict=True
+    ):
         assert isinstance(there, Scored), there
         assert there.probabilities == pytest.approx(here.probabilities, abs=1e-3)
-        assert (there.token_ids, there.prompt_tokens) == (here.token_ids, here.prompt_tokens)
+        assert (there.token_ids, there.prompt_tokens) == (
+            here.token_ids,
+            here.prompt_tokens,
+        )
         assert there.prompt_digest == here.prompt_digest
 
 
 def test_a_token_that_ends_within_a_character_is_an_error_and_no_score(served):
-    (response,) = served.score([ScoreRequest(prompt="The capital of Japan is", continuation=" 東京")])
+    (response,) = served.score(
+        [ScoreRequest(prompt="The capital of Japan is", continuation=" 東京")]
+    )
     assert isinstance(response, Failed)
     assert "ends within a character" in response.error
 
 
 def test_the_same_weights_write_the_same_texts_over_llama_cpp(served, model_of):
-    for there, here in zip(served.generate(TEXTS), model_of("llama").generate(TEXTS), strict=True):
+    for there, here in zip(
+        served.generate(TEXTS), model_of("llama").generate(TEXTS), strict=True
+    ):
         assert isinstance(there, Generated)
         assert there.text == here.text

@@ -16,18 +16,27 @@ from tests.models.openai.scoring_server import ROUTES, tokenize
 from tests.openai_server import TOO_MANY, Fault
 
 UNAVAILABLE = Fault(status=503, message="loading")
-NO_QUOTA = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+NO_QUOTA = {
+    "error": {
+        "message": "You exceeded your current quota",
+        "code": "insufficient_quota",
+    }
+}
 
 
 def ask(prompt):
     return GenerateRequest(prompt=str(prompt), max_new_tokens=8)
 
 
-def test_behind_a_rate_limit_no_answer_is_lost_and_few_requests_are_refused(openai_server, model_at):
+def test_behind_a_rate_limit_no_answer_is_lost_and_few_requests_are_refused(
+    openai_server, model_at
+):
     openai_server.rate = 20, 0.1
     openai_server.say = lambda text: f"answer {text}"
     results = model_at("max_retries=0").generate([ask(number) for number in range(100)])
-    assert [result.text for result in results] == [f"answer {number}" for number in range(100)]
+    assert [result.text for result in results] == [
+        f"answer {number}" for number in range(100)
+    ]
     assert openai_server.most_at_once <= 8
     # In each window as many at most as were under way.
     assert openai_server.refused <= 60
@@ -44,7 +53,9 @@ def test_all_requests_wait_as_long_as_the_server_says(openai_server, model_at):
     assert len(openai_server.calls) == 10
 
 
-def test_a_server_that_is_loading_is_waited_for_and_not_retried_by_the_client(openai_server, model_at):
+def test_a_server_that_is_loading_is_waited_for_and_not_retried_by_the_client(
+    openai_server, model_at
+):
     openai_server.inject(*[UNAVAILABLE] * 3)
     (result,) = model_at("max_retries=0").generate([ask("a")])
     assert result.text == "unsure"
@@ -54,22 +65,29 @@ def test_a_server_that_is_loading_is_waited_for_and_not_retried_by_the_client(op
     assert isinstance(result, Failed)
 
 
-def test_the_client_s_retries_do_not_multiply_the_tries(openai_server, model_at, impatient):
+def test_the_client_s_retries_do_not_multiply_the_tries(
+    openai_server, model_at, impatient
+):
     openai_server.always = TOO_MANY
     openai_server.headers = {"x-should-retry": "true"}
-    results = model_at("max_retries=2,max_concurrent=1").generate([ask(number) for number in range(2)])
+    results = model_at("max_retries=2,max_concurrent=1").generate(
+        [ask(number) for number in range(2)]
+    )
     assert all("Rate limit" in result.error for result in results)
     # The first request has all tries, and the one after it has one.
     assert len(openai_server.calls) == 3 + FURTHER_TRIES + 1
 
 
-def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai_server, model_at, impatient):
+def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(
+    openai_server, model_at, impatient
+):
     openai_server.waits = {"retry-after": "0"}
     model = model_at("max_retries=0,max_concurrent=1")
     assert model.generate([ask("first")])[0].text == "unsure"
     openai_server.always = TOO_MANY
     with pytest.raises(
-        UnavailableError, match=r"has refused every request for [0-9]+ seconds; allowed: another run"
+        UnavailableError,
+        match=r"has refused every request for [0-9]+ seconds; allowed: another run",
     ):
         model.generate([ask(number) for number in range(50)])
     # By then the next one may be under way.
@@ -79,7 +97,11 @@ def test_a_server_that_refuses_every_request_ends_the_run_with_the_reason(openai
 @pytest.mark.parametrize(
     ("fault", "args", "said"),
     [
-        (Fault(status=500, message="out of memory"), "", "InternalServerError: .*out of memory"),
+        (
+            Fault(status=500, message="out of memory"),
+            "",
+            "InternalServerError: .*out of memory",
+        ),
         (
             Fault(delay=0.3),
             ",timeout=0.1",
@@ -92,12 +114,17 @@ def test_a_server_that_fails_every_request_ends_the_run_with_the_last_error(
 ):
     model = model_at(f"max_retries=0,max_concurrent=1{args}")
     openai_server.always = fault
-    with pytest.raises(UnavailableError, match=rf"has answered no request for [0-9]+ seconds: {said}; al"):
+    with pytest.raises(
+        UnavailableError,
+        match=rf"has answered no request for [0-9]+ seconds: {said}; al",
+    ):
         model.generate([ask(number) for number in range(50)])
     assert MOST_REFUSED <= len(openai_server.calls) < 20
 
 
-def test_a_run_that_has_ended_waits_for_no_request_that_was_refused(openai_server, model_at):
+def test_a_run_that_has_ended_waits_for_no_request_that_was_refused(
+    openai_server, model_at
+):
     openai_server.waits = {"retry-after": "500"}
     model = model_at("max_concurrent=3")
     assert model.generate([ask("first")])[0].text == "unsure"
@@ -126,7 +153,8 @@ def test_a_wait_that_is_too_long_ends_the_run_with_the_reason(openai_server, mod
     openai_server.waits = {"retry-after": "3600"}
     openai_server.always = TOO_MANY
     with pytest.raises(
-        ModelError, match=r"asks to wait 3,600 seconds before the next request \(Retry-After\)"
+        ModelError,
+        match=r"asks to wait 3,600 seconds before the next request \(Retry-After\)",
     ):
         model_at().generate([ask(number) for number in range(9)])
     assert len(openai_server.calls) == 1
@@ -134,7 +162,9 @@ def test_a_wait_that_is_too_long_ends_the_run_with_the_reason(openai_server, mod
 
 def test_a_quota_that_is_used_up_ends_the_run_with_the_reason(openai_server, model_at):
     openai_server.always = Fault(status=429, raw=json.dumps(NO_QUOTA))
-    with pytest.raises(ModelError, match=r"has no quota left: .*You exceeded your current quota"):
+    with pytest.raises(
+        ModelError, match=r"has no quota left: .*You exceeded your current quota"
+    ):
         model_at().generate([ask(number) for number in range(9)])
     assert len(openai_server.calls) == 1
 
@@ -142,7 +172,10 @@ def test_a_quota_that_is_used_up_ends_the_run_with_the_reason(openai_server, mod
 def test_scoring_requests_wait_too(openai_server, model_at):
     openai_server.routes = {"/tokenize": tokenize, **ROUTES["prompt_logprobs of vLLM"]}
     model = model_at("endpoint=completions,max_retries=0")
-    requests = [ScoreRequest(prompt="Berlin is in", continuation=f" {word}") for word in "abcdefghij"]
+    requests = [
+        ScoreRequest(prompt="Berlin is in", continuation=f" {word}")
+        for word in "abcdefghij"
+    ]
     expected = model.score(requests)
     openai_server.inject(*[TOO_MANY, Fault()] * 5)
     assert model.score(requests) == expected
@@ -151,7 +184,9 @@ def test_scoring_requests_wait_too(openai_server, model_at):
 
 def test_embeddings_wait_too(openai_server):
     openai_server.inject(TOO_MANY, TOO_MANY)
-    encoder = Encoder("openai/encoder", f"base_url={openai_server.base_url},max_retries=0")
+    encoder = Encoder(
+        "openai/encoder", f"base_url={openai_server.base_url},max_retries=0"
+    )
     assert len(encoder.embed(["a"])) == 1
     encoder.close()
 

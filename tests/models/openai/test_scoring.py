@@ -46,16 +46,29 @@ def wrapped(route, change):
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_each_dialect_gives_the_probabilities_of_the_tokens_that_were_sent(served, model_at, name):
+def test_each_dialect_gives_the_probabilities_of_the_tokens_that_were_sent(
+    served, model_at, name
+):
     served(name)
     model = model_at(RAW)
-    requests = [asked(), asked("Paris is in", " France"), asked("Rome is in", " Italy, too")]
+    requests = [
+        asked(),
+        asked("Paris is in", " France"),
+        asked("Rome is in", " Italy, too"),
+    ]
     responses = model.score(requests)
     for request, response in zip(requests, responses, strict=True):
         assert isinstance(response, Scored)
-        before, targets = tokens_of(request.prompt), tokens_of(request.continuation, special=False)
-        expected = [logprob([*before, *targets[:n]], token) for n, token in enumerate(targets)]
-        assert response.probabilities == pytest.approx([math.exp(value) for value in expected])
+        before, targets = (
+            tokens_of(request.prompt),
+            tokens_of(request.continuation, special=False),
+        )
+        expected = [
+            logprob([*before, *targets[:n]], token) for n, token in enumerate(targets)
+        ]
+        assert response.probabilities == pytest.approx(
+            [math.exp(value) for value in expected]
+        )
         assert response.token_ids == tuple(targets)
         assert response.prompt_tokens == len(before)
     assert not model.unscorable
@@ -74,7 +87,10 @@ def test_a_server_is_probed_once(served, model_at):
 
 
 def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server):
-    openai_server.routes = {"completions": scoring_server.writer, "/tokenize": scoring_server.tokenize}
+    openai_server.routes = {
+        "completions": scoring_server.writer,
+        "/tokenize": scoring_server.tokenize,
+    }
     spec = read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
     why = unscorable(spec)
     for name in ROUTES:
@@ -85,7 +101,9 @@ def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server)
 
 def test_a_server_without_tokenize_asks_for_a_tokenizer(openai_server):
     openai_server.routes = {"completions": scoring_server.vllm}
-    why = unscorable(read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}"))
+    why = unscorable(
+        read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
+    )
     assert "/tokenize" in why
     assert "tokenizer=FOLDER" in why
 
@@ -96,9 +114,7 @@ def test_over_chat_without_a_tokenizer_nothing_is_asked(openai_server):
     assert openai_server.calls == []
 
 
-TEMPLATE = (
-    "{% for m in messages %}<s>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}</s>{% endif %}"
-)
+TEMPLATE = "{% for m in messages %}<s>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}</s>{% endif %}"
 
 
 @pytest.mark.parametrize(
@@ -115,16 +131,24 @@ def test_the_checkpoints_own_tokenizer_makes_the_ids(
     def prompt_of(text):
         chat = [{"role": "user", "content": text}]
         if endpoint == "chat":
-            text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+            text = tokenizer.apply_chat_template(
+                chat, tokenize=False, add_generation_prompt=True
+            )
         return tokenizer(text, add_special_tokens=endpoint != "chat")["input_ids"]
 
     def wrote(call):
         usage = {"prompt_tokens": len(prompt_of(call.text))}
-        return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
+        return {
+            "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}],
+            "usage": usage,
+        }
 
     def scored(call):
         if isinstance(call.body["prompt"], str):
-            return {"choices": [{"text": "x"}], "usage": {"prompt_tokens": len(prompt_of(call.text))}}
+            return {
+                "choices": [{"text": "x"}],
+                "usage": {"prompt_tokens": len(prompt_of(call.text))},
+            }
         sent.append(call.body["prompt"])
         return scoring_server.vllm(call)
 
@@ -132,13 +156,18 @@ def test_the_checkpoints_own_tokenizer_makes_the_ids(
     model = model_at(f"endpoint={endpoint},tokenizer={tmp_path}")
     (response,) = model.score([asked()])
     assert isinstance(response, Scored)
-    before, targets = prompt_of("Berlin is in"), tokenizer(answer, add_special_tokens=False)["input_ids"]
+    before, targets = (
+        prompt_of("Berlin is in"),
+        tokenizer(answer, add_special_tokens=False)["input_ids"],
+    )
     assert sent[-1] == [*before, *targets]
     assert response.token_ids == tuple(targets)
     assert str(tmp_path) in model.notes[-1]
 
 
-def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(served, model_at, tmp_path):
+def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(
+    served, model_at, tmp_path
+):
     server = served(VLLM)
     tiny_checkpoints.make_tokenizer(tmp_path, "bos")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
@@ -151,20 +180,27 @@ def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(served, model_at
 
     server.routes["completions"] = counted
     why = model_at(f"{RAW},tokenizer={tmp_path}").unscorable
-    assert "its tokenisation is another one: behind 0 tokens of a prompt its /tokenize has [73, 110," in why
+    assert (
+        "its tokenisation is another one: behind 0 tokens of a prompt its /tokenize has [73, 110,"
+        in why
+    )
     assert str(tmp_path) in why
 
 
 def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_server):
     openai_server.routes = {"completions": scoring_server.writer}
-    spec = read_spec("openai/judge", f"base_url=http://127.0.0.1:9/v1,{RAW},max_retries=0")
+    spec = read_spec(
+        "openai/judge", f"base_url=http://127.0.0.1:9/v1,{RAW},max_retries=0"
+    )
     with pytest.raises(ModelError, match="cannot be reached"):
         unscorable(spec)
 
 
 def test_another_tokenisation_than_the_servers_is_refused(served, model_at):
     server = served(VLLM)
-    server.routes["/tokenize"] = lambda call: {"tokens": tokens_of(call.text, special=False)}
+    server.routes["/tokenize"] = lambda call: {
+        "tokens": tokens_of(call.text, special=False)
+    }
     why = model_at(RAW).unscorable
     assert "its tokenisation is another one" in why
     (response,) = model_at(RAW).score([asked()])
@@ -256,12 +292,22 @@ TRAPS = [
     (VLLM, COMPLETIONS, all_left_out, "holds no log-probabilities of the prompt"),
     (VLLM, COMPLETIONS, cut_off, "log-probabilities, where a prompt of"),
     (VLLM, COMPLETIONS, renamed, "the reply is about 999"),
-    (VLLM, COMPLETIONS, written_as(-9999.0), "-9999.0 stands for minus infinity or NaN"),
+    (
+        VLLM,
+        COMPLETIONS,
+        written_as(-9999.0),
+        "-9999.0 stands for minus infinity or NaN",
+    ),
     (VLLM, COMPLETIONS, written_as(-math.inf), "not a log-probability: -inf"),
     (VLLM, COMPLETIONS, written_as(math.nan), "not a log-probability: nan"),
     (VLLM, COMPLETIONS, written_as("-1.0"), "not a log-probability: -1.0"),
     (VLLM, COMPLETIONS, more_tokens, "in the prompt"),
-    (STEPS, COMPLETIONS, another_named, "log-probability of token_id:120, token_id:999"),
+    (
+        STEPS,
+        COMPLETIONS,
+        another_named,
+        "log-probability of token_id:120, token_id:999",
+    ),
     (STEPS, COMPLETIONS, none_named, "log-probability of nothing"),
     (LLAMA_CPP, COMPLETION, another_id, "the reply is about [999]"),
     (LLAMA_CPP, COMPLETION, no_entry, "told no probability of a token"),
@@ -271,7 +317,8 @@ TRAPS = [
     (SGLANG, GENERATE, no_number, "a prefix cache may have left it out"),
 ]
 TRAP_IDS = [
-    f"{name.split()[0]}-{getattr(change, '__name__', '')}-{n}" for n, (name, _, change, _) in enumerate(TRAPS)
+    f"{name.split()[0]}-{getattr(change, '__name__', '')}-{n}"
+    for n, (name, _, change, _) in enumerate(TRAPS)
 ]
 
 
@@ -293,18 +340,24 @@ def test_a_reply_that_does_not_hold_the_probabilities_is_an_error_of_its_request
 
 
 @pytest.mark.parametrize(("name", "path", "change", "said"), TRAPS, ids=TRAP_IDS)
-def test_a_dialect_that_fails_its_probe_is_not_used(served, model_at, name, path, change, said):
+def test_a_dialect_that_fails_its_probe_is_not_used(
+    served, model_at, name, path, change, said
+):
     server = served(name)
     server.routes[path] = wrapped(ROUTES[name][path], change)
     assert said in model_at(RAW).unscorable
 
 
-def test_where_the_first_way_of_vllm_is_out_of_order_its_second_is_used(served, model_at):
+def test_where_the_first_way_of_vllm_is_out_of_order_its_second_is_used(
+    served, model_at
+):
     server = served(VLLM)
 
     def stale(call):
         reply = (
-            scoring_server.vllm(call) if "prompt_logprobs" in call.body else scoring_server.vllm_steps(call)
+            scoring_server.vllm(call)
+            if "prompt_logprobs" in call.body
+            else scoring_server.vllm_steps(call)
         )
         if "prompt_logprobs" in call.body:
             reply["choices"][0]["prompt_logprobs"][-2] = None
@@ -316,14 +369,22 @@ def test_where_the_first_way_of_vllm_is_out_of_order_its_second_is_used(served, 
     assert STEPS in model.notes[-1]
 
 
-def test_the_fingerprint_says_by_what_probabilities_are_given_once_they_are_needed(served, model_at):
+def test_the_fingerprint_says_by_what_probabilities_are_given_once_they_are_needed(
+    served, model_at
+):
     served(VLLM)
     model = model_at(RAW)
     assert "probabilities" not in model.describe().backend_version
     assert not model.unscorable
     (what,) = model.notes
-    assert what == f"the server gives probabilities by {VLLM}, token ids by the server's /tokenize"
-    assert f", {what.removeprefix('the server gives ')}" in model.describe().backend_version
+    assert (
+        what
+        == f"the server gives probabilities by {VLLM}, token ids by the server's /tokenize"
+    )
+    assert (
+        f", {what.removeprefix('the server gives ')}"
+        in model.describe().backend_version
+    )
 
 
 def test_probabilities_after_the_bias_are_not_believed(served, model_at):
@@ -338,7 +399,9 @@ def test_probabilities_after_the_bias_are_not_believed(served, model_at):
     assert "no probabilities of one distribution" in model_at(RAW).unscorable
 
 
-def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(served, model_at):
+def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(
+    served, model_at
+):
     server = served(VLLM)
     seen = []
 
@@ -352,7 +415,9 @@ def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(served
         return reply
 
     server.routes["completions"] = stale
-    assert "other probabilities when they were asked for again" in model_at(RAW).unscorable
+    assert (
+        "other probabilities when they were asked for again" in model_at(RAW).unscorable
+    )
 
 
 def test_a_refused_key_ends_the_run_and_is_no_failed_response(served, model_at):

@@ -44,19 +44,27 @@ def test_all_that_can_be_said():
 
 
 def test_lm_evals_words_are_understood():
-    result = parse_openai("openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2")
+    result = parse_openai(
+        "openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2"
+    )
     assert (result.base_url, result.endpoint, result.max_concurrent) == (
         "http://localhost:8000/v1",
         "completions",
         2,
     )
-    assert parse_openai("openai/x", "base_url=http://h/v1/chat/completions").endpoint == "chat"
+    assert (
+        parse_openai("openai/x", "base_url=http://h/v1/chat/completions").endpoint
+        == "chat"
+    )
 
 
 def test_the_environment_may_name_the_server(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     assert parse_openai("openai/x").base_url == "http://localhost:1/v1"
-    assert parse_openai("openai/x", "base_url=http://localhost:2/v1").base_url == "http://localhost:2/v1"
+    assert (
+        parse_openai("openai/x", "base_url=http://localhost:2/v1").base_url
+        == "http://localhost:2/v1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,9 +77,21 @@ def test_the_environment_may_name_the_server(monkeypatch):
         ("openai/x", "base_url=localhost:8000", "allowed is an address such as"),
         ("openai/x", "base_url=ftp://h/v1", "allowed is an address such as"),
         ("openai/x", "endpoint=chats", "allowed: chat or completions"),
-        ("openai/x", "base_url=http://h/v1/completions,endpoint=chat", "names the endpoint completions"),
-        ("openai/x", "base_url=http://h:99999/v1", "base_url 'http://h:99999/v1'; allowed is an address"),
-        ("openai/x", "base_url=http://h:" + "9" * 5000 + "/v1", "...'; allowed is an address such as"),
+        (
+            "openai/x",
+            "base_url=http://h/v1/completions,endpoint=chat",
+            "names the endpoint completions",
+        ),
+        (
+            "openai/x",
+            "base_url=http://h:99999/v1",
+            "base_url 'http://h:99999/v1'; allowed is an address",
+        ),
+        (
+            "openai/x",
+            "base_url=http://h:" + "9" * 5000 + "/v1",
+            "...'; allowed is an address such as",
+        ),
         ("openai/x", "base_url=http://[::1/v1", "allowed is an address such as"),
         ("openai/x", "timeout=0", "timeout '0'"),
         ("openai/x", "timeout=inf", "timeout 'inf'"),
@@ -85,15 +105,26 @@ def test_the_environment_may_name_the_server(monkeypatch):
         ("openai/x", "num_concurrent=10001", "from 1 to 10,000, of requests"),
         ("openai/x", f"seed={2**63}", "from 0 to 9,223,372,036,854,775,807"),
         ("openai/x", "seed=" + "9" * 5000, "seed '" + "9" * 57 + "...'; allowed"),
-        ("openai/x", "max_thinking_tokens=100000001", "from 1 to 100,000,000, of tokens"),
+        (
+            "openai/x",
+            "max_thinking_tokens=100000001",
+            "from 1 to 100,000,000, of tokens",
+        ),
         ("openai/x", "timeout=soon", "timeout 'soon'"),
         ("openai/x", "max_tokens_total=0", "from 1 to 1,000,000,000,000, of tokens"),
         *(
             ("openai/x", f"max_tokens_total={n}", f"max_tokens_total '{n}'")
             for n in ("-1", "1e6", "nan", "9" * 13)
         ),
-        ("openai/x", "max_cost=0", "max_cost '0'; allowed is a number above 0 and up to 1,000,000,000"),
-        *(("openai/x", f"max_cost={n}", f"max_cost '{n}'") for n in ("-1", "nan", "inf", "1e10", "5€")),
+        (
+            "openai/x",
+            "max_cost=0",
+            "max_cost '0'; allowed is a number above 0 and up to 1,000,000,000",
+        ),
+        *(
+            ("openai/x", f"max_cost={n}", f"max_cost '{n}'")
+            for n in ("-1", "nan", "inf", "1e10", "5€")
+        ),
         ("openai/x", "max_retries=-1", "max_retries '-1'"),
         ("openai/x", "seed=x", "seed 'x'"),
         ("openai/x", "max_concurrent=0", "max_concurrent '0'"),
@@ -118,7 +149,9 @@ def test_what_is_wrong_is_said(text, args, said):
     ],
 )
 def test_an_address_with_a_secret_is_refused_and_not_repeated(monkeypatch, url, host):
-    with pytest.raises(ModelError, match=rf"^base_url of {host}: it carries .* api_key_env=NAME$") as caught:
+    with pytest.raises(
+        ModelError, match=rf"^base_url of {host}: it carries .* api_key_env=NAME$"
+    ) as caught:
         parse_openai("openai/x", f"base_url={url}")
     assert "secret" not in str(caught.value)
     monkeypatch.setenv("OPENAI_BASE_URL", url)
@@ -133,10 +166,18 @@ def test_an_address_with_a_secret_is_refused_and_not_repeated(monkeypatch, url, 
         ("openai/x,api_key=sk-secret", "", "openai/x: found api_key=… behind the name"),
         ("openai/org/x key=sk-secret", "", "openai/org/x: found key=… behind the name"),
         ("openai/x", "api_key=sk-secret", "unknown key 'api_key'"),
-        ("openai/x", "api_key='sk-secret", "api_key: the quotation mark ' is not closed"),
+        (
+            "openai/x",
+            "api_key='sk-secret",
+            "api_key: the quotation mark ' is not closed",
+        ),
         ("openai/x", "seed=1, header={sk-secret", "header: { is not closed by }"),
         ("openai/x", "auth_token=sk-secret", "auth_token=… is refused"),
-        ("openai/x", "api_key_env=sk-secret", "api_key_env holds no name of an environment variable"),
+        (
+            "openai/x",
+            "api_key_env=sk-secret",
+            "api_key_env holds no name of an environment variable",
+        ),
     ],
 )
 def test_a_key_among_the_arguments_is_refused_and_not_repeated(text, args, said):
@@ -146,19 +187,31 @@ def test_a_key_among_the_arguments_is_refused_and_not_repeated(text, args, said)
 
 
 def test_a_variable_that_is_not_set_is_named_unless_its_name_may_be_the_key():
-    typed = parse_openai("openai/x", "base_url=http://localhost:1/v1,api_key_env=sk_secret")
-    with pytest.raises(ModelError, match="the environment variable that api_key_env names holds no key"):
+    typed = parse_openai(
+        "openai/x", "base_url=http://localhost:1/v1,api_key_env=sk_secret"
+    )
+    with pytest.raises(
+        ModelError, match="the environment variable that api_key_env names holds no key"
+    ):
         api_key(typed)
 
 
 def test_a_key_comes_from_the_environment(monkeypatch):
     mine = parse_openai("openai/x", "base_url=http://localhost:1/v1")
     assert api_key(mine) == "none"
-    with pytest.raises(ModelError, match=r"OPENAI_API_KEY holds no key for https://api\.openai\.com/v1"):
+    with pytest.raises(
+        ModelError, match=r"OPENAI_API_KEY holds no key for https://api\.openai\.com/v1"
+    ):
         api_key(parse_openai("openai/x"))
-    named = parse_openai("openai/x", "base_url=http://localhost:1/v1,api_key_env=MY_KEY")
+    named = parse_openai(
+        "openai/x", "base_url=http://localhost:1/v1,api_key_env=MY_KEY"
+    )
     with pytest.raises(ModelError, match="MY_KEY holds no key"):
         api_key(named)
     monkeypatch.setenv("MY_KEY", "k")
     monkeypatch.setenv("OPENAI_API_KEY", "o")
-    assert (api_key(named), api_key(mine), api_key(parse_openai("openai/x"))) == ("k", "o", "o")
+    assert (api_key(named), api_key(mine), api_key(parse_openai("openai/x"))) == (
+        "k",
+        "o",
+        "o",
+    )

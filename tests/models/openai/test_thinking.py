@@ -28,12 +28,19 @@ def ask(prompt="Where?", **more):
     ],
 )
 @pytest.mark.parametrize("args", ["", "enable_thinking=True"])
-def test_the_answer_is_what_stands_behind_the_thought(openai_server, model_at, said, parses, args):
+def test_the_answer_is_what_stands_behind_the_thought(
+    openai_server, model_at, said, parses, args
+):
     openai_server.say = lambda text: said
     openai_server.parses = parses
     result = model_at(args).generate([ask("1"), ask("2"), ask("3")])
-    assert [(one.text, one.finish, one.thought) for one in result] == [("Paris", "stop", THOUGHT)] * 3
-    asked = [("stop" in call.body, call.body["max_tokens"]) for call in openai_server.calls_to(CHAT)]
+    assert [(one.text, one.finish, one.thought) for one in result] == [
+        ("Paris", "stop", THOUGHT)
+    ] * 3
+    asked = [
+        ("stop" in call.body, call.body["max_tokens"])
+        for call in openai_server.calls_to(CHAT)
+    ]
     known = [(False, 8 + 2048)] * 3
     # What a model does is found out with the first question.
     assert asked == (known if args else [(True, 8), *known])
@@ -41,7 +48,9 @@ def test_the_answer_is_what_stands_behind_the_thought(openai_server, model_at, s
 
 @pytest.mark.parametrize("parses", ["", "reasoning_content"])
 @pytest.mark.parametrize("opening", ["<think>\n", ""])
-def test_a_thought_without_an_end_is_no_answer(openai_server, model_at, parses, opening):
+def test_a_thought_without_an_end_is_no_answer(
+    openai_server, model_at, parses, opening
+):
     openai_server.say = lambda text: opening + THOUGHT * 20
     openai_server.parses = parses
     if not (opening or parses):
@@ -54,12 +63,16 @@ def test_a_thought_without_an_end_is_no_answer(openai_server, model_at, parses, 
 def test_a_model_that_does_not_think_is_asked_as_ever(openai_server, model_at):
     openai_server.say = lambda text: "Paris\nTokyo"
     result = model_at().generate([ask("1"), ask("2")])
-    assert [(one.text, one.thought, one.thought_tokens) for one in result] == [("Paris", "", 0)] * 2
+    assert [(one.text, one.thought, one.thought_tokens) for one in result] == [
+        ("Paris", "", 0)
+    ] * 2
     assert [call.body["stop"] for call in openai_server.calls_to(CHAT)] == [["\n"]] * 2
 
 
 def test_a_long_answer_costs_one_look(openai_server, model_at):
-    openai_server.say = lambda text: "The city that you are asking me about is, of course, Paris, in France."
+    openai_server.say = lambda text: (
+        "The city that you are asking me about is, of course, Paris, in France."
+    )
     result = model_at().generate([ask("1"), ask("2"), ask("3")])
     assert [one.finish for one in result] == ["length"] * 3
     asked = [call.body["max_tokens"] for call in openai_server.calls_to(CHAT)]
@@ -67,11 +80,16 @@ def test_a_long_answer_costs_one_look(openai_server, model_at):
 
 
 def test_a_long_answer_costs_nothing_where_thinking_is_off(openai_server, model_at):
-    openai_server.say = lambda text: "The city that you are asking me about is, of course, Paris, in France."
+    openai_server.say = lambda text: (
+        "The city that you are asking me about is, of course, Paris, in France."
+    )
     model_at("enable_thinking=False").generate([ask("1"), ask("2")])
     calls = openai_server.calls_to(CHAT)
     assert [call.body["max_tokens"] for call in calls] == [8, 8]
-    assert all(call.body["chat_template_kwargs"] == {"enable_thinking": False} for call in calls)
+    assert all(
+        call.body["chat_template_kwargs"] == {"enable_thinking": False}
+        for call in calls
+    )
 
 
 def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
@@ -80,7 +98,9 @@ def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
     assert [one.text for one in result] == ["Paris"] * 2
 
 
-def test_system_messages_turns_and_variables_of_the_template_are_sent(openai_server, model_at):
+def test_system_messages_turns_and_variables_of_the_template_are_sent(
+    openai_server, model_at
+):
     args = 'system_instruction="Be brief, please.",chat_template_args={"a": [1, 2]},enable_thinking=False'
     model = model_at(args)
     turns = (("Which river?", "the Nile"),)
@@ -102,12 +122,19 @@ def test_without_a_chat_they_lead_the_text(openai_server, model_at):
     model_at('endpoint=completions,system_instruction="Be brief."').generate(
         [ask(turns=(("Q: a\nA:", "b"),))]
     )
-    assert openai_server.calls_to("completions")[0].text == "Be brief.\n\nQ: a\nA: b\n\nWhere?"
+    assert (
+        openai_server.calls_to("completions")[0].text
+        == "Be brief.\n\nQ: a\nA: b\n\nWhere?"
+    )
 
 
-@pytest.mark.parametrize("given", ["enable_thinking=True", 'chat_template_args={"a": 1}'])
+@pytest.mark.parametrize(
+    "given", ["enable_thinking=True", 'chat_template_args={"a": 1}']
+)
 def test_completions_have_no_template_to_fill_in(model_at, given):
-    with pytest.raises(ModelError, match="the endpoint completions has no chat template"):
+    with pytest.raises(
+        ModelError, match="the endpoint completions has no chat template"
+    ):
         model_at(f"endpoint=completions,{given}")
 
 
@@ -117,8 +144,12 @@ def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
     assert (result.text, result.thought) == ("Paris", "A city.")
 
 
-@pytest.mark.parametrize(("args", "say"), [("", UNMARKED), ("think_end_token=[done]", "Hm.\n[done] Paris")])
-def test_what_is_cut_short_before_the_end_of_a_thought_is_no_answer(openai_server, model_at, args, say):
+@pytest.mark.parametrize(
+    ("args", "say"), [("", UNMARKED), ("think_end_token=[done]", "Hm.\n[done] Paris")]
+)
+def test_what_is_cut_short_before_the_end_of_a_thought_is_no_answer(
+    openai_server, model_at, args, say
+):
     """Where the template opens the thought, and the server parts nothing."""
     openai_server.say = lambda text: THOUGHT * 20 if text == "2" else say
     model = model_at(",".join(filter(None, ["max_thinking_tokens=40", args])))
@@ -139,11 +170,14 @@ def test_whether_a_model_thinks_is_found_out_with_the_first_question_that_has_an
 
 
 TOO_MANY_TOKENS = Fault(
-    status=400, message="'max_tokens' is too large: 2056. This model's maximum context length is 1024 tokens"
+    status=400,
+    message="'max_tokens' is too large: 2056. This model's maximum context length is 1024 tokens",
 )
 
 
-def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(openai_server, model_at):
+def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(
+    openai_server, model_at
+):
     openai_server.always = TOO_MANY_TOKENS
     (thinking,) = model_at("enable_thinking=True").generate([ask()])
     assert "maximum context length" in thinking.error
@@ -153,13 +187,22 @@ def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(opena
 
 
 def test_a_server_is_not_asked_for_token_ids(model_at):
-    with pytest.raises(ModelError, match=r"think_end_token=7 is a token's id.*allowed is the token's text"):
+    with pytest.raises(
+        ModelError,
+        match=r"think_end_token=7 is a token's id.*allowed is the token's text",
+    ):
         model_at("think_end_token=7")
 
 
-def test_a_server_that_knows_no_variables_of_a_template_says_what_to_leave_out(openai_server, model_at):
+def test_a_server_that_knows_no_variables_of_a_template_says_what_to_leave_out(
+    openai_server, model_at
+):
     openai_server.always = Fault(
-        status=400, message="Unrecognized request argument supplied: chat_template_kwargs"
+        status=400,
+        message="Unrecognized request argument supplied: chat_template_kwargs",
     )
-    with pytest.raises(ModelError, match=r"takes no chat_template_kwargs.*allowed: neither of them for this"):
+    with pytest.raises(
+        ModelError,
+        match=r"takes no chat_template_kwargs.*allowed: neither of them for this",
+    ):
         model_at("enable_thinking=False").generate([ask()])

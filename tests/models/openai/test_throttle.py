@@ -93,7 +93,9 @@ async def asked(throttle, server, count, threads=8, fails=None):
         for number in numbers:
             failing = list((fails or {}).get(number, ()))
             try:
-                results[number] = await throttle.run(lambda failing=failing: server.answer(failing))
+                results[number] = await throttle.run(
+                    lambda failing=failing: server.answer(failing)
+                )
             except openai.APIError as error:
                 results[number] = error
 
@@ -127,7 +129,11 @@ def test_all_wait_as_long_as_the_server_says():
 
 
 def test_the_longest_of_several_waits_counts():
-    fails = {0: [refusal(retry_after="3")], 1: [refusal(retry_after="40")], 2: [refusal(retry_after="7")]}
+    fails = {
+        0: [refusal(retry_after="3")],
+        1: [refusal(retry_after="40")],
+        2: [refusal(retry_after="7")],
+    }
     server = Server()
     assert simulated(asked(Throttle(8, 5), server, 3, fails=fails)) == ["answer"] * 3
     assert server.times == [0.0] * 3 + [41.0] * 3
@@ -164,7 +170,9 @@ def test_a_request_that_is_always_refused_fails_alone_behind_the_others(threads)
 def test_where_everything_is_refused_few_further_requests_have_one_try_each(threads):
     server = Server(takes=0.0)
     fails = {number: [refusal(retry_after="60")] * 99 for number in range(1000)}
-    with pytest.raises(WaitError, match=r"^has refused every request for [1-9][0-9,]* seconds$"):
+    with pytest.raises(
+        WaitError, match=r"^has refused every request for [1-9][0-9,]* seconds$"
+    ):
         simulated(asked(Throttle(threads, 5), server, 1000, threads, fails))
     assert server.times[-1] <= 15 * 60
     if threads == 1:
@@ -191,16 +199,27 @@ def test_further_requests_of_the_same_model_are_refused_the_same_way():
 
 @pytest.mark.parametrize("threads", [1, 8])
 @pytest.mark.parametrize("tries", [1, 8])
-@pytest.mark.parametrize("told", [{}, {"retry_after": "1"}, {"retry_after": "20"}, {"retry_after": "120"}])
-@pytest.mark.parametrize(("begins", "ends"), [(0, 70), (0, 300), (0, 590), (3, 120), (3, 590)])
-def test_a_server_that_refuses_everything_for_minutes_costs_no_answer(threads, tries, told, begins, ends):
+@pytest.mark.parametrize(
+    "told", [{}, {"retry_after": "1"}, {"retry_after": "20"}, {"retry_after": "120"}]
+)
+@pytest.mark.parametrize(
+    ("begins", "ends"), [(0, 70), (0, 300), (0, 590), (3, 120), (3, 590)]
+)
+def test_a_server_that_refuses_everything_for_minutes_costs_no_answer(
+    threads, tries, told, begins, ends
+):
     class Out(Server):
         async def answer(self, fails=()):
             now = asyncio.get_running_loop().time()
-            return await super().answer([refusal(**told)] if begins <= now < ends else [])
+            return await super().answer(
+                [refusal(**told)] if begins <= now < ends else []
+            )
 
     server = Out(takes=0.5)
-    assert simulated(asked(Throttle(threads, tries), server, 100, threads)) == ["answer"] * 100
+    assert (
+        simulated(asked(Throttle(threads, tries), server, 100, threads))
+        == ["answer"] * 100
+    )
     assert server.refused <= 60
     assert server.times[-1] <= ends + 120 + 100
 
@@ -209,9 +228,15 @@ def test_a_server_that_refuses_everything_for_minutes_costs_no_answer(threads, t
 @pytest.mark.parametrize("every", [2, 3])
 def test_a_server_that_answers_in_between_is_never_given_up(threads, every):
     server = Server()
-    fails = {number: [refusal(retry_after="60")] * 99 for number in range(90) if number % every}
+    fails = {
+        number: [refusal(retry_after="60")] * 99
+        for number in range(90)
+        if number % every
+    }
     results = simulated(asked(Throttle(8, 5), server, 90, threads, fails))
-    assert [isinstance(result, str) for result in results] == [number not in fails for number in range(90)]
+    assert [isinstance(result, str) for result in results] == [
+        number not in fails for number in range(90)
+    ]
 
 
 @pytest.mark.parametrize("other", [refusal(status=400), refusal(status=500)])
@@ -223,15 +248,23 @@ def test_an_error_that_is_no_refusal_is_an_answer_of_the_server(other):
 
 
 def failing(status=None):
-    return openai.APITimeoutError(request=REQUEST) if status is None else refusal(status=status)
+    return (
+        openai.APITimeoutError(request=REQUEST)
+        if status is None
+        else refusal(status=status)
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 8])
 @pytest.mark.parametrize("status", [None, 500])
-def test_a_server_that_fails_whatever_it_is_asked_ends_the_run_after_ten_minutes(threads, status):
+def test_a_server_that_fails_whatever_it_is_asked_ends_the_run_after_ten_minutes(
+    threads, status
+):
     server = Server(takes=100.0)
     fails = {number: [failing(status)] for number in range(5, 1000)}
-    with pytest.raises(WaitError, match=r"^has answered no request for [67]00 seconds$"):
+    with pytest.raises(
+        WaitError, match=r"^has answered no request for [67]00 seconds$"
+    ):
         simulated(asked(Throttle(threads, 8), server, 1000, threads, fails))
     assert server.times[-1] <= 500 + 700
 
@@ -240,7 +273,8 @@ def test_a_server_that_fails_whatever_it_is_asked_ends_the_run_after_ten_minutes
 def test_a_server_that_fails_at_most_requests_and_answers_some_is_asked_on(answer):
     server = Server(takes=100.0)
     fails = {
-        number: [failing(number % 2 * 500 or None)] if number % 6 else list(answer) for number in range(60)
+        number: [failing(number % 2 * 500 or None)] if number % 6 else list(answer)
+        for number in range(60)
     }
     results = simulated(asked(Throttle(1, 8), server, 60, 1, fails))
     assert len(results) == 60
@@ -284,7 +318,8 @@ def test_an_answer_gives_all_tries_back():
 
 
 @pytest.mark.parametrize(
-    "error", [refusal(status=500, retry_after="1"), refusal(status=503), refusal(code=NO_QUOTA)]
+    "error",
+    [refusal(status=500, retry_after="1"), refusal(status=503), refusal(code=NO_QUOTA)],
 )
 def test_other_errors_come_back_at_once(error):
     server = Server()
@@ -366,11 +401,28 @@ def test_never_more_than_the_limit_is_under_way_and_everything_is_answered(
         ({"retry-after": "20", "retry-after-ms": "soon"}, 20.0),
         ({"retry-after": "Wed, 18 Nov 2026 11:07:10 GMT"}, 30.0),
         ({"retry-after": "Wed, 18 Nov 2026 11:06:10 GMT"}, 0.0),
-        ({"retry-after": "Wed, 18 Nov 2026 11:07:10 GMT", "date": "Wed, 18 Nov 2026 11:07:05 GMT"}, 5.0),
+        (
+            {
+                "retry-after": "Wed, 18 Nov 2026 11:07:10 GMT",
+                "date": "Wed, 18 Nov 2026 11:07:05 GMT",
+            },
+            5.0,
+        ),
         ({"retry-after": "Wed, 18 Nov 2026 11:07:10 GMT", "date": "today"}, 30.0),
         *(
             ({"retry-after": text}, None)
-            for text in ("", "-1", "nan", "inf", "1e3", "0x10", "1_0", "9" * 5000, "soon", "Wed, 99 Nov 2026")
+            for text in (
+                "",
+                "-1",
+                "nan",
+                "inf",
+                "1e3",
+                "0x10",
+                "1_0",
+                "9" * 5000,
+                "soon",
+                "Wed, 99 Nov 2026",
+            )
         ),
     ],
 )
@@ -378,10 +430,16 @@ def test_what_a_refusal_says_of_the_wait(headers, seconds):
     assert told_wait(headers, NOW) == seconds
 
 
-@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone of a process cannot be set here")
+@pytest.mark.skipif(
+    not hasattr(time, "tzset"), reason="the zone of a process cannot be set here"
+)
 @pytest.mark.parametrize(
     "date",
-    ["Wed Nov 18 11:07:10 2026", "Wednesday, 18-Nov-26 11:07:10 GMT", "Wed, 18 Nov 2026 11:07:10 -0000"],
+    [
+        "Wed Nov 18 11:07:10 2026",
+        "Wednesday, 18-Nov-26 11:07:10 GMT",
+        "Wed, 18 Nov 2026 11:07:10 -0000",
+    ],
 )
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
 def test_a_date_without_a_zone_is_universal_time(monkeypatch, date, zone):
@@ -389,7 +447,10 @@ def test_a_date_without_a_zone_is_universal_time(monkeypatch, date, zone):
     time.tzset()
     try:
         assert told_wait({"retry-after": date}, NOW) == 30
-        assert told_wait({"retry-after": date, "date": "Wed Nov 18 11:07:05 2026"}, NOW) == 5
+        assert (
+            told_wait({"retry-after": date, "date": "Wed Nov 18 11:07:05 2026"}, NOW)
+            == 5
+        )
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -53,7 +53,9 @@ def test_what_a_reply_states_is_counted(usage, counts):
 )
 def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
     Usage(SPEC).add(reply)
-    with pytest.raises(ModelError, match=r"^openai/m: the server http://h/v1 states no usage") as raised:
+    with pytest.raises(
+        ModelError, match=r"^openai/m: the server http://h/v1 states no usage"
+    ) as raised:
         Usage(replace(SPEC, max_tokens_total=10**6)).add(reply)
     assert not isinstance(raised.value, BudgetError)
 
@@ -61,9 +63,18 @@ def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (replace(SPEC, max_tokens_total=14), r"of 14 tokens \(max_tokens_total\) is spent \(14\)"),
-        (replace(SPEC, max_tokens_total=3), r"of 3 tokens \(max_tokens_total\) is spent \(14\)"),
-        (replace(SPEC, max_cost=0.52, prices=(10_000, 200_000)), r"of 0.52 \(max_cost\) is spent \(0.5200\)"),
+        (
+            replace(SPEC, max_tokens_total=14),
+            r"of 14 tokens \(max_tokens_total\) is spent \(14\)",
+        ),
+        (
+            replace(SPEC, max_tokens_total=3),
+            r"of 3 tokens \(max_tokens_total\) is spent \(14\)",
+        ),
+        (
+            replace(SPEC, max_cost=0.52, prices=(10_000, 200_000)),
+            r"of 0.52 \(max_cost\) is spent \(0.5200\)",
+        ),
         (replace(SPEC, max_tokens_total=15), ""),
         (replace(SPEC, max_cost=0.53, prices=(10_000, 200_000)), ""),
         (replace(SPEC, max_cost=1.0, prices=(0.0, 0.0)), ""),
@@ -85,14 +96,19 @@ def test_a_budget_is_spent_when_it_is_reached(spec, said):
 
 def test_a_cost_needs_prices():
     spec = parse_openai("openai/m", "base_url=http://h/v1,max_cost=2")
-    with pytest.raises(ModelError, match="found max_cost without prices; allowed: with --kb-prices=IN,OUT"):
+    with pytest.raises(
+        ModelError,
+        match="found max_cost without prices; allowed: with --kb-prices=IN,OUT",
+    ):
         check(spec)
     with pytest.raises(ModelError, match="found max_cost without prices"):
         OpenAIModel(spec)
     check(replace(spec, prices=(1.0, 2.0)))
 
 
-def test_nothing_is_sent_once_the_budget_is_spent_and_what_was_sent_comes_back(openai_server, model_at):
+def test_nothing_is_sent_once_the_budget_is_spent_and_what_was_sent_comes_back(
+    openai_server, model_at
+):
     usage = {"prompt_tokens": 40, "completion_tokens": 10}
     openai_server.always = Fault(change=lambda reply: reply.update(usage=usage))
     model = model_at("max_concurrent=3,max_tokens_total=200")
@@ -111,19 +127,26 @@ def test_nothing_is_sent_once_the_budget_is_spent_and_what_was_sent_comes_back(o
     assert model.usage.read + model.usage.written == 50 * len(answers)
 
 
-def test_scoring_has_the_budget_too_and_splitting_texts_into_tokens_costs_nothing(openai_server, model_at):
+def test_scoring_has_the_budget_too_and_splitting_texts_into_tokens_costs_nothing(
+    openai_server, model_at
+):
     def paid(call):
         reply = vllm(call)
         reply["usage"]["completion_tokens"] = 1
         return reply
 
     openai_server.routes = {"/tokenize": tokenize, "completions": paid}
-    requests = [ScoreRequest(prompt="Berlin is in", continuation=f" {word}") for word in "abcdefghij"]
+    requests = [
+        ScoreRequest(prompt="Berlin is in", continuation=f" {word}")
+        for word in "abcdefghij"
+    ]
     model = model_at("endpoint=completions,max_tokens_total=100000")
     assert not model.unscorable
     assert all(isinstance(response, Scored) for response in model.score(requests))
     spent = model.usage.read + model.usage.written
-    poor = model_at(f"endpoint=completions,max_concurrent=1,max_tokens_total={spent - 40}")
+    poor = model_at(
+        f"endpoint=completions,max_concurrent=1,max_tokens_total={spent - 40}"
+    )
     with pytest.raises(BudgetError):
         poor.score(requests)
     # Already while it finds out how to score.

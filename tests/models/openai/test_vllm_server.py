@@ -21,22 +21,32 @@ from tests.models.openai.vllm_server import VLLM_PYTHON, vllm_server
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(VLLM_PYTHON not in os.environ, reason=f"{VLLM_PYTHON} names no interpreter with vLLM"),
+    pytest.mark.skipif(
+        VLLM_PYTHON not in os.environ,
+        reason=f"{VLLM_PYTHON} names no interpreter with vLLM",
+    ),
 ]
 FOLDER = reference.resolve("")[0]
 SHARED = "Question: who knows?\nAnswer: unsure.\n" * 4
 SCORES = [
     ScoreRequest(prompt=f"{before}{prompt}", continuation=continuation)
     for before in ("", SHARED)
-    for prompt in ("The capital of France is", "Question: What is the capital of Japan?\nAnswer:")
+    for prompt in (
+        "The capital of France is",
+        "Question: What is the capital of Japan?\nAnswer:",
+    )
     for continuation in (" Paris", " Tokyo, they say", " San Jose: 12,345", " 東京")
 ]
-TEXTS = [GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in SCORES[::4]]
+TEXTS = [
+    GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in SCORES[::4]
+]
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    with vllm_server(FOLDER, tmp_path_factory.mktemp("vllm") / "log.txt", "--max-model-len", "384") as url:
+    with vllm_server(
+        FOLDER, tmp_path_factory.mktemp("vllm") / "log.txt", "--max-model-len", "384"
+    ) as url:
         yield url
 
 
@@ -65,20 +75,31 @@ def transformers_model():
     return load(parse_spec(str(FOLDER), device="cpu", dtype="float32"), threads=1)
 
 
-WAYS = ["prompt_logprobs of vLLM", "logprob_token_ids of vLLM", "completions with echo and logprobs"]
+WAYS = [
+    "prompt_logprobs of vLLM",
+    "logprob_token_ids of vLLM",
+    "completions with echo and logprobs",
+]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_of_vllm_gives_the_probabilities_of_transformers(served_by, transformers_model, way):
+def test_each_way_of_vllm_gives_the_probabilities_of_transformers(
+    served_by, transformers_model, way
+):
     model = served_by(way)
     assert not model.unscorable
     assert way in model.notes[-1]
     # Twice: the second time a prefix cache has seen all of it.
     for _ in range(2):
-        for there, here in zip(model.score(SCORES), transformers_model.score(SCORES), strict=True):
+        for there, here in zip(
+            model.score(SCORES), transformers_model.score(SCORES), strict=True
+        ):
             assert isinstance(there, Scored), there
             assert there.probabilities == pytest.approx(here.probabilities, abs=1e-3)
-            assert (there.token_ids, there.prompt_tokens) == (here.token_ids, here.prompt_tokens)
+            assert (there.token_ids, there.prompt_tokens) == (
+                here.token_ids,
+                here.prompt_tokens,
+            )
             assert there.prompt_digest == here.prompt_digest
 
 
@@ -97,6 +118,8 @@ def test_the_ways_of_other_servers_are_refused(served_by):
 
 
 def test_the_same_weights_write_the_same_texts(served_by, transformers_model):
-    for there, here in zip(served_by().generate(TEXTS), transformers_model.generate(TEXTS), strict=True):
+    for there, here in zip(
+        served_by().generate(TEXTS), transformers_model.generate(TEXTS), strict=True
+    ):
         assert isinstance(there, Generated)
         assert there.text == here.text

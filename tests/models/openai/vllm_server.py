@@ -28,10 +28,22 @@ def vllm_server(folder: Path, log: Path, *flags: str) -> Iterator[str]:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     line = [os.environ[VLLM_PYTHON], "-m", "vllm.entrypoints.openai.api_server"]
-    line += ["--model", str(folder), "--served-model-name", "small", "--dtype", "float32", "--enforce-eager"]
+    line += [
+        "--model",
+        str(folder),
+        "--served-model-name",
+        "small",
+        "--dtype",
+        "float32",
+        "--enforce-eager",
+    ]
     line += ["--host", "127.0.0.1", "--port", str(port), "--max-num-seqs", "8"]
     line += ["--gpu-memory-utilization", "0.1", *flags]
-    few = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "VLLM_NO_USAGE_STATS": "1"}
+    few = {
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "OMP_NUM_THREADS": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+    }
     with log.open("wb") as output:
         process = subprocess.Popen(
             line,
@@ -53,8 +65,13 @@ def vllm_server(folder: Path, log: Path, *flags: str) -> Iterator[str]:
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     end = time.monotonic() + _START
     while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as reply:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(url, timeout=5) as reply,
+        ):
             if reply.status == 200:
                 return
         time.sleep(0.5)
-    raise RuntimeError(f"no server of vLLM came: {log.read_text(errors='replace')[-4000:]}")
+    raise RuntimeError(
+        f"no server of vLLM came: {log.read_text(errors='replace')[-4000:]}"
+    )

@@ -14,10 +14,18 @@ LONG = [
     for city in ("Tokyo", "Tokyo, a city", "Paris", "Cairo")
 ]
 SHORT = [
-    ScoreRequest(prompt="The capital of Japan is", continuation=" Tokyo, a very large city."),
+    ScoreRequest(
+        prompt="The capital of Japan is", continuation=" Tokyo, a very large city."
+    ),
     ScoreRequest(prompt="Who wrote Hamlet?", continuation=" William Shakespeare\n"),
 ]
-TEXTS = ("Paris is the", "The capital of Japan is", "Who wrote the play", "unsure", f"{SHARED}Who")
+TEXTS = (
+    "Paris is the",
+    "The capital of Japan is",
+    "Who wrote the play",
+    "unsure",
+    f"{SHARED}Who",
+)
 STOPS = [(), ("\n",), ("e", "the"), ("a", " "), tuple("aeiou")]
 
 
@@ -58,7 +66,10 @@ def same_numbers(ours, theirs, *, within=1e-5):
         assert isinstance(one, Scored)
         assert one.probabilities == pytest.approx(other.probabilities, abs=within)
         assert one.token_ids == other.token_ids
-        assert (one.prompt_tokens, one.prompt_digest) == (other.prompt_tokens, other.prompt_digest)
+        assert (one.prompt_tokens, one.prompt_digest) == (
+            other.prompt_tokens,
+            other.prompt_digest,
+        )
 
 
 def same_steps(ours, theirs, *, within=1e-5):

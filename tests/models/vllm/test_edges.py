@@ -82,8 +82,17 @@ def test_what_the_checkpoint_is_told(args, field, value):
 @pytest.mark.parametrize(
     "args",
     [
-        *("gpu_memory_utilization=0", "gpu_memory_utilization=1.01", "gpu_memory_utilization=-1"),
-        *("tensor_parallel_size=-1", "tensor_parallel_size=1.5", "max_num_seqs=0", "data_parallel_size=0"),
+        *(
+            "gpu_memory_utilization=0",
+            "gpu_memory_utilization=1.01",
+            "gpu_memory_utilization=-1",
+        ),
+        *(
+            "tensor_parallel_size=-1",
+            "tensor_parallel_size=1.5",
+            "max_num_seqs=0",
+            "data_parallel_size=0",
+        ),
         "max_model_len=0",
     ],
 )
@@ -93,7 +102,8 @@ def test_what_lies_just_beside_is_refused(args):
 
 
 @pytest.mark.parametrize(
-    ("device", "fine"), [("auto", True), ("cuda", True), ("cuda:0", False), ("mps", False)]
+    ("device", "fine"),
+    [("auto", True), ("cuda", True), ("cuda:0", False), ("mps", False)],
 )
 def test_only_the_kind_of_device_is_said(device, fine):
     if fine:
@@ -110,8 +120,18 @@ OWN = {
         "max_model_len": "8",
         "max_num_seqs": "4",
     },
-    **{"quantization": "fp8", "enforce_eager": "True", "data_parallel_size": "1", "dtype": "float32"},
-    **{"revision": "main", "tokenizer": "t", "trust_remote_code": "False", "add_bos_token": "True"},
+    **{
+        "quantization": "fp8",
+        "enforce_eager": "True",
+        "data_parallel_size": "1",
+        "dtype": "float32",
+    },
+    **{
+        "revision": "main",
+        "tokenizer": "t",
+        "trust_remote_code": "False",
+        "add_bos_token": "True",
+    },
     **{"apply_chat_template": "True", "pretrained": "x/y"},
 }
 
@@ -124,11 +144,15 @@ def test_each_argument_is_one_of_vllms(name):
 
 
 def engine(**parts):
-    return SimpleNamespace(llm_engine=SimpleNamespace(engine_core=SimpleNamespace(**parts)))
+    return SimpleNamespace(
+        llm_engine=SimpleNamespace(engine_core=SimpleNamespace(**parts))
+    )
 
 
 def test_who_waits_is_told_when_a_process_is_killed():
-    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(
+        target=time.sleep, args=(600,), daemon=True
+    )
     process.start()
     outputs = Queue()
     watch(engine(outputs_queue=outputs), [process])

@@ -46,14 +46,21 @@ EOS, FULL_STOP = 2, 16
 
 @pytest.fixture(scope="module")
 def model(real_engines):
-    result = vllm.load(parse_vllm(f"vllm/{FOLDER}", f"dtype=float32,enforce_eager=True,max_length={LONGEST}"))
+    result = vllm.load(
+        parse_vllm(
+            f"vllm/{FOLDER}", f"dtype=float32,enforce_eager=True,max_length={LONGEST}"
+        )
+    )
     yield result
     result.close()
 
 
 @pytest.fixture(scope="module")
 def transformers_model():
-    return load(parse_spec(FOLDER, f"max_length={LONGEST}", device="cpu", dtype="float32"), threads=1)
+    return load(
+        parse_spec(FOLDER, f"max_length={LONGEST}", device="cpu", dtype="float32"),
+        threads=1,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +74,12 @@ def stand_in():
     )
 
 
-@pytest.mark.parametrize("requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"])
-def test_scores_are_those_of_the_transformers_backend(model, transformers_model, requests):
+@pytest.mark.parametrize(
+    "requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"]
+)
+def test_scores_are_those_of_the_transformers_backend(
+    model, transformers_model, requests
+):
     same_numbers(model.score(requests), transformers_model.score(requests), within=1e-4)
 
 
@@ -104,8 +115,12 @@ def test_texts_are_those_of_the_transformers_backend(model, transformers_model, 
 
 
 def test_steps_are_those_of_the_transformers_backend(model, transformers_model):
-    requests = [asked(text, 8, ("e",), steps=True, watch=(7, 300, 7, 0)) for text in TEXTS]
-    same_steps(model.generate(requests), transformers_model.generate(requests), within=1e-4)
+    requests = [
+        asked(text, 8, ("e",), steps=True, watch=(7, 300, 7, 0)) for text in TEXTS
+    ]
+    same_steps(
+        model.generate(requests), transformers_model.generate(requests), within=1e-4
+    )
 
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
@@ -121,16 +136,34 @@ def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model):
 # What is put to both: a prompt's text or token ids, and sampling parameters beside the usual ones.
 PUT = {
     "written": ("The capital of Japan is", {"max_tokens": 8}),
-    "without our endings": ("The capital of Japan is", {"max_tokens": 8, "stop_token_ids": []}),
-    "to a token": ("The capital of Japan is", {"max_tokens": 8, "stop_token_ids": [FULL_STOP]}),
+    "without our endings": (
+        "The capital of Japan is",
+        {"max_tokens": 8, "stop_token_ids": []},
+    ),
+    "to a token": (
+        "The capital of Japan is",
+        {"max_tokens": 8, "stop_token_ids": [FULL_STOP]},
+    ),
     "to a string": ("The capital of Japan is", {"max_tokens": 8, "stop": ["."]}),
-    "to one of two strings": ("The capital of Japan is", {"max_tokens": 8, "stop": ["o.", "ky"]}),
-    "named": ("Who", {"max_tokens": 3, "logprobs": None, "logprob_token_ids": [5, 0, 7]}),
+    "to one of two strings": (
+        "The capital of Japan is",
+        {"max_tokens": 8, "stop": ["o.", "ky"]},
+    ),
+    "named": (
+        "Who",
+        {"max_tokens": 3, "logprobs": None, "logprob_token_ids": [5, 0, 7]},
+    ),
     "named twice": ("Who", {"logprobs": None, "logprob_token_ids": [5, 5]}),
-    "all that may be named": ("Who", {"logprobs": None, "logprob_token_ids": list(range(128))}),
+    "all that may be named": (
+        "Who",
+        {"logprobs": None, "logprob_token_ids": list(range(128))},
+    ),
     "no numbers": ("Who", {"logprobs": None}),
     "of the prompt": ("The capital of Japan is", {"prompt_logprobs": 0}),
-    "to the end of the context": ([5, 700] * (LONGEST // 2 - 2), {"max_tokens": 20, "stop_token_ids": []}),
+    "to the end of the context": (
+        [5, 700] * (LONGEST // 2 - 2),
+        {"max_tokens": 20, "stop_token_ids": []},
+    ),
     "one token": ([1], {"max_tokens": 4}),
 }
 REFUSED = {
@@ -139,7 +172,10 @@ REFUSED = {
     "too long": ([5] * (LONGEST + 9), {}),
     "no such token": ([5, 3000], {}),
     "below all tokens": ([5, -1], {}),
-    "too many named": ("Who", {"logprobs": None, "logprob_token_ids": list(range(129))}),
+    "too many named": (
+        "Who",
+        {"logprobs": None, "logprob_token_ids": list(range(129))},
+    ),
     "named beyond": ("Who", {"logprobs": None, "logprob_token_ids": [3000]}),
     "named, and others wanted": ("Who", {"logprob_token_ids": [4, 5]}),
     "no tokens": ("Who", {"max_tokens": 0}),
@@ -148,8 +184,16 @@ REFUSED = {
 
 
 def put(library, llm, encoder, questions):
-    usual = {"temperature": 0.0, "max_tokens": 1, "stop": [], "stop_token_ids": [EOS], "logprobs": 0}
-    prompts = [encoder.prompt(text) if isinstance(text, str) else text for text, _ in questions]
+    usual = {
+        "temperature": 0.0,
+        "max_tokens": 1,
+        "stop": [],
+        "stop_token_ids": [EOS],
+        "logprobs": 0,
+    }
+    prompts = [
+        encoder.prompt(text) if isinstance(text, str) else text for text, _ in questions
+    ]
     return llm.generate(
         [{"prompt_token_ids": list(ids)} for ids in prompts],
         [library.SamplingParams(**{**usual, **options}) for _, options in questions],
@@ -158,7 +202,10 @@ def put(library, llm, encoder, questions):
 
 
 def numbers(places):
-    return [place and {token: entry.logprob for token, entry in place.items()} for place in places or ()]
+    return [
+        place and {token: entry.logprob for token, entry in place.items()}
+        for place in places or ()
+    ]
 
 
 def test_the_stand_in_answers_as_vllm(model, stand_in):
@@ -201,12 +248,19 @@ def test_what_we_read_of_a_running_engine(model, stand_in):
     assert engine.block % 16 == 0
     assert engine.device in ("cpu", "cuda")
     ours, theirs = (llm.llm_engine.vllm_config for llm in (engine._llm, stand_in))
-    assert ours.cache_config.enable_prefix_caching == theirs.cache_config.enable_prefix_caching
+    assert (
+        ours.cache_config.enable_prefix_caching
+        == theirs.cache_config.enable_prefix_caching
+    )
 
 
 def test_an_option_that_vllm_refuses():
     with pytest.raises(ModelError) as caught:
-        vllm.load(parse_vllm(f"vllm/{FOLDER}", "dtype=float32,enforce_eager=True,max_length=100000"))
+        vllm.load(
+            parse_vllm(
+                f"vllm/{FOLDER}", "dtype=float32,enforce_eager=True,max_length=100000"
+            )
+        )
     said = str(caught.value)
     assert "did not start: ValidationError" in said
     assert "max_model_len (100000) is greater than" in said
@@ -215,12 +269,16 @@ def test_an_option_that_vllm_refuses():
 
 def test_an_engine_that_dies_ends_the_case(real_engines):
     before = set(multiprocessing.active_children())
-    model = vllm.load(parse_vllm(f"vllm/{FOLDER}", "dtype=float32,enforce_eager=True,max_length=64"))
+    model = vllm.load(
+        parse_vllm(f"vllm/{FOLDER}", "dtype=float32,enforce_eager=True,max_length=64")
+    )
     try:
         for process in set(multiprocessing.active_children()) - before:
             process.kill()
         for ask in (lambda: model.score(SHORT), lambda: model.generate([asked()])):
-            with pytest.raises(ModelError, match="vLLM's engine ended while it was asked: Engine"):
+            with pytest.raises(
+                ModelError, match="vLLM's engine ended while it was asked: Engine"
+            ):
                 ask()
     finally:
         model.close()

@@ -20,7 +20,11 @@ from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.models.vllm.engine import MOST_NAMED
-from pytest_kbrel.models.vllm.model import computed_tokens, is_cheaper_stepwise, steps_of
+from pytest_kbrel.models.vllm.model import (
+    computed_tokens,
+    is_cheaper_stepwise,
+    steps_of,
+)
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
 from tests.models.tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
@@ -54,7 +58,9 @@ def model(vllm_of):
     result.close()
 
 
-@pytest.mark.parametrize("requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"])
+@pytest.mark.parametrize(
+    "requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"]
+)
 def test_scores_are_those_of_the_transformers_backend(model, model_of, requests):
     same_numbers(model.score(requests), model_of("llama").score(requests))
 
@@ -62,20 +68,33 @@ def test_scores_are_those_of_the_transformers_backend(model, model_of, requests)
 def test_a_long_shared_beginning_is_asked_about_step_by_step(model, calls):
     assert all(isinstance(answer, Scored) for answer in model.score(LONG))
     pairs = [model.encoder.pair(one.prompt, one.continuation) for one in LONG]
-    assert len(calls.prompts) == len(steps_of(pairs)) < sum(len(pair.targets) for pair in pairs)
+    assert (
+        len(calls.prompts)
+        == len(steps_of(pairs))
+        < sum(len(pair.targets) for pair in pairs)
+    )
     for _, params in calls.prompts:
         assert params.logprob_token_ids
-        assert (params.max_tokens, params.logprobs, params.prompt_logprobs) == (1, None, None)
+        assert (params.max_tokens, params.logprobs, params.prompt_logprobs) == (
+            1,
+            None,
+            None,
+        )
         assert not params.skip_reading_prefix_cache
 
 
 def test_short_prompts_of_their_own_are_asked_about_whole(model, calls):
     assert all(isinstance(answer, Scored) for answer in model.score(SHORT))
     assert len(calls.prompts) == len(SHORT)
-    assert all((params.prompt_logprobs, params.max_tokens) == (0, 1) for _, params in calls.prompts)
+    assert all(
+        (params.prompt_logprobs, params.max_tokens) == (0, 1)
+        for _, params in calls.prompts
+    )
 
 
-def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(vllm_of, model_of, calls):
+def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(
+    vllm_of, model_of, calls
+):
     encoder = model_of("llama").parts.encoder
     pair = encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
     tokens = len(pair.context) + len(pair.targets)
@@ -105,7 +124,10 @@ def test_the_cheaper_way():
     assert not is_cheaper_stepwise(many, block=0)
     assert not is_cheaper_stepwise([pair(1, 2, 3)], block=16)
     assert is_cheaper_stepwise([pair(1, 2, 3, targets=(7,))], block=16)
-    assert steps_of([pair(1, 2), pair(1, 2, targets=(7, 9))]) == {(1, 2): (7,), (1, 2, 7): (8, 9)}
+    assert steps_of([pair(1, 2), pair(1, 2, targets=(7, 9))]) == {
+        (1, 2): (7,),
+        (1, 2, 7): (8, 9),
+    }
 
 
 def test_more_tokens_than_one_question_may_name(model, model_of, calls):
@@ -114,7 +136,10 @@ def test_more_tokens_than_one_question_may_name(model, model_of, calls):
     pairs = [encoder.pair(one.prompt, one.continuation) for one in requests]
     assert max(map(len, steps_of(pairs).values())) > MOST_NAMED
     same_numbers(model.score(requests), model_of("llama").score(requests))
-    assert max(len(params.logprob_token_ids or ()) for _, params in calls.prompts) <= MOST_NAMED
+    assert (
+        max(len(params.logprob_token_ids or ()) for _, params in calls.prompts)
+        <= MOST_NAMED
+    )
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -124,7 +149,10 @@ def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
     assert all(isinstance(answer, Generated) for answer in ours)
 
     def texts(answers):
-        return [dataclasses.replace(answer, probability=None, first_probability=None) for answer in answers]
+        return [
+            dataclasses.replace(answer, probability=None, first_probability=None)
+            for answer in answers
+        ]
 
     assert texts(ours) == texts(theirs)
     for one, other in zip(ours, theirs, strict=True):
@@ -155,7 +183,9 @@ def test_an_ending_that_nothing_explains_is_a_failure(model, calls):
 
     calls.spoil = cut
     (answer,) = model.generate([asked(count=9)])
-    assert answer == Failed(error="vLLM ended the answer where neither EOS nor a stop string is")
+    assert answer == Failed(
+        error="vLLM ended the answer where neither EOS nor a stop string is"
+    )
 
 
 def test_the_checkpoint_ends_a_text_by_all_its_own_endings(model, calls):
@@ -190,7 +220,9 @@ def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatc
     assert isinstance(answered, Scored)
 
 
-@pytest.mark.parametrize("ask", [lambda one: one.score(SHORT), lambda one: one.generate([asked()])])
+@pytest.mark.parametrize(
+    "ask", [lambda one: one.score(SHORT), lambda one: one.generate([asked()])]
+)
 def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
     def die(outputs):
         raise fake_vllm.EngineDeadError("EngineCore encountered an issue.")
@@ -201,7 +233,10 @@ def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
         with pytest.raises(ModelError) as caught:
             ask(model)
         assert "/llama" in str(caught.value)
-        assert "vLLM's engine ended while it was asked: EngineDeadError: EngineCore enc" in str(caught.value)
+        assert (
+            "vLLM's engine ended while it was asked: EngineDeadError: EngineCore enc"
+            in str(caught.value)
+        )
 
 
 def _dropped(output):
@@ -238,9 +273,13 @@ def _filled(value):
 
 
 def _others(output):
-    output.outputs[0].logprobs = [{0: fake_vllm.Logprob(-1.0)} for _ in output.outputs[0].token_ids]
+    output.outputs[0].logprobs = [
+        {0: fake_vllm.Logprob(-1.0)} for _ in output.outputs[0].token_ids
+    ]
     if output.prompt_logprobs:
-        output.prompt_logprobs = [{0: fake_vllm.Logprob(-1.0)} for _ in output.prompt_logprobs]
+        output.prompt_logprobs = [
+            {0: fake_vllm.Logprob(-1.0)} for _ in output.prompt_logprobs
+        ]
 
 
 FAULTS = {
@@ -275,19 +314,32 @@ def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, way, fault)
     assert len(failures) < len(answers)
 
 
-def test_fewer_answers_than_questions_are_asked_again_one_by_one(model, model_of, calls):
+def test_fewer_answers_than_questions_are_asked_again_one_by_one(
+    model, model_of, calls
+):
     calls.spoil = lambda outputs: outputs[1:] if len(outputs) > 1 else outputs
     same_numbers(model.score(SHORT), model_of("llama").score(SHORT))
     assert calls.sizes == [2, 1, 1]
     calls.spoil = lambda outputs: []
-    assert model.score(SHORT[:1]) == [Failed(error="ValueError: vLLM gave 0 answers to 1 questions")]
+    assert model.score(SHORT[:1]) == [
+        Failed(error="ValueError: vLLM gave 0 answers to 1 questions")
+    ]
 
 
-def test_a_model_is_the_same_by_content_and_another_by_what_computes_it(model, model_of, vllm_of, tmp_path):
+def test_a_model_is_the_same_by_content_and_another_by_what_computes_it(
+    model, model_of, vllm_of, tmp_path
+):
     ours, theirs = model.describe(), model_of("llama").describe()
     assert ours.backend == "vllm"
     assert ours.backend_version.startswith("vllm 0.33.0, torch ")
-    for name in ("weights_digest", "tokenizer_digest", "parameters", "architecture", "adds_bos", "dtype"):
+    for name in (
+        "weights_digest",
+        "tokenizer_digest",
+        "parameters",
+        "architecture",
+        "adds_bos",
+        "dtype",
+    ):
         assert getattr(ours, name) == getattr(theirs, name)
     assert digest_of(ours) != digest_of(theirs)
     many = vllm_of("llama", "tensor_parallel_size=2").describe()
@@ -347,29 +399,51 @@ def test_options_reach_the_engine(checkpoint_of, calls):
     )
     open_model(spec, threads=1).close()
     given = calls.engines[0].options
-    assert (given["model"], given["dtype"], given["tensor_parallel_size"]) == (folder, "bfloat16", 2)
+    assert (given["model"], given["dtype"], given["tensor_parallel_size"]) == (
+        folder,
+        "bfloat16",
+        2,
+    )
     assert (given["gpu_memory_utilization"], given["max_model_len"]) == (0.4, 64)
-    assert (given["max_num_seqs"], given["max_num_batched_tokens"], given["enforce_eager"]) == (8, 128, True)
+    assert (
+        given["max_num_seqs"],
+        given["max_num_batched_tokens"],
+        given["enforce_eager"],
+    ) == (8, 128, True)
     assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
 
 
 def test_an_engine_that_does_not_start(checkpoint_of, calls):
-    calls.refuse_start = "1 validation error for ModelConfig\n  max_model_len (9) is greater than 8"
+    calls.refuse_start = (
+        "1 validation error for ModelConfig\n  max_model_len (9) is greater than 8"
+    )
     with pytest.raises(ModelError) as caught:
-        vllm.load(parse_vllm(f"vllm/{checkpoint_of('llama')}", "tensor_parallel_size=8"))
+        vllm.load(
+            parse_vllm(f"vllm/{checkpoint_of('llama')}", "tensor_parallel_size=8")
+        )
     said = str(caught.value)
-    assert "vLLM 0.33.0 did not start: RuntimeError: 1 validation error for ModelConfig max_model_len" in said
+    assert (
+        "vLLM 0.33.0 did not start: RuntimeError: 1 validation error for ModelConfig max_model_len"
+        in said
+    )
     assert "tensor_parallel_size=8" in said
     assert "allowed:" in said
     assert "\n" not in said
 
 
-def test_checkpoints_that_cannot_be_trusted_start_no_engine(checkpoint_of, tmp_path, calls):
+def test_checkpoints_that_cannot_be_trusted_start_no_engine(
+    checkpoint_of, tmp_path, calls
+):
     spoilt = make_checkpoint(tmp_path / "spoilt")
-    change_weights(spoilt, lambda tensors: tensors["model.norm.weight"].fill_(float("nan")))
+    change_weights(
+        spoilt, lambda tensors: tensors["model.norm.weight"].fill_(float("nan"))
+    )
     for folder, said in (
         (spoilt, "NaN or infinity in model.norm.weight"),
-        (checkpoint_of("t5"), "an encoder-decoder model; allowed with vllm are causal models"),
+        (
+            checkpoint_of("t5"),
+            "an encoder-decoder model; allowed with vllm are causal models",
+        ),
         (tmp_path / "nowhere", "no such folder"),
     ):
         with pytest.raises(ModelError, match=said):
@@ -383,7 +457,9 @@ def test_without_the_package(checkpoint_of, monkeypatch):
     try:
         import vllm as _  # noqa: F401
     except ImportError:
-        with pytest.raises(MissingExtraError, match=r'pip install "pytest-kbrel\[vllm\]"'):
+        with pytest.raises(
+            MissingExtraError, match=r'pip install "pytest-kbrel\[vllm\]"'
+        ):
             vllm.load(spec)
 
 
@@ -401,11 +477,16 @@ def test_what_comes_from_the_hub_is_what_is_digested(checkpoint_of, monkeypatch,
     assert (wanted["name"], wanted["revision"]) == ("some-org/some-name", "abc")
     assert calls.engines[0].options["model"] == str(folder)
     assert result.describe().spec == "vllm/some-org/some-name"
-    assert result.describe().weights_digest == load(parse_spec(str(folder))).describe().weights_digest
+    assert (
+        result.describe().weights_digest
+        == load(parse_spec(str(folder))).describe().weights_digest
+    )
 
     def fail(name, **options):
         raise OSError("offline")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
-    with pytest.raises(ModelError, match="not to be had from the hub: OSError: offline"):
+    with pytest.raises(
+        ModelError, match="not to be had from the hub: OSError: offline"
+    ):
         vllm.load(parse_vllm("vllm/some-org/some-name"))

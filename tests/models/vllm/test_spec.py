@@ -48,7 +48,9 @@ def test_the_path_stands_in_the_spec():
     assert parse_vllm("vllm/./here").text == "vllm/./here"
     assert parse_vllm("vllm/openai/name").checkpoint.path == "openai/name"
     assert parse_vllm("vllm/reference").checkpoint.path == str(reference.resolve("")[0])
-    assert parse_vllm("vllm/./here", device="cuda", chat_template=True).checkpoint.chat_template
+    assert parse_vllm(
+        "vllm/./here", device="cuda", chat_template=True
+    ).checkpoint.chat_template
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,11 @@ def test_the_path_stands_in_the_spec():
     [
         ("vllm/x/y", "tensor_paralel_size=2", "did you mean 'tensor_parallel_size'"),
         ("vllm/x/y", "peft=./adapter", "unknown key 'peft'"),
-        ("vllm/x/y", "tensor_parallel_size=0", "tensor_parallel_size '0'; allowed is a whole number from 1"),
+        (
+            "vllm/x/y",
+            "tensor_parallel_size=0",
+            "tensor_parallel_size '0'; allowed is a whole number from 1",
+        ),
         ("vllm/x/y", "tensor_parallel_size=1025", "to 1,024, of GPUs"),
         ("vllm/x/y", "max_num_seqs=1000001", "from 1 to 1,000,000, of sequences"),
         ("vllm/x/y", "gpu_memory_utilization=90", "a number above 0 and up to 1"),
@@ -89,11 +95,22 @@ def test_vllm_chooses_where_it_runs(device):
 def test_a_spec_goes_to_its_backend():
     spec = read_spec("vllm/x/y", "dtype=half,tensor_parallel_size=4", batch_size="64")
     assert isinstance(spec, VllmSpec)
-    assert (spec.backend, spec.checkpoint.dtype, spec.checkpoint.batch_size) == ("vllm", "float16", 64)
+    assert (spec.backend, spec.checkpoint.dtype, spec.checkpoint.batch_size) == (
+        "vllm",
+        "float16",
+        64,
+    )
     assert not unscorable(spec)
     assert (gpus_of(spec), gpus_of(read_spec("./here"))) == (4, 0)
     names = ("vllm/x/y", "vllm", "openai/x", "hf/vllm/x", "reference", "vllmx/y")
-    assert [backend_of(name).name for name in names] == ["vllm", "vllm", "openai", "hf", "hf", "hf"]
+    assert [backend_of(name).name for name in names] == [
+        "vllm",
+        "vllm",
+        "openai",
+        "hf",
+        "hf",
+        "hf",
+    ]
 
 
 def test_each_kind_of_model_takes_its_own_arguments():
@@ -103,6 +120,8 @@ def test_each_kind_of_model_takes_its_own_arguments():
     assert args_for("openai/x", args) == "base_url=http://localhost:1/v1"
 
 
-def test_a_path_that_holds_no_checkpoint_is_found_before_the_package_is_missed(tmp_path):
+def test_a_path_that_holds_no_checkpoint_is_found_before_the_package_is_missed(
+    tmp_path,
+):
     with pytest.raises(ModelError, match="no such folder"):
         check_spec(read_spec(f"vllm/{tmp_path}/nowhere"))

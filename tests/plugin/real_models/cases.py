@@ -17,9 +17,7 @@ _DECLINES = ("invalid", "fail", "fail", "pass")
 _NEVER = ("fail or invalid",) * 4
 
 _ELSE = "begin with the token that is scored"
-_UNSCORED = (
-    "the model thinks before it answers, and its chat template has no form with a closed, empty thought"
-)
+_UNSCORED = "the model thinks before it answers, and its chat template has no form with a closed, empty thought"
 _EMPTY = "answers are empty"
 _CUT = "answers are cut short"
 
@@ -64,15 +62,21 @@ def _cases() -> Iterator[Gated]:
     for shape in ("qwen3", "llama3", "gemma3"):
         yield Gated(manner="chatty", shape=shape, verdicts=_NOT_MONITOR, says=(_ELSE,))
     for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n")
+        yield Gated(
+            manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n"
+        )
     yield Gated(
         manner="french",
         shape="llama3",
         verdicts=_DECLINES,
     )
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
-    yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False")
-    yield Gated(manner="thinker", shape="deepseek-r1", verdicts=_NOT_MONITOR, says=(_UNSCORED,))
+    yield Gated(
+        manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False"
+    )
+    yield Gated(
+        manner="thinker", shape="deepseek-r1", verdicts=_NOT_MONITOR, says=(_UNSCORED,)
+    )
     for shape in ("llama3", "gemma3"):
         yield Gated(manner="thinker", shape=shape, verdicts=_NOT_MONITOR)
     yield Gated(
@@ -83,12 +87,27 @@ def _cases() -> Iterator[Gated]:
         args="enable_thinking=True",
     )
     short = "max_thinking_tokens=64"
-    yield Gated(manner="endless", shape="qwen3", verdicts=_NOTHING, says=(_EMPTY, _CUT), args=short)
     yield Gated(
-        manner="endless", shape="deepseek-r1", verdicts=_NOTHING, says=(_EMPTY, _CUT, _UNSCORED), args=short
+        manner="endless",
+        shape="qwen3",
+        verdicts=_NOTHING,
+        says=(_EMPTY, _CUT),
+        args=short,
+    )
+    yield Gated(
+        manner="endless",
+        shape="deepseek-r1",
+        verdicts=_NOTHING,
+        says=(_EMPTY, _CUT, _UNSCORED),
+        args=short,
     )
     yield Gated(manner="only-mark", shape="qwen3", verdicts=_NOTHING, says=(_EMPTY,))
-    yield Gated(manner="only-mark", shape="deepseek-r1", verdicts=_NOTHING, says=(_EMPTY, _UNSCORED))
+    yield Gated(
+        manner="only-mark",
+        shape="deepseek-r1",
+        verdicts=_NOTHING,
+        says=(_EMPTY, _UNSCORED),
+    )
     yield Gated(manner="base", shape=RAW, verdicts=_PASS)
     yield Gated(manner="newline", shape=RAW, verdicts=_NOT_MONITOR, says=(_ELSE,))
     for shape in ("qwen3", "llama3", "gemma3", RAW):
@@ -122,8 +141,15 @@ def reasons_in(report: Mapping[str, Any]) -> str:
 
 
 def _probe(name: str) -> int | None:
-    begins = ("monitor[P", "head_to_tail[world-", "reliability[seen", "reliability[unseen")
-    return next((place for place, begin in enumerate(begins) if name.startswith(begin)), None)
+    begins = (
+        "monitor[P",
+        "head_to_tail[world-",
+        "reliability[seen",
+        "reliability[unseen",
+    )
+    return next(
+        (place for place, begin in enumerate(begins) if name.startswith(begin)), None
+    )
 
 
 def metric_in(report: Mapping[str, Any], slices: str, metric: str) -> Sequence[float]:
@@ -131,5 +157,6 @@ def metric_in(report: Mapping[str, Any], slices: str, metric: str) -> Sequence[f
     return [
         case["metrics"][metric]["value"]
         for case in report["cases"]
-        if case["id"].rpartition("::")[2].startswith(slices) and metric in case["metrics"]
+        if case["id"].rpartition("::")[2].startswith(slices)
+        and metric in case["metrics"]
     ]

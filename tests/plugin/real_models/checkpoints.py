@@ -84,21 +84,40 @@ def _rules(tokenizer: Any, manner: str, shape: str) -> tuple[Rule, ...]:
             written += _ids(tokenizer, ENDS[shape]) if ends(manner) or closed else []
             for token in written:
                 state = (ids[-1], number, _phase(tokenizer, ids))
-                assert result.setdefault(state, token) == token, f"{manner}, {shape}: {state} is ambiguous"
+                assert result.setdefault(state, token) == token, (
+                    f"{manner}, {shape}: {state} is ambiguous"
+                )
                 ids.append(token)
-    return tuple(Rule(behind=b, subject=s, phase=p, then=then) for (b, s, p), then in result.items())
+    return tuple(
+        Rule(behind=b, subject=s, phase=p, then=then)
+        for (b, s, p), then in result.items()
+    )
 
 
-def _prompts(tokenizer: Any, shape: str, fact: Known | None) -> Iterator[tuple[str, bool]]:
+def _prompts(
+    tokenizer: Any, shape: str, fact: Known | None
+) -> Iterator[tuple[str, bool]]:
     """Yield prompts that end in all the ways there are, each with whether a closed thought ends it."""
     if shape == RAW:
-        frames = [fill(frame, fact.subject) for frame in FRAMES[fact.relation]] if fact else []
+        frames = (
+            [fill(frame, fact.subject) for frame in FRAMES[fact.relation]]
+            if fact
+            else []
+        )
         yield from (
-            (text, False) for text in (*frames, qa("Who?"), brief("Who?", shots=()), choice("Who?", ["a"]))
+            (text, False)
+            for text in (
+                *frames,
+                qa("Who?"),
+                brief("Who?", shots=()),
+                choice("Who?", ["a"]),
+            )
         )
         return
     for closed in (False, True) if shape == "qwen3" else (False,):
-        template = ChatTemplate(tokenizer, ChatArgs(enable_thinking=False if closed else None))
+        template = ChatTemplate(
+            tokenizer, ChatArgs(enable_thinking=False if closed else None)
+        )
         yield template.prompt([message("user", "Who?")]), closed
 
 
@@ -127,7 +146,9 @@ def _model(tokenizer: Any, *, width: int, rules: int) -> Any:
         rope_theta=1e9,
         pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
         bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.convert_tokens_to_ids(list(dict.fromkeys(ENDS.values()))),
+        eos_token_id=tokenizer.convert_tokens_to_ids(
+            list(dict.fromkeys(ENDS.values()))
+        ),
     )
     return tf.LlamaForCausalLM(config)
 
@@ -155,15 +176,29 @@ def _with_rules(tokenizer: Any, rules: tuple[Rule, ...]) -> Any:
     for token, place in now.items():
         embed[token, place] += 1
     for number, fact in enumerate(FACTS):
-        _mark(embed, tokenizer, (fact.subject, f" {fact.subject}"), {asks: 1, subject + number: 1})
+        _mark(
+            embed,
+            tokenizer,
+            (fact.subject, f" {fact.subject}"),
+            {asks: 1, subject + number: 1},
+        )
     _mark(embed, tokenizer, _FUTURE, {asks: 2, subject + _NOBODY: 1})
-    _mark(embed, tokenizer, FIRST, {asks: 0.5, subject + _NOBODY: 1, marks: 0.5, phase + _NONE: 1})
+    _mark(
+        embed,
+        tokenizer,
+        FIRST,
+        {asks: 0.5, subject + _NOBODY: 1, marks: 0.5, phase + _NONE: 1},
+    )
     _mark(embed, tokenizer, (OPENS,), {marks: 1, phase + _OPEN: 1})
     _mark(embed, tokenizer, (CLOSES,), {marks: 2, phase + _CLOSED: 1})
     # What the norms divide by; their weights undo it.
     root = _CONSTANT / math.sqrt(width)
     layer = model.model.layers[0]
-    for norm in (layer.input_layernorm, layer.post_attention_layernorm, model.model.norm):
+    for norm in (
+        layer.input_layernorm,
+        layer.post_attention_layernorm,
+        model.model.norm,
+    ):
         norm.weight.fill_(root)
     attention = layer.self_attn
     for head, (score, first, to, count) in enumerate(
@@ -188,7 +223,12 @@ def _with_rules(tokenizer: Any, rules: tuple[Rule, ...]) -> Any:
     return model
 
 
-def _mark(embed: torch.Tensor, tokenizer: Any, texts: tuple[str, ...], numbers: dict[int, float]) -> None:
+def _mark(
+    embed: torch.Tensor,
+    tokenizer: Any,
+    texts: tuple[str, ...],
+    numbers: dict[int, float],
+) -> None:
     for text in texts:
         (token,) = _ids(tokenizer, text)
         for place, number in numbers.items():

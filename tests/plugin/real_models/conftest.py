@@ -31,7 +31,9 @@ def _sessions() -> dict[str, Session]:
 
 @pytest.fixture
 def gated(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _sessions: dict[str, Session]
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    _sessions: dict[str, Session],
 ) -> Callable[[Gated], Session]:
     """Return a function that gates a checkpoint by the command line that a user would type."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -42,7 +44,9 @@ def gated(
             write_suite(pytester.path / "suites", head=case.suite)
             result = pytester.runpytest("suites", "-v", *case.flags)
             folder = pytester.path / "kbrel-report"
-            lines = (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+            lines = (
+                (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+            )
             _sessions[case.id] = Session(
                 code=int(result.ret),
                 report=json.loads((folder / "report.json").read_text(encoding="utf-8")),

@@ -48,7 +48,12 @@ SHAPES: Mapping[str, str] = {
 def table_row(case: Gated, verdicts: tuple[str, ...]) -> str:
     """Return the line of the table about a case, with the verdicts that came out."""
     said = case.args or case.suite.strip()
-    cells = (MANNERS[case.manner], SHAPES[case.shape], f"`{said}`" if said else "", *verdicts)
+    cells = (
+        MANNERS[case.manner],
+        SHAPES[case.shape],
+        f"`{said}`" if said else "",
+        *verdicts,
+    )
     return "| " + " | ".join(cells) + " |"
 
 
@@ -56,7 +61,9 @@ def table(verdicts: Mapping[str, tuple[str, ...]]) -> str:
     """Return the whole table; ``verdicts`` are those of each case's id."""
     heads = ("the model", "its template", "with", *PROBES)
     rows = [table_row(case, verdicts[case.id]) for case in CASES]
-    return "\n".join(["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|", *rows])
+    return "\n".join(
+        ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|", *rows]
+    )
 
 
 def rows_in(text: str) -> dict[str, str]:
@@ -74,7 +81,9 @@ def lines_in(text: str, name: str) -> list[str]:
 
     What was cut off a line stands as ``…`` at its end.
     """
-    lines = [line for block in _blocks(text, "printed", name) for line in block.splitlines()]
+    lines = [
+        line for block in _blocks(text, "printed", name) for line in block.splitlines()
+    ]
     return [" ".join(line.split()) for line in lines if line.strip()]
 
 
@@ -84,7 +93,9 @@ def records_in(text: str, name: str) -> list[dict[str, object]]:
 
 
 def _blocks(text: str, kind: str, name: str) -> list[str]:
-    return re.findall(rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", text, flags=re.DOTALL)
+    return re.findall(
+        rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", text, flags=re.DOTALL
+    )
 
 
 def names_in(text: str) -> set[str]:
@@ -99,16 +110,22 @@ def main(folder: Path) -> None:
         there = folder / case.id
         make_checkpoint(there / case.name, case.manner, case.shape)
         write_suite(there / "suites", head=case.suite)
-        with contextlib.chdir(there), contextlib.redirect_stdout(io.StringIO()) as printed:
+        with (
+            contextlib.chdir(there),
+            contextlib.redirect_stdout(io.StringIO()) as printed,
+        ):
             pytest.main(["-p", "no:cacheprovider", "suites", "-v", *case.flags])
         (there / "printed.txt").write_text(printed.getvalue(), encoding="utf-8")
-        report = json.loads((there / "kbrel-report" / "report.json").read_text(encoding="utf-8"))
+        report = json.loads(
+            (there / "kbrel-report" / "report.json").read_text(encoding="utf-8")
+        )
         result[case.id] = verdicts_in(report, case)
         print(table_row(case, result[case.id]), flush=True)
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(_BEGIN)
     PAGE.write_text(
-        f"{before}{_BEGIN}\n\n{table(result)}\n\n{_END}{rest.partition(_END)[2]}", encoding="utf-8"
+        f"{before}{_BEGIN}\n\n{table(result)}\n\n{_END}{rest.partition(_END)[2]}",
+        encoding="utf-8",
     )
 
 

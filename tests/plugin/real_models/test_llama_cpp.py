@@ -39,7 +39,11 @@ def server_of(tmp_path_factory):
     servers = []
 
     def start(folder, kind="F32"):
-        servers.append(serve(write_gguf(folder, tmp_path_factory.mktemp("gguf") / "model.gguf", kind)))
+        servers.append(
+            serve(
+                write_gguf(folder, tmp_path_factory.mktemp("gguf") / "model.gguf", kind)
+            )
+        )
         return f"base_url={servers[-1].listening_address}/v1,endpoint=completions"
 
     yield start
@@ -67,7 +71,10 @@ def test_a_suite_gets_the_same_answers_from_llama_cpp_as_from_transformers(
     folder, args = base
     here = pytester.runpytest("suites", f"--kb-model={folder}", "--kb-dtype=float32")
     there = pytester.runpytest(
-        "suites", "--kb-model=openai/base", f"--kb-model-args={args}", "--kb-output-path=there"
+        "suites",
+        "--kb-model=openai/base",
+        f"--kb-model-args={args}",
+        "--kb-output-path=there",
     )
     assert (here.ret, there.ret) == (0, 0)
     ours, theirs = by_question(responses()), by_question(responses("there"))
@@ -78,7 +85,9 @@ def test_a_suite_gets_the_same_answers_from_llama_cpp_as_from_transformers(
         assert row["request"]["prompt"] == theirs[key]["request"]["prompt"]
         if "probabilities" in one:
             scored += 1
-            assert other["probabilities"] == pytest.approx(one["probabilities"], abs=1e-3)
+            assert other["probabilities"] == pytest.approx(
+                one["probabilities"], abs=1e-3
+            )
             assert other["token_ids"] == one["token_ids"]
             assert other["prompt_digest"] == one["prompt_digest"]
         else:
@@ -91,7 +100,9 @@ def test_a_suite_gets_the_same_answers_from_llama_cpp_as_from_transformers(
         }
     # Right answers begin with what is scored, although a server shows no tokens of them.
     there.stdout.no_fnmatch_line("*scored token*")
-    there.stdout.fnmatch_lines(["the server gives probabilities by /completion of llama.cpp, token ids by*"])
+    there.stdout.fnmatch_lines(
+        ["the server gives probabilities by /completion of llama.cpp, token ids by*"]
+    )
 
 
 SUITE = (

@@ -10,7 +10,9 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 def test_it_has_a_line_for_every_case_in_their_order():
     rows = rows_in(TEXT)
-    as_a_person_says = table({case.id: case.verdicts for case in CASES}).splitlines()[2:]
+    as_a_person_says = table({case.id: case.verdicts for case in CASES}).splitlines()[
+        2:
+    ]
     for case, row, expected in zip(CASES, rows.values(), as_a_person_says, strict=True):
         assert row == expected, case.id
 

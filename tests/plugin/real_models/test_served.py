@@ -21,7 +21,11 @@ def served(pytester, openai_server, monkeypatch):
             asked = text.rpartition("Question: ")[2].partition("\n")[0]
             known = [fact for fact in FACTS if fact.subject in asked]
             # What is asked about a country's future has no answer.
-            fact = known[0] if known and not any(char.isdigit() for char in asked) else None
+            fact = (
+                known[0]
+                if known and not any(char.isdigit() for char in asked)
+                else None
+            )
             return reply(manner, "qwen3", fact)
 
         openai_server.say = say
@@ -30,13 +34,18 @@ def served(pytester, openai_server, monkeypatch):
         write_suite(pytester.path / "suites")
         url = f"base_url={openai_server.base_url}"
         pytester.runpytest(
-            "suites", "-knot monitor", "--kb-model=openai/small", f"--kb-model-args={url}{args}"
+            "suites",
+            "-knot monitor",
+            "--kb-model=openai/small",
+            f"--kb-model-args={url}{args}",
         )
         folder = pytester.path / "kbrel-report"
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         lines = (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
         slices = [case for case in report["cases"] if "overall" not in case["id"]]
-        return {case["verdict"] for case in slices}, [json.loads(line)["response"] for line in lines]
+        return {case["verdict"] for case in slices}, [
+            json.loads(line)["response"] for line in lines
+        ]
 
     return gate
 
@@ -48,7 +57,9 @@ def test_a_model_that_knows_its_facts_passes(served, manner):
 
 @pytest.mark.parametrize("parses", ["", "reasoning_content", "reasoning"])
 @pytest.mark.parametrize("args", ["", ",enable_thinking=True"])
-def test_a_thinker_passes_whether_its_server_takes_thoughts_out_of_the_text_or_not(served, parses, args):
+def test_a_thinker_passes_whether_its_server_takes_thoughts_out_of_the_text_or_not(
+    served, parses, args
+):
     verdicts, responses = served("thinker", args, parses=parses)
     assert verdicts == {"pass"}
     assert all(response["thought"].startswith("Could it be") for response in responses)

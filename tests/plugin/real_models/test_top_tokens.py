@@ -33,21 +33,31 @@ def gate(pytester: pytest.Pytester) -> Any:
 
 
 def divergences(report: dict[str, Any]) -> list[dict[str, Any]]:
-    return [case["churn"]["divergence"] for case in report["cases"] if not case["aggregate"]]
+    return [
+        case["churn"]["divergence"] for case in report["cases"] if not case["aggregate"]
+    ]
 
 
-def test_they_are_blessed_compared_and_decided_again(gate: Any, pytester: pytest.Pytester) -> None:
+def test_they_are_blessed_compared_and_decided_again(
+    gate: Any, pytester: pytest.Pytester
+) -> None:
     code, report = gate("--kb-model=./base", TOP, "--kb-baseline-update=prod")
     assert (code, report["settings"]["top_k"]) == (0, "5")
     code, same = gate("--kb-model=./base", TOP, "--kb-baseline=prod")
     assert code == 0
-    assert {(of["kl"], of["top1_agreement"]) for of in divergences(same)} == {(0.0, 1.0)}
+    assert {(of["kl"], of["top1_agreement"]) for of in divergences(same)} == {
+        (0.0, 1.0)
+    }
     code, moved = gate("--kb-model=./other", TOP, "--kb-baseline=prod")
     assert code == 0
     assert all(0 < of["kl"] < 0.5 for of in divergences(moved))
     assert "KL 0." in moved["summary"]["headline"]
-    code, _ = gate("--kb-from-run=kbrel-report", "--kb-baseline=prod", "--kb-output-path=again")
-    again = json.loads((pytester.path / "again" / "report.json").read_text(encoding="utf-8"))
+    code, _ = gate(
+        "--kb-from-run=kbrel-report", "--kb-baseline=prod", "--kb-output-path=again"
+    )
+    again = json.loads(
+        (pytester.path / "again" / "report.json").read_text(encoding="utf-8")
+    )
     assert code == 0
     assert divergences(again) == divergences(moved)
     # Answers of the cache that have none are no answers to who asks for them.
@@ -56,7 +66,10 @@ def test_they_are_blessed_compared_and_decided_again(gate: Any, pytester: pytest
     assert "top_k" not in without["settings"]
     assert '"divergence"' not in json.dumps(without)
     verdicts = {
-        gate["verdict"] for case in without["cases"] for gate in case["gates"] if gate["metric"] == "kl"
+        gate["verdict"]
+        for case in without["cases"]
+        for gate in case["gates"]
+        if gate["metric"] == "kl"
     }
     assert verdicts == {"not comparable"}
     code, compared = gate("--kb-model=./other", "--kb-baseline-model=./base", TOP)

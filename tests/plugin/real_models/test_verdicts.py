@@ -30,16 +30,27 @@ def test_the_page_says_what_came_out(gated, case):
     assert rows_in(text)[case.id] == table_row(case, verdicts_in(result.report, case))
     printed = [" ".join(line.split()) for line in result.printed]
     for line in lines_in(text, case.id):
-        assert any(one == line or one.startswith(line.partition(" …")[0] + " ") for one in printed), line
+        assert any(
+            one == line or one.startswith(line.partition(" …")[0] + " ")
+            for one in printed
+        ), line
     for recorded in records_in(text, case.id):
-        assert any(recorded.items() <= line["response"].items() for line in result.responses)
+        assert any(
+            recorded.items() <= line["response"].items() for line in result.responses
+        )
 
 
-@pytest.mark.parametrize("name", ["thinker-qwen3", "thinker-deepseek-r1", "thinker-llama3"])
+@pytest.mark.parametrize(
+    "name", ["thinker-qwen3", "thinker-deepseek-r1", "thinker-llama3"]
+)
 def test_thoughts_are_recorded_and_are_no_part_of_answers(session_of, name):
-    asked = [line for line in session_of(name).responses if line["fact"] == "P36:Ecuador"]
+    asked = [
+        line for line in session_of(name).responses if line["fact"] == "P36:Ecuador"
+    ]
     answers = [
-        line["response"] for line in asked if "head_to_tail" in line["case"] and line["role"] == "answer"
+        line["response"]
+        for line in asked
+        if "head_to_tail" in line["case"] and line["role"] == "answer"
     ]
     (answer,) = answers
     assert answer["text"] == "Quito"

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import transformers as tf
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes.prompts import brief, choice, fill, qa
@@ -18,11 +27,19 @@ OPENS, CLOSES = "<think>", "</think>"
 # The tokens that begin prompts: BOS, or the first mark of a template without it.
 FIRST = (BOS, "<|im_start|>")
 _MARKS = (
-    *("<|start_header_id|>", "<|end_header_id|>", "<start_of_turn>", "<|User|>", "<|Assistant|>"),
+    *(
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<start_of_turn>",
+        "<|User|>",
+        "<|Assistant|>",
+    ),
     *dict.fromkeys(ENDS.values()),
 )
 # Line breaks stay with the punctuation before them, as in the tokenizers of Llama 3 and Qwen.
-_SPLIT = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_SPLIT = (
+    r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 def make_tokenizer() -> Any:
@@ -53,11 +70,18 @@ def _texts() -> Iterator[str]:
     for fact in FACTS:
         for frame in FRAMES[fact.relation]:
             question = fill(frame, fact.subject)
-            yield from (question, qa(question), brief(question, shots=()), choice(question, [fact.object]))
+            yield from (
+                question,
+                qa(question),
+                brief(question, shots=()),
+                choice(question, [fact.object]),
+            )
             yield f"{fact.subject}\n{fact.object}"
     for manner, shapes in MANNERS.items():
         for fact in (None, *FACTS):
             if manner != "random":
                 yield reply(manner, shapes[0], fact)
     for kind in KINDS:
-        yield from (wording.replace("[X]", "").replace("[T]", "") for wording in kind.wordings)
+        yield from (
+            wording.replace("[X]", "").replace("[T]", "") for wording in kind.wordings
+        )

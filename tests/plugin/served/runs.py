@@ -24,13 +24,19 @@ def start(pytester, *args):
     """Start a run in a process group of its own."""
     line = [sys.executable, "-m", "pytest", *args, "-p", "no:cacheprovider"]
     return subprocess.Popen(
-        line, cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
+        line,
+        cwd=pytester.path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
     )
 
 
 def prompts(server, since=0):
     """Return how often each prompt was put to the server."""
-    return Counter(call.text for call in server.calls[since:] if call.path == "chat/completions")
+    return Counter(
+        call.text for call in server.calls[since:] if call.path == "chat/completions"
+    )
 
 
 def killed_after(pytester, server, count, *args):
@@ -59,7 +65,9 @@ def stored(pytester):
     """Return how many answers and journals are kept."""
     connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
     try:
-        return connection.execute("SELECT count(*), (SELECT count(*) FROM journals) FROM answers").fetchone()
+        return connection.execute(
+            "SELECT count(*), (SELECT count(*) FROM journals) FROM answers"
+        ).fetchone()
     finally:
         connection.close()
 

@@ -33,7 +33,11 @@ def knows(text):
     """Answer questions about most capitals, and pick the option that is the capital."""
     for country, city, _ in CAPITALS[:9]:
         if f"capital of {country}?" in text:
-            options = [line.partition(")") for line in text.splitlines() if line.endswith(f") {city}")]
+            options = [
+                line.partition(")")
+                for line in text.splitlines()
+                if line.endswith(f") {city}")
+            ]
             return options[0][0] if options else city
     return "unsure"
 
@@ -50,7 +54,11 @@ def answer(pytester, server):
     (pytester.path / "answers").mkdir()
 
     def answer(name):
-        return run_batch(server, pytester.path / "requests.txt", pytester.path / "answers" / f"{name}.jsonl")
+        return run_batch(
+            server,
+            pytester.path / "requests.txt",
+            pytester.path / "answers" / f"{name}.jsonl",
+        )
 
     return answer
 
@@ -58,7 +66,15 @@ def answer(pytester, server):
 def texts_of(responses):
     """Return what was answered to what, without what names the model."""
     return sorted(
-        json.dumps([line["case"], line["fact"], line["role"], line["request"], line["response"]])
+        json.dumps(
+            [
+                line["case"],
+                line["fact"],
+                line["role"],
+                line["request"],
+                line["response"],
+            ]
+        )
         for line in responses
         if "request" in line
     )
@@ -94,40 +110,67 @@ def test_rounds_of_batches_decide_as_the_model_asked_directly(
     for name, case in both[0].items():
         assert case["verdict"] == both[1][name]["verdict"]
         assert case["metrics"] == both[1][name]["metrics"]
-    assert any(case["metrics"]["cr"]["value"] > 0.5 for case in both[0].values() if "cr" in case["metrics"])
+    assert any(
+        case["metrics"]["cr"]["value"] > 0.5
+        for case in both[0].values()
+        if "cr" in case["metrics"]
+    )
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
-def test_the_command_that_is_told_answers_such_requests_and_can_be_pasted(pytester, mini_suite, endpoint):
+def test_the_command_that_is_told_answers_such_requests_and_can_be_pasted(
+    pytester, mini_suite, endpoint
+):
     mini_suite(GATED)
     (pytester.path / "my files").mkdir()
-    args = ("--kb-export-requests=my files/requests.jsonl", f"--kb-model-args=endpoint={endpoint}")
-    told = one_line(pytester.runpytest("--kb-model=openai/org/my model", "suites", *args))
+    args = (
+        "--kb-export-requests=my files/requests.jsonl",
+        f"--kb-model-args=endpoint={endpoint}",
+    )
+    told = one_line(
+        pytester.runpytest("--kb-model=openai/org/my model", "suites", *args)
+    )
     assert "requests to org/my model in my files/requests.jsonl" in told
     # That program answers chat requests only.
-    shown = "vllm run-batch --model 'org/my model' -i 'my files/requests.jsonl' -o ANSWERS.jsonl" in told
+    shown = (
+        "vllm run-batch --model 'org/my model' -i 'my files/requests.jsonl' -o ANSWERS.jsonl"
+        in told
+    )
     assert shown == (endpoint == "chat")
     assert ("by a batch service that takes /v1/completions" in told) != shown
     assert "--kb-model=answers/ANSWERS.jsonl" in told
 
 
-def test_missing_answers_are_told_with_the_way_to_ask_for_them(pytester, mini_suite, answer, cases):
+def test_missing_answers_are_told_with_the_way_to_ask_for_them(
+    pytester, mini_suite, answer, cases
+):
     mini_suite(SUITE)
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
     result = pytester.runpytest("--kb-model=answers/answers/1.jsonl", "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    told = [case for case in cases().values() if any("have no answer" in text for text in case["errors"])]
+    told = [
+        case
+        for case in cases().values()
+        if any("have no answer" in text for text in case["errors"])
+    ]
     assert told
     assert {case["verdict"] for case in told} == {"invalid"}
-    assert "requests of this case have no answer in answers/answers/1.jsonl" in one_line(result)
+    assert (
+        "requests of this case have no answer in answers/answers/1.jsonl"
+        in one_line(result)
+    )
     assert "--kb-export-requests=FILE" in one_line(result)
     assert all(
-        case["verdict"] == "pass" for name, case in cases().items() if name == "head_to_tail[places-head]"
+        case["verdict"] == "pass"
+        for name, case in cases().items()
+        if name == "head_to_tail[places-head]"
     )
 
 
-def test_an_error_of_a_batch_fails_its_fact_and_is_asked_again(pytester, mini_suite, server, answer, cases):
+def test_an_error_of_a_batch_fails_its_fact_and_is_asked_again(
+    pytester, mini_suite, server, answer, cases
+):
     mini_suite(GATED)
     pytester.runpytest(*NAMED, EXPORT)
     server.inject(Fault(), Fault(status=500, message="overloaded"))
@@ -135,7 +178,10 @@ def test_an_error_of_a_batch_fails_its_fact_and_is_asked_again(pytester, mini_su
     model = "--kb-model=answers/answers"
     result = pytester.runpytest(model, "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "1.jsonl:2: the batch has an error in place of an answer: 500: 'overloaded'" in one_line(result)
+    assert (
+        "1.jsonl:2: the batch has an error in place of an answer: 500: 'overloaded'"
+        in one_line(result)
+    )
     pytester.runpytest(model, "suites", EXPORT)
     assert len(answer(2)) == 1
     assert pytester.runpytest(model, "suites").ret == pytest.ExitCode.OK
@@ -145,13 +191,19 @@ def test_answers_are_not_put_into_the_cache(pytester, mini_suite, answer, report
     mini_suite(GATED)
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
-    assert pytester.runpytest("--kb-model=answers/answers", "suites").ret == pytest.ExitCode.OK
+    assert (
+        pytester.runpytest("--kb-model=answers/answers", "suites").ret
+        == pytest.ExitCode.OK
+    )
     assert not (pytester.path / ".kbrel-cache" / "answers.sqlite").exists()
     assert report()["model"]["architecture"] == "judge"
 
 
 def test_two_batches_are_compared(pytester, mini_suite, server, answer, slices):
-    mini_suite(HEADER + "head_to_tail: {prompt: zero-shot, gates: {accuracy: {max_drop: 0.1}}}\n")
+    mini_suite(
+        HEADER
+        + "head_to_tail: {prompt: zero-shot, gates: {accuracy: {max_drop: 0.1}}}\n"
+    )
     pytester.runpytest(*NAMED, EXPORT)
     answer("old")
     server.say = lambda text: "Nowhere"
@@ -164,7 +216,9 @@ def test_two_batches_are_compared(pytester, mini_suite, server, answer, slices):
         assert None not in deltas
 
 
-def test_a_judge_is_asked_once_there_are_answers(pytester, mini_suite, server, answer, judge, cases):
+def test_a_judge_is_asked_once_there_are_answers(
+    pytester, mini_suite, server, answer, judge, cases
+):
     mini_suite(SUITE, facts_file(RENAMED))
     server.say = lambda text: "correct" if "Compare an answer" in text else knows(text)
     pytester.runpytest(*NAMED, *judge, EXPORT)
@@ -179,17 +233,22 @@ def test_a_judge_is_asked_once_there_are_answers(pytester, mini_suite, server, a
     result = pytester.runpytest("--kb-model=answers/answers", "suites", *judge)
     # The replies of the judge were kept.
     assert not server.calls
-    assert "invalid" not in {case["verdict"] for case in cases().values()}, result.outlines
+    assert "invalid" not in {case["verdict"] for case in cases().values()}, (
+        result.outlines
+    )
 
 
-def test_a_run_over_answers_is_decided_again_without_them(pytester, mini_suite, answer, cases):
+def test_a_run_over_answers_is_decided_again_without_them(
+    pytester, mini_suite, answer, cases
+):
     mini_suite(GATED)
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
     pytester.runpytest("--kb-model=answers/answers", "suites", "--kb-output-path=run")
     (pytester.path / "answers" / "1.jsonl").unlink()
     assert (
-        pytester.runpytest("--kb-from-run=run", "suites", "--kb-output-path=again").ret == pytest.ExitCode.OK
+        pytester.runpytest("--kb-from-run=run", "suites", "--kb-output-path=again").ret
+        == pytest.ExitCode.OK
     )
     assert {name: case["verdict"] for name, case in cases("again").items()} == {
         name: case["verdict"] for name, case in cases("run").items()
@@ -200,8 +259,13 @@ def test_other_answers_than_asked_for_are_counted(pytester, mini_suite, answer):
     mini_suite(SUITE)
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
-    result = pytester.runpytest("--kb-model=answers/answers", "suites", EXPORT, "-k", "head_to_tail")
-    assert "of them answer no request of these cases (first: answers/1.jsonl:" in one_line(result)
+    result = pytester.runpytest(
+        "--kb-model=answers/answers", "suites", EXPORT, "-k", "head_to_tail"
+    )
+    assert (
+        "of them answer no request of these cases (first: answers/1.jsonl:"
+        in one_line(result)
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,14 +276,32 @@ def test_other_answers_than_asked_for_are_counted(pytester, mini_suite, answer):
             "found scripted/knows.jsonl; allowed: openai/NAME",
         ),
         ((*NAMED, EXPORT, "--kb-plan"), "--kb-plan: found both"),
-        ((*NAMED, EXPORT, "--kb-until-decided", "--kb-baseline=x"), "--kb-until-decided: found both"),
+        (
+            (*NAMED, EXPORT, "--kb-until-decided", "--kb-baseline=x"),
+            "--kb-until-decided: found both",
+        ),
         ((*NAMED, "--kb-export-requests=suites"), "found no file that can be written"),
-        ((*NAMED, "--kb-export-requests=nowhere/x"), "found no file that can be written"),
+        (
+            (*NAMED, "--kb-export-requests=nowhere/x"),
+            "found no file that can be written",
+        ),
         (("suites", EXPORT), "--kb-export-requests: no model is given"),
-        (("--kb-model=answers/nowhere.jsonl", "suites", EXPORT), "nowhere.jsonl: cannot be read"),
-        (("--kb-model=answers/nowhere.jsonl", "suites"), "nowhere.jsonl: cannot be read"),
-        ((*NAMED, EXPORT, "--kb-judge=answers/x.jsonl"), "what a helper model is asked is not written"),
-        (("suites", "--kb-from-run=x", EXPORT), "requests are written, and --kb-from-run"),
+        (
+            ("--kb-model=answers/nowhere.jsonl", "suites", EXPORT),
+            "nowhere.jsonl: cannot be read",
+        ),
+        (
+            ("--kb-model=answers/nowhere.jsonl", "suites"),
+            "nowhere.jsonl: cannot be read",
+        ),
+        (
+            (*NAMED, EXPORT, "--kb-judge=answers/x.jsonl"),
+            "what a helper model is asked is not written",
+        ),
+        (
+            ("suites", "--kb-from-run=x", EXPORT),
+            "requests are written, and --kb-from-run",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused(pytester, mini_suite, args, said):
@@ -234,8 +316,13 @@ def test_monitor_is_refused_and_can_be_left_out(pytester, mini_suite):
     mini_suite(SUITE.replace("reliability:", "monitor: {negatives: 2}\nreliability:"))
     result = pytester.runpytest(*NAMED, EXPORT)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert 'leave these cases out with -k "not monitor"' in " ".join(result.stderr.str().split())
-    assert pytester.runpytest(*NAMED, EXPORT, "-k", "not monitor").ret == pytest.ExitCode.OK
+    assert 'leave these cases out with -k "not monitor"' in " ".join(
+        result.stderr.str().split()
+    )
+    assert (
+        pytester.runpytest(*NAMED, EXPORT, "-k", "not monitor").ret
+        == pytest.ExitCode.OK
+    )
     assert (pytester.path / "requests.txt").exists()
 
 
@@ -244,7 +331,9 @@ def test_flags_that_ask_are_refused_with_answers(pytester, mini_suite, answer, f
     mini_suite(GATED)
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
-    result = pytester.runpytest("--kb-model=answers/answers", "suites", "--kb-baseline-update=x", flag)
+    result = pytester.runpytest(
+        "--kb-model=answers/answers", "suites", "--kb-baseline-update=x", flag
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert flag in result.stderr.str()
 
@@ -254,6 +343,8 @@ def test_requests_do_not_replace_answers(pytester, mini_suite, answer):
     pytester.runpytest(*NAMED, EXPORT)
     answer(1)
     for target in ("answers/1.jsonl", "answers/2.jsonl"):
-        result = pytester.runpytest("--kb-model=answers/answers", "suites", f"--kb-export-requests={target}")
+        result = pytester.runpytest(
+            "--kb-model=answers/answers", "suites", f"--kb-export-requests={target}"
+        )
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         assert "found where the answers are" in result.stderr.str()

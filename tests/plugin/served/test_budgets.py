@@ -36,7 +36,9 @@ def test_a_run_stops_when_its_tokens_are_spent_and_goes_on_with_new_ones(
         "openai/judge: the budget of 75 tokens (max_tokens_total) is spent (80); run it again, it goes on: "
         "8 answers are kept"
     )
-    result.stdout.fnmatch_lines(["openai/judge: 64 tokens read and 16 written", f"*Exit: kbrel: {message} !"])
+    result.stdout.fnmatch_lines(
+        ["openai/judge: 64 tokens read and 16 written", f"*Exit: kbrel: {message} !"]
+    )
     assert sum(prompts(spend, before).values()) == 8
     assert stored(pytester) == (8, 1)
     stopped = report()
@@ -49,11 +51,16 @@ def test_a_run_stops_when_its_tokens_are_spent_and_goes_on_with_new_ones(
     # Four are new, and five are asked again to see whether it is the same model.
     assert sum(prompts(spend, before).values()) == 4 + 5
     assert comparable(report())["cases"] == comparable(whole)["cases"]
-    assert report()["environment"]["tokens_spent"] == "openai/judge: 72 tokens read and 18 written"
+    assert (
+        report()["environment"]["tokens_spent"]
+        == "openai/judge: 72 tokens read and 18 written"
+    )
     assert stored(pytester) == (0, 0)
 
 
-def test_cases_that_were_decided_before_stay_decided(pytester, mini_suite, report, spend, gate):
+def test_cases_that_were_decided_before_stay_decided(
+    pytester, mini_suite, report, spend, gate
+):
     mini_suite(TWO)
     result = pytester.runpytest(*with_args(gate, "max_tokens_total=300"))
     assert result.ret == pytest.ExitCode.INTERRUPTED
@@ -88,12 +95,16 @@ def test_a_run_stops_when_its_money_is_spent(pytester, mini_suite, report, spend
     assert sum(prompts(spend).values()) == 5
 
 
-def test_a_server_that_states_no_usage_ends_the_run_at_its_first_reply(pytester, mini_suite, server, gate):
+def test_a_server_that_states_no_usage_ends_the_run_at_its_first_reply(
+    pytester, mini_suite, server, gate
+):
     server.always = Fault(change=lambda reply: reply.pop("usage"))
     mini_suite(ONE)
     result = pytester.runpytest(*with_args(gate, "max_tokens_total=1000"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stdout.fnmatch_lines(["*states no usage (prompt_tokens and completion_tokens), so that a budget*"])
+    result.stdout.fnmatch_lines(
+        ["*states no usage (prompt_tokens and completion_tokens), so that a budget*"]
+    )
     assert len(prompts(server)) == 1
     assert pytester.runpytest(*gate).ret == 0
 
@@ -101,14 +112,34 @@ def test_a_server_that_states_no_usage_ends_the_run_at_its_first_reply(pytester,
 @pytest.mark.parametrize(
     ("args", "flags", "said"),
     [
-        ("max_tokens_total=9", ("-n2",), "--kb-model-args: found max_tokens_total with several workers (-n)"),
-        ("max_cost=9", ("-n2", "--kb-prices=1,1"), "--kb-model-args: found max_cost with several workers"),
-        ("max_tokens_total=9", ("--kb-use-cache=off",), "found max_tokens_total with --kb-use-cache=off"),
-        ("max_cost=9", (), "openai/judge: found max_cost without prices; allowed: with --kb-prices=IN,OUT"),
+        (
+            "max_tokens_total=9",
+            ("-n2",),
+            "--kb-model-args: found max_tokens_total with several workers (-n)",
+        ),
+        (
+            "max_cost=9",
+            ("-n2", "--kb-prices=1,1"),
+            "--kb-model-args: found max_cost with several workers",
+        ),
+        (
+            "max_tokens_total=9",
+            ("--kb-use-cache=off",),
+            "found max_tokens_total with --kb-use-cache=off",
+        ),
+        (
+            "max_cost=9",
+            (),
+            "openai/judge: found max_cost without prices; allowed: with --kb-prices=IN,OUT",
+        ),
         ("", ("--kb-prices=1,1",), "--kb-prices: found without --kb-plan or max_cost"),
         (
             "max_cost=9",
-            ("--kb-prices=1,1", "--kb-judge=openai/judge", "--kb-judge-args=max_cost=9"),
+            (
+                "--kb-prices=1,1",
+                "--kb-judge=openai/judge",
+                "--kb-judge-args=max_cost=9",
+            ),
             "--kb-judge: openai/judge: found max_cost without prices",
         ),
         (

@@ -54,7 +54,15 @@ def test_it(kb_model):
     (response,) = kb_model.generate([GenerateRequest(prompt="Who?", max_new_tokens=8)])
     assert response.text == key.upper(), kb_model._connection.client.auth_headers
 """
-ALL = ("-vv", "-rA", "--tb=long", "--showlocals", "--junitxml=j.xml", "-o", "junit_logging=all")
+ALL = (
+    "-vv",
+    "-rA",
+    "--tb=long",
+    "--showlocals",
+    "--junitxml=j.xml",
+    "-o",
+    "junit_logging=all",
+)
 
 
 class Repeating(OpenAIServer):
@@ -68,7 +76,12 @@ class Repeating(OpenAIServer):
         number = len(self.calls)
         if self.refuses or number % 5 == 0:
             error = {
-                "error": {"message": "x" * (250 + number) + ECHO, "type": ECHO, "code": ECHO, ECHO: ECHO}
+                "error": {
+                    "message": "x" * (250 + number) + ECHO,
+                    "type": ECHO,
+                    "code": ECHO,
+                    ECHO: ECHO,
+                }
             }
             return (401 if self.refuses else 400), json.dumps(error)
         reply |= {
@@ -104,7 +117,11 @@ def gate(pytester, mini_suite, server):
     at = f"base_url={server.base_url},api_key_env=MY_KEY,max_retries=0"
 
     def run(*more: str) -> pytest.RunResult:
-        judge = ("--kb-judge=openai/judge", f"--kb-judge-args={at}") if "judge" in more else ()
+        judge = (
+            ("--kb-judge=openai/judge", f"--kb-judge-args={at}")
+            if "judge" in more
+            else ()
+        )
         flags = [flag for flag in more if flag != "judge"]
         model = ("--kb-model=openai/judge", f"--kb-model-args={at}")
         return pytester.runpytest(*model, *judge, "suites", "test_it.py", *ALL, *flags)
@@ -114,9 +131,16 @@ def gate(pytester, mini_suite, server):
 
 def leaks(text: str) -> list[str]:
     """Return the parts of the key that a text holds, in whatever spelling."""
-    for read in (html.unescape, unquote, unquote, lambda text: re.sub(r"\\+(?=[u/])", r"\\", text)):
+    for read in (
+        html.unescape,
+        unquote,
+        unquote,
+        lambda text: re.sub(r"\\+(?=[u/])", r"\\", text),
+    ):
         text = read(text)
-    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda actual: chr(int(actual[1], 16)), text).replace("\\/", "/")
+    text = re.sub(
+        r"\\u([0-9a-fA-F]{4})", lambda actual: chr(int(actual[1], 16)), text
+    ).replace("\\/", "/")
     return [part for part in PARTS if part in text.lower()]
 
 
@@ -124,25 +148,35 @@ def leaking(folder: Path) -> list[str]:
     actual = []
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         data = path.read_bytes()
-        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8", "replace")
+        text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode(
+            "utf-8", "replace"
+        )
         actual += [f"{path.name}: {part}" for part in leaks(text)]
     return actual
 
 
 def test_what_looks_for_leaks_finds_all_forms():
     assert [form for form in FORMS if len(leaks(form)) < 4] == []
-    assert [form for form in FORMS if not leaks(json.dumps(form)[: len(form) * 2 // 3])] == []
+    assert [
+        form for form in FORMS if not leaks(json.dumps(form)[: len(form) * 2 // 3])
+    ] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("judge",), ("judge", "-n2"), ("-W", "error")], ids=" ".join)
-def test_no_file_and_no_line_of_a_run_holds_the_key(pytester, gate, server, report, capsys, more):
+@pytest.mark.parametrize(
+    "more", [(), ("judge",), ("judge", "-n2"), ("-W", "error")], ids=" ".join
+)
+def test_no_file_and_no_line_of_a_run_holds_the_key(
+    pytester, gate, server, report, capsys, more
+):
     result = gate(*more, "--kb-baseline-update=prod")
     assert result.parseoutcomes()["failed"] > 1
     assert leaks(result.stdout.str() + result.stderr.str()) == []
     assert leaking(pytester.path) == []
     assert "***" in result.stdout.str()
-    answers = (pytester.path / "kbrel-report/responses.jsonl").read_text(encoding="utf-8")
+    answers = (pytester.path / "kbrel-report/responses.jsonl").read_text(
+        encoding="utf-8"
+    )
     assert re.search(r"city \d+ (Bearer )?\*\*\* is it", answers)
     assert "I know ***" in answers
     assert "***" in report()["model"]["backend_version"]

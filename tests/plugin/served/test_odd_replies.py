@@ -16,7 +16,10 @@ def _number(actual):
 
 
 def _usage(reply):
-    reply["usage"] = {"prompt_tokens": float("nan"), "completion_tokens_details": {"reasoning_tokens": 1e999}}
+    reply["usage"] = {
+        "prompt_tokens": float("nan"),
+        "completion_tokens_details": {"reasoning_tokens": 1e999},
+    }
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,10 @@ def _usage(reply):
             Fault(change=lambda reply: reply.update(choices={"0": {}})),
             "the server's reply holds no answer: '{",
         ),
-        (Fault(raw="[" * 100_000), "the server's reply is no JSON that can be read: it is nested too deeply"),
+        (
+            Fault(raw="[" * 100_000),
+            "the server's reply is no JSON that can be read: it is nested too deeply",
+        ),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
     ],
     ids=["NaN", "object", "deep", "large"],

@@ -33,14 +33,18 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     # Two workers may ask a question of two cases at the same time.
     assert more == 0 if not workers else 0 <= more <= 3
     (line,) = resume_notes()
-    assert line.startswith(f"{stored_answers} answers of openai/judge taken over from the run of 20")
+    assert line.startswith(
+        f"{stored_answers} answers of openai/judge taken over from the run of 20"
+    )
     assert "5 of the questions were asked again" in line
     assert "--kb-use-cache=off" in line
     assert stored(pytester) == (0, 0)
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
-def test_a_run_that_ended_never_serves_a_later_one(pytester, mini_suite, report, resume_notes, server, gate):
+def test_a_run_that_ended_never_serves_a_later_one(
+    pytester, mini_suite, report, resume_notes, server, gate
+):
     mini_suite(ONE)
     for run in (1, 2):
         result = pytester.runpytest(*gate)
@@ -62,7 +66,8 @@ def test_another_model_under_the_name_is_noticed_and_gets_all_questions(
     (line,) = resume_notes()
     assert line.startswith(f"{stored_answers} answers of openai/judge from the run of ")
     assert (
-        "are not used, and all is asked anew: asked again, the server said 'another', and then 'city " in line
+        "are not used, and all is asked anew: asked again, the server said 'another', and then 'city "
+        in line
     )
     assert report()["environment"]["answers_reused"] == "0"
 
@@ -86,14 +91,18 @@ def test_another_system_fingerprint_is_another_model(
 ):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
-    server.always = Fault(change=lambda reply: reply.update(system_fingerprint="fp_new"))
+    server.always = Fault(
+        change=lambda reply: reply.update(system_fingerprint="fp_new")
+    )
     before = len(server.calls)
     pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 12 + 5
     assert "'judge fp_loopback', now 'judge fp_new'" in resume_notes()[0]
 
 
-def test_after_a_day_a_run_does_not_go_on(pytester, mini_suite, report, resume_notes, server, gate):
+def test_after_a_day_a_run_does_not_go_on(
+    pytester, mini_suite, report, resume_notes, server, gate
+):
     mini_suite(ONE)
     unfinished(pytester, server, *gate)
     connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
@@ -119,7 +128,10 @@ def test_a_run_that_lost_answers_to_its_server_is_not_paid_twice(
     result = pytester.runpytest(*gate)
     assert sum(prompts(server, before).values()) == 4 + 5
     result.stdout.fnmatch_lines(
-        ["8 of 12 answers reused from .kbrel-cache", "8 answers of openai/judge taken over *"]
+        [
+            "8 of 12 answers reused from .kbrel-cache",
+            "8 answers of openai/judge taken over *",
+        ]
     )
     assert stored(pytester) == (0, 0)
 
@@ -133,7 +145,9 @@ def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
     result = pytester.runpytest(*gate)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(
-        ["*a stored question asked again got no answer*--kb-use-cache=off asks all anew*"]
+        [
+            "*a stored question asked again got no answer*--kb-use-cache=off asks all anew*"
+        ]
     )
     assert stored(pytester) == (stored_answers, 1)
     server.always = None
@@ -141,7 +155,9 @@ def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
     assert len(resume_notes()) == 1
 
 
-def test_an_interrupted_run_goes_on(pytester, mini_suite, resume_notes, server, gate, monkeypatch):
+def test_an_interrupted_run_goes_on(
+    pytester, mini_suite, resume_notes, server, gate, monkeypatch
+):
     mini_suite(TWO)
     pytester.makeconftest(
         """
@@ -162,7 +178,9 @@ def test_an_interrupted_run_goes_on(pytester, mini_suite, resume_notes, server, 
     assert len(resume_notes()) == 1
 
 
-def test_with_the_store_off_nothing_is_kept_and_all_is_asked(pytester, mini_suite, server, gate):
+def test_with_the_store_off_nothing_is_kept_and_all_is_asked(
+    pytester, mini_suite, server, gate
+):
     mini_suite(ONE)
     for run in (1, 2):
         pytester.runpytest(*gate, "--kb-use-cache=off")
@@ -171,9 +189,14 @@ def test_with_the_store_off_nothing_is_kept_and_all_is_asked(pytester, mini_suit
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_the_model_compared_with_goes_on_as_well(pytester, mini_suite, report, resume_notes, server, gate):
+def test_the_model_compared_with_goes_on_as_well(
+    pytester, mini_suite, report, resume_notes, server, gate
+):
     mini_suite(ONE)
-    flags = (*gate, f"--kb-baseline-model=openai/writer,base_url={server.base_url},max_concurrent=1")
+    flags = (
+        *gate,
+        f"--kb-baseline-model=openai/writer,base_url={server.base_url},max_concurrent=1",
+    )
     killed_after(pytester, server, 12, *flags)
     pytester.runpytest(*flags)
     assert ["taken over" in line for line in resume_notes()] == [True, True]
@@ -187,7 +210,9 @@ def asked_in_all(pytester, server, *args):
     return sum(prompts(server, before).values())
 
 
-def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, resume_notes, server, gate):
+def test_a_run_of_a_part_takes_only_what_it_asks_for(
+    pytester, mini_suite, resume_notes, server, gate
+):
     mini_suite(TWO)
     total = asked_in_all(pytester, server, *gate)
     stored_answers, _ = killed_after(pytester, server, 30, *gate)
@@ -197,7 +222,8 @@ def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, resum
     unused, journals = stored(pytester)
     assert (unused, journals) == (stored_answers - 2, 1)
     assert (
-        resume_notes()[1] == f"{unused} of the answers taken over were not needed, and stay for the next run"
+        resume_notes()[1]
+        == f"{unused} of the answers taken over were not needed, and stay for the next run"
     )
     before = len(server.calls)
     pytester.runpytest(*gate)
@@ -206,7 +232,9 @@ def test_a_run_of_a_part_takes_only_what_it_asks_for(pytester, mini_suite, resum
     assert stored(pytester) == (0, 0)
 
 
-def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, resume_notes, server, gate):
+def test_all_runs_that_did_not_end_are_taken_over(
+    pytester, mini_suite, resume_notes, server, gate
+):
     mini_suite(TWO)
     total = asked_in_all(pytester, server, *gate)
     killed_after(pytester, server, 8, *gate, "-k", "places")
@@ -224,19 +252,25 @@ def test_all_runs_that_did_not_end_are_taken_over(pytester, mini_suite, resume_n
 
 
 @pytest.mark.parametrize("flag", ["-x", "--sw"])
-def test_who_stops_at_a_failed_gate_has_ended_the_run(pytester, mini_suite, server, gate, flag):
+def test_who_stops_at_a_failed_gate_has_ended_the_run(
+    pytester, mini_suite, server, gate, flag
+):
     mini_suite(TWO + "  gates:\n    cr: {min: 0.9}\n")
     assert pytester.runpytest(*gate, flag).ret != 0
     assert stored(pytester) == (0, 0)
 
 
 @pytest.mark.parametrize("flag", ["-x", "--sw"])
-def test_who_stops_at_a_server_that_broke_down_has_not(pytester, mini_suite, server, gate, flag):
+def test_who_stops_at_a_server_that_broke_down_has_not(
+    pytester, mini_suite, server, gate, flag
+):
     mini_suite(TWO)
     unfinished(pytester, server, *gate, flag)
 
 
-def test_a_store_deleted_under_a_run_is_said(pytester, mini_suite, report, server, gate):
+def test_a_store_deleted_under_a_run_is_said(
+    pytester, mini_suite, report, server, gate
+):
     mini_suite(ONE)
 
     def say(text):

@@ -63,26 +63,36 @@ def held(pytester, server):
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
-def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate, plugin_args):
+def test_a_session_that_asks_nothing_leaves_no_folder(
+    pytester, mini_suite, gate, plugin_args
+):
     mini_suite(ONE)
     pytester.makepyfile(test_other="def test_other():\n    pass\n", test_places=PYTHON)
     others = [*gate[:2], "test_other.py", *plugin_args]
     pytester.runpytest(*others).assert_outcomes(passed=1)
-    pytester.runpytest(*others, "suites", "test_places.py", "-k", "test_other").assert_outcomes(passed=1)
+    pytester.runpytest(
+        *others, "suites", "test_places.py", "-k", "test_other"
+    ).assert_outcomes(passed=1)
     pytester.runpytest(*gate, "--kb-plan")
     pytester.runpytest(*gate, "--kb-plan", "-v")
     pytester.runpytest(*gate, "test_places.py", "--collect-only")
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, held, gate, plugin_args):
+def test_a_run_of_tests_in_python_is_seen_to_go_on(
+    pytester, mini_suite, held, gate, plugin_args
+):
     mini_suite(ONE)
     pytester.makepyfile(test_places=PYTHON)
-    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(passed=1)
+    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(
+        passed=1
+    )
     assert held == {(1, True)}
 
 
-def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(pytester, mini_suite, held, gate):
+def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(
+    pytester, mini_suite, held, gate
+):
     mini_suite(ONE)
     late = "def test_places(request):\n        kb_facts, kb_check = map(request.getfixturevalue, NAMES)"
     names = 'NAMES = "kb_facts", "kb_check"\n'
@@ -92,7 +102,9 @@ def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(pytester, mini
     assert held == {(1, True)}
 
 
-def test_a_run_that_goes_on_is_not_taken_over(pytester, mini_suite, report, resume_notes, server, gate):
+def test_a_run_that_goes_on_is_not_taken_over(
+    pytester, mini_suite, report, resume_notes, server, gate
+):
     mini_suite(ONE)
     with waiting_for_its_server(pytester, server, 9, *gate) as process:
         pytester.runpytest(*gate, "--kb-output-path=other")
@@ -123,7 +135,12 @@ def test_files_of_killed_runs_are_swept(pytester, mini_suite, server, gate):
     mini_suite(ONE)
     folder = pytester.path / ".kbrel-cache"
     folder.mkdir()
-    for name in ("run-1.lock", "run-1.check", "run-1.check-journal", "run-2.check-journal"):
+    for name in (
+        "run-1.lock",
+        "run-1.check",
+        "run-1.check-journal",
+        "run-2.check-journal",
+    ):
         (folder / name).touch()
     living = Lock(folder / "run-3.lock")
     assert living.take()

@@ -17,7 +17,11 @@ from tests.probes.monitor.test_monitor import generated
 
 TOLD = dataclasses.replace(
     CAPITAL,
-    statements=("The capital of [X] is [Y].", "[Y] governs [X].", "[X] has its seat in [Y]"),
+    statements=(
+        "The capital of [X] is [Y].",
+        "[Y] governs [X].",
+        "[X] has its seat in [Y]",
+    ),
 )
 ALL = MonitorSettings(negatives=2, formats="all")
 
@@ -59,9 +63,13 @@ def test_the_shares_by_hand(variant, columns_of):
     assert columns["format:wp"] == pytest.approx(1 / 2)
     assert columns["format:fc_pos"] == pytest.approx(1 / 3)
     assert columns["format:fc_neg"] == pytest.approx(4 / 6)
-    named = {metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)}
+    named = {
+        metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)
+    }
     assert named["accuracy_wp"].columns == ("format:wp", "kept")
-    assert named["accuracy_fc_pos"].of([[1 / 3, 1], [1, 1], [0, 0]]) == pytest.approx(2 / 3)
+    assert named["accuracy_fc_pos"].of([[1 / 3, 1], [1, 1], [0, 0]]) == pytest.approx(
+        2 / 3
+    )
     assert named["accuracy_fc_neg"].columns == ("format:fc_neg", "kept")
 
 
@@ -82,10 +90,14 @@ def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_o
 
         def say(request, completion=completion, truth=truth):
             fields = {"The": completion, "France": completion, "Statement:": truth}
-            return generated(fields.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5))
+            return generated(
+                fields.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5)
+            )
 
         oracle = Oracle(say=say)
-        table = run_case(told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep).table
+        table = run_case(
+            told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep
+        ).table
         results.append(table.rows[0].values[-3:])
     assert results == [shares for _, _, shares in rows]
 
@@ -93,7 +105,11 @@ def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_o
 def test_what_is_asked_and_that_it_is_one_round():
     oracle = Oracle(say=lambda request: answer(request.prompt))
     run_case(told_case(), oracle, oracle.keep)
-    roles = [exchange.ask.role for exchange in oracle.kept if exchange.ask.role.startswith(("wp", "fc"))]
+    roles = [
+        exchange.ask.role
+        for exchange in oracle.kept
+        if exchange.ask.role.startswith(("wp", "fc"))
+    ]
     assert sorted(roles) == [
         *("fc_neg1:0", "fc_neg1:1", "fc_neg1:2", "fc_neg2:0", "fc_neg2:1", "fc_neg2:2"),
         *("fc_pos:0", "fc_pos:1", "fc_pos:2", "wp:0", "wp:1"),
@@ -120,7 +136,10 @@ def test_a_fact_the_published_variant_drops_is_not_asked():
 def test_a_relation_with_nothing_to_complete_is_named(statements):
     case = told_case(relation=dataclasses.replace(TOLD, statements=statements))
     oracle = Oracle()
-    with pytest.raises(SuiteError, match=r"`formats: all` needs `statements` of relation 'P36'.*found \d"):
+    with pytest.raises(
+        SuiteError,
+        match=r"`formats: all` needs `statements` of relation 'P36'.*found \d",
+    ):
         run_case(case, oracle, oracle.keep)
     assert oracle.rounds == []
 
@@ -128,11 +147,19 @@ def test_a_relation_with_nothing_to_complete_is_named(statements):
 def test_other_statements_are_another_way_of_asking():
     def digest(relation, variant="definition"):
         step_by_step = generated("Paris", ("P", 0.5, 0.5))
-        oracle = Oracle(say=lambda request: step_by_step if variant == "published" else "Paris")
+        oracle = Oracle(
+            say=lambda request: step_by_step if variant == "published" else "Paris"
+        )
         settings = dataclasses.replace(ALL, variant=variant)
-        return run_case(told_case(settings, relation), oracle, oracle.keep).table.rows[0].prompt_digest
+        return (
+            run_case(told_case(settings, relation), oracle, oracle.keep)
+            .table.rows[0]
+            .prompt_digest
+        )
 
-    other = dataclasses.replace(TOLD, statements=("The capital city of [X] is [Y].", *TOLD.statements[1:]))
+    other = dataclasses.replace(
+        TOLD, statements=("The capital city of [X] is [Y].", *TOLD.statements[1:])
+    )
     # The scripted published answers have one prompt digest, so that only the texts can tell.
     assert digest(TOLD, "published") != digest(other, "published")
     assert digest(TOLD) != digest(other)
@@ -197,5 +224,7 @@ def test_a_reply_is_read_as_true_false_or_neither(reply, verdict):
         ("[X] lies in [Y] today.", ()),
     ],
 )
-def test_only_a_statement_that_ends_with_its_object_can_be_completed(statement, openings):
+def test_only_a_statement_that_ends_with_its_object_can_be_completed(
+    statement, openings
+):
     assert dataclasses.replace(CAPITAL, statements=(statement,)).openings == openings

@@ -30,24 +30,32 @@ def believe(request: ScoreRequest) -> tuple[float, float]:
 def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_with_wrong_ones():
     oracle = Oracle(believe=believe)
     run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    scored = [request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)]
+    scored = [
+        request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)
+    ]
     assert len(scored) == 1 + 3 + 2
     assert {request.continuation for request in scored} == {" Paris"}
     assert len(oracle.rounds) == 1
 
 
 @pytest.mark.parametrize(
-    ("answer", "scored"), [("Paris", " Paris"), ("巴黎", "巴黎"), ("กรุงเทพ", "กรุงเทพ"), ("Кито", " Кито")]
+    ("answer", "scored"),
+    [("Paris", " Paris"), ("巴黎", "巴黎"), ("กรุงเทพ", "กรุงเทพ"), ("Кито", " Кито")],
 )
 def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored):
     oracle = Oracle(believe=lambda request: (0.5,))
     run_case(make_case(DEFINITION, replace(FRANCE, object=answer)), oracle, oracle.keep)
-    requests = [request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)]
+    requests = [
+        request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)
+    ]
     assert {request.continuation for request in requests} == {scored}
 
 
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
-    oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
+    oracle = Oracle(
+        say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome",
+        believe=believe,
+    )
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     columns = columns_of(result.table)
     # eq. 1: frames differ from (0.9, 0.8) by (0.2, 0), (0.4, 0.2), (0, 0.6)
@@ -56,10 +64,14 @@ def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     ird = (0.8 / 2 + 0.2 / 2) / 2
     assert columns["pfd"] == pytest.approx(pfd)
     assert columns["ird"] == pytest.approx(ird)
-    assert columns["term"] == pytest.approx(math.sqrt((pfd**2 + ird**2 + pfd * ird) / 3))
+    assert columns["term"] == pytest.approx(
+        math.sqrt((pfd**2 + ird**2 + pfd * ird) / 3)
+    )
     assert columns["anchor"] == pytest.approx(0.85)
     assert columns["kept"] == 1
-    assert {name: value for name, value in columns.items() if name.startswith("cell:")} == {
+    assert {
+        name: value for name, value in columns.items() if name.startswith("cell:")
+    } == {
         "cell:positive:0": 1,
         "cell:none:0": 1,
         "cell:none:1": 1,
@@ -70,7 +82,10 @@ def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
 
 
 def test_the_cells_are_kept_in_which_the_probability_moved_most():
-    oracle = Oracle(say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome", believe=believe)
+    oracle = Oracle(
+        say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome",
+        believe=believe,
+    )
     case = make_case(DEFINITION, FRANCE)
     (moved,) = run_case(case, oracle, oracle.keep).moved
     cells = (moved.anchor, moved.frame, moved.context)
@@ -85,7 +100,9 @@ def test_the_cells_are_kept_in_which_the_probability_moved_most():
     ]
 
 
-def test_every_fact_counts_in_the_definition_even_when_the_positive_context_fails(columns_of):
+def test_every_fact_counts_in_the_definition_even_when_the_positive_context_fails(
+    columns_of,
+):
     oracle = Oracle(say=lambda request: "Rome", believe=believe)
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert columns_of(result.table)["kept"] == 1
@@ -99,23 +116,38 @@ def test_an_alias_is_right_in_the_definition(columns_of):
 
 
 @pytest.mark.parametrize(
-    ("written", "first"), [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0)]
+    ("written", "first"),
+    [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0)],
 )
-def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(columns_of, written, first):
+def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(
+    columns_of, written, first
+):
     fields = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
     # The oracle scores tokens 0 and 1.
-    oracle = Oracle(say=lambda request: Generated(text="Paris", token_ids=written, **fields), believe=believe)
+    oracle = Oracle(
+        say=lambda request: Generated(text="Paris", token_ids=written, **fields),
+        believe=believe,
+    )
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert columns_of(result.table)["first_token"] == first
 
 
 @pytest.mark.parametrize(
     ("text", "first"),
-    [(" Paris, France", 1), ("Paris", 1), ("the City of Paris", 0), ("It is Paris", 0), ("", 0)],
+    [
+        (" Paris, France", 1),
+        ("Paris", 1),
+        ("the City of Paris", 0),
+        ("It is Paris", 0),
+        ("", 0),
+    ],
 )
 def test_without_tokens_the_first_word_stands_for_them(columns_of, text, first):
     fields = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
-    oracle = Oracle(say=lambda request: Generated(text=text, token_ids=(), **fields), believe=believe)
+    oracle = Oracle(
+        say=lambda request: Generated(text=text, token_ids=(), **fields),
+        believe=believe,
+    )
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert columns_of(result.table)["first_token"] == first
 
@@ -132,7 +164,9 @@ def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
 
 def test_the_number_of_wrong_contexts_is_the_fewest_that_all_facts_of_the_slice_have():
     oracle = Oracle()
-    result = run_case(make_case(MonitorSettings(negatives=3), FRANCE, NORWAY), oracle, oracle.keep)
+    result = run_case(
+        make_case(MonitorSettings(negatives=3), FRANCE, NORWAY), oracle, oracle.keep
+    )
     assert [name for name in result.table.columns if "negative" in name] == [
         "cell:negative1:0",
         "cell:negative2:0",
@@ -152,7 +186,9 @@ def test_a_failed_response_is_an_error_and_no_row():
 
 
 def test_a_gold_object_that_is_tokenised_differently_after_a_context_is_an_error():
-    oracle = Oracle(believe=lambda request: (0.5,) if "Rome" in request.prompt else (0.5, 0.5))
+    oracle = Oracle(
+        believe=lambda request: (0.5,) if "Rome" in request.prompt else (0.5, 0.5)
+    )
     result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
     assert result.table.rows == ()
     assert "tokenised" in result.errors[0]
@@ -172,11 +208,17 @@ def generated(text: str, *steps: tuple[str, float, float | None]) -> Generated:
     )
 
 
-def test_the_published_variant_takes_free_running_steps_and_pads_short_runs_with_zeros(columns_of):
+def test_the_published_variant_takes_free_running_steps_and_pads_short_runs_with_zeros(
+    columns_of,
+):
     def say(request):
         if request.prompt.startswith("Paris. "):
             return generated(
-                "Paris.", ("P", 0.9, None), ("aris", 0.7, None), (".", 0.9, None), ("</s>", 1, None)
+                "Paris.",
+                ("P", 0.9, None),
+                ("aris", 0.7, None),
+                (".", 0.9, None),
+                ("</s>", 1, None),
             )
         if request.prompt.startswith("Rome. "):
             return generated("Rome", ("R", 0.9, 0.1))
@@ -202,13 +244,19 @@ def test_the_published_variant_trims_every_run_by_its_own_steps(columns_of):
             ends = (".", 0.5, None), ("</s>", 1, None), ("</s>", 1, None)
             return generated("Paris.", ("Paris", 0.75, None), *ends)
         if request.prompt.startswith("Rome. "):
-            return generated("Rome.", ("Rome", 1, 0.25), (".", 0.5, 0.5), ("</s>", 1, 0.0))
+            return generated(
+                "Rome.", ("Rome", 1, 0.25), (".", 0.5, 0.5), ("</s>", 1, 0.0)
+            )
         if request.prompt.startswith("Oslo. "):
             return generated("", (".", 0.5, 0.25), ("</s>", 1, 0.5))
-        return generated("Paris", ("Paris", 0.75, 0.75), ("\n", 0.25, 0.5), ("Q", 1, 0.0))
+        return generated(
+            "Paris", ("Paris", 0.75, 0.75), ("\n", 0.25, 0.5), ("Q", 1, 0.0)
+        )
 
     oracle = Oracle(say=say)
-    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    columns = columns_of(
+        run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table
+    )
     # L = 2. The frames stop at their newline: (0.75, 0). After Rome the full stop goes: (0.25, 0). After
     # Oslo nothing remains: (0, 0).
     assert (columns["anchor"], columns["pfd"]) == (0.625, 0.5 / 2)
@@ -220,11 +268,15 @@ def test_an_anchor_of_which_nothing_remains_keeps_its_first_step(columns_of):
         return generated("Paris", (".", 0.5, 0.25), ("</s>", 1, 1))
 
     oracle = Oracle(say=say)
-    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    columns = columns_of(
+        run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table
+    )
     assert (columns["anchor"], columns["pfd"], columns["ird"]) == (0.5, 0.5, 0.5)
 
 
-def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_the_gold(columns_of):
+def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_the_gold(
+    columns_of,
+):
     oracle = Oracle(say=lambda request: generated("paris", ("p", 0.9, None)))
     result = run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
     assert set(columns_of(result.table).values()) == {0.0}
@@ -243,9 +295,13 @@ def test_the_published_variant_drops_facts_whose_positive_answer_is_not_exactly_
         ("Paris", ""),
     ],
 )
-def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_uninformative(text, rule):
+def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_uninformative(
+    text, rule
+):
     oracle = Oracle(say=lambda request: generated(text, ("P", 0.9, None)))
-    case = replace(make_case(PUBLISHED, FRANCE), uninformative=(("silent", "no comment"),))
+    case = replace(
+        make_case(PUBLISHED, FRANCE), uninformative=(("silent", "no comment"),)
+    )
     (row,) = run_case(case, oracle, oracle.keep).table.rows
     assert (row.label, row.rule) == ("correct" if text == "Paris" else "wrong", rule)
     assert (row.fact_id, row.question) == ("P36-FR", "What is the capital of France?")
@@ -254,7 +310,11 @@ def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_u
 
 def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame():
     def say(request):
-        return "I do not know." if request.prompt == "What is the capital of France?" else "Paris"
+        return (
+            "I do not know."
+            if request.prompt == "What is the capital of France?"
+            else "Paris"
+        )
 
     oracle = Oracle(say=say)
     (row,) = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).table.rows
@@ -264,15 +324,22 @@ def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame()
 def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
     oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.9, None)))
     run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
-    assert [[request.watch for request in requests] for requests in oracle.rounds] == [[()], [()]]
+    assert [[request.watch for request in requests] for requests in oracle.rounds] == [
+        [()],
+        [()],
+    ]
 
 
 def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of):
     def say(request):
-        return generated("Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0))
+        return generated(
+            "Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0)
+        )
 
     oracle = Oracle(say=say)
-    columns = columns_of(run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table)
+    columns = columns_of(
+        run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table
+    )
     assert (columns["pfd"], columns["ird"]) == (0.75, 0.75)
 
 

@@ -11,7 +11,9 @@ from pytest_kbrel.probes.reliability.distractors import read_distractors
 from pytest_kbrel.records import Failed, Generated, ReliabilitySettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
-WRITTEN = ReliabilitySettings(distractors_from="openai/writer", distractors=6, choices=4)
+WRITTEN = ReliabilitySettings(
+    distractors_from="openai/writer", distractors=6, choices=4
+)
 TOWNS = tuple(f"Town {number}" for number in range(8))
 KNOWN = dataclasses.replace(FRANCE, negatives=TOWNS)
 
@@ -41,7 +43,10 @@ def options_in(prompt: str) -> set[str]:
 
 def offered(oracle: Oracle) -> set[str]:
     prompts = [request.prompt for round_ in oracle.rounds for request in round_]
-    return set().union(*(options_in(prompt) for prompt in prompts)) - {"Paris", "unsure"}
+    return set().union(*(options_in(prompt) for prompt in prompts)) - {
+        "Paris",
+        "unsure",
+    }
 
 
 @pytest.mark.parametrize(
@@ -76,29 +81,47 @@ def test_a_model_writes_them_about_its_answer() -> None:
     ((to, prompt),) = oracle.asked_helper
     assert to == "openai/writer"
     assert prompt.startswith("Write 6 wrong answers to the question, one a line.")
-    assert prompt.endswith("Question: What is the capital of France?\nAnswer: Paris\nWrong answers:")
+    assert prompt.endswith(
+        "Question: What is the capital of France?\nAnswer: Paris\nWrong answers:"
+    )
     assert offered(oracle) <= {"Rome", "Oslo", "Bern", "Lima", "Quito", "Dakar"}
     assert table.rows[0].values[3] == 1
 
 
 def test_too_few_are_filled_up_from_the_facts() -> None:
     oracle = Helped("Rome\nTown 0", say=lambda request: "Paris")
-    run_case(make_case(dataclasses.replace(WRITTEN, choices=20), KNOWN), oracle, oracle.keep)
+    run_case(
+        make_case(dataclasses.replace(WRITTEN, choices=20), KNOWN), oracle, oracle.keep
+    )
     assert offered(oracle) == {"Rome", "Town 0", "Town 1", "Town 2", "Town 3", "Town 4"}
 
 
-def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(columns_of) -> None:
-    oracle = Helped("Rome\nTown 0", say=lambda request: "Paris" if "France" in request.prompt else "unsure")
+def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(
+    columns_of,
+) -> None:
+    oracle = Helped(
+        "Rome\nTown 0",
+        say=lambda request: "Paris" if "France" in request.prompt else "unsure",
+    )
     fact = dataclasses.replace(NORWAY, negatives=TOWNS)
     table = run_case(make_case(WRITTEN, KNOWN, fact), oracle, oracle.keep).table
-    counts = [{k: v for k, v in columns_of(table, row).items() if "distr" in k} for row in (0, 1)]
+    counts = [
+        {k: v for k, v in columns_of(table, row).items() if "distr" in k}
+        for row in (0, 1)
+    ]
     assert counts[0] == {"distractors": 6, "distractors_written": 2}
     # Nothing was offered beside an answer that says nothing.
     assert counts[1] == {"distractors": 0, "distractors_written": 0}
-    plenty = Helped("\n".join(f"City {n}" for n in range(9)), say=lambda request: "Paris")
+    plenty = Helped(
+        "\n".join(f"City {n}" for n in range(9)), say=lambda request: "Paris"
+    )
     table = run_case(make_case(WRITTEN, KNOWN), plenty, plenty.keep).table
     assert columns_of(table)["distractors_written"] == 6
-    (metric,) = [m for m in metrics_for("reliability", "seen-zero-shot", table.columns) if "distr" in m.name]
+    (metric,) = [
+        m
+        for m in metrics_for("reliability", "seen-zero-shot", table.columns)
+        if "distr" in m.name
+    ]
     assert metric.of([[2, 6], [0, 0]]) == pytest.approx(1 / 3)
     plain = run_case(make_case(ReliabilitySettings(), KNOWN), oracle, oracle.keep).table
     assert not any("distr" in name for name in plain.columns)
@@ -106,7 +129,11 @@ def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(columns_o
 
 def test_a_last_line_that_was_cut_short_is_left_out() -> None:
     cut = Generated(
-        text="Rome\nOslo\nBern\nMont", token_ids=(), finish="length", prompt_tokens=3, prompt_digest="x"
+        text="Rome\nOslo\nBern\nMont",
+        token_ids=(),
+        finish="length",
+        prompt_tokens=3,
+        prompt_digest="x",
     )
     oracle = Helped(cut, say=lambda request: "Paris")
     bare = dataclasses.replace(FRANCE, negatives=())
@@ -129,26 +156,40 @@ def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> No
     given = dataclasses.replace(NORWAY, negatives=TOWNS)
     case = make_case(ReliabilitySettings(choices=1), drawn, given)
     oracle = Oracle(say=lambda request: "unsure")
-    table = run_case(dataclasses.replace(case, alike=((drawn.id, 2 / 3),)), oracle, oracle.keep).table
+    table = run_case(
+        dataclasses.replace(case, alike=((drawn.id, 2 / 3),)), oracle, oracle.keep
+    ).table
     # Paris has 5 characters.
     length = (4 / 5 + 5 / 6 + 5 / 8) / 3
     rows = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
     names = ("distractors_drawn", "distractors_alike", "distractors_length")
-    assert [[row[name] for name in names] for row in rows] == [[1, 2 / 3, pytest.approx(length)], [0, 0, 0]]
-    metrics = {metric.name: metric for metric in metrics_for("reliability", "seen-zero-shot", table.columns)}
+    assert [[row[name] for name in names] for row in rows] == [
+        [1, 2 / 3, pytest.approx(length)],
+        [0, 0, 0],
+    ]
+    metrics = {
+        metric.name: metric
+        for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
+    }
     assert metrics["distractors_alike"].of([[2 / 3, 1], [0, 0]]) == pytest.approx(2 / 3)
-    assert metrics["distractors_length"].of([[length, 1], [0, 0]]) == pytest.approx(length)
+    assert metrics["distractors_length"].of([[length, 1], [0, 0]]) == pytest.approx(
+        length
+    )
 
 
 def test_an_option_without_a_spelling_is_none() -> None:
     oracle = Helped("", say=lambda request: "Berlin")
-    with_marks = dataclasses.replace(FRANCE, negatives=("Rome", "!!!", "Oslo", "?", "Bern"))
+    with_marks = dataclasses.replace(
+        FRANCE, negatives=("Rome", "!!!", "Oslo", "?", "Bern")
+    )
     run_case(make_case(ReliabilitySettings(choices=2), with_marks), oracle, oracle.keep)
     assert offered(oracle) == {"Rome", "Oslo", "Bern", "Berlin"}
 
 
 def test_a_writer_that_fails_is_an_error_of_the_fact() -> None:
-    oracle = Helped(Failed(error="no reply within 60 seconds"), say=lambda request: "Paris")
+    oracle = Helped(
+        Failed(error="no reply within 60 seconds"), say=lambda request: "Paris"
+    )
     result = run_case(make_case(WRITTEN, KNOWN), oracle, oracle.keep)
     assert result.table.rows == ()
     assert result.errors == ("P36-FR (distractors): no reply within 60 seconds",)
@@ -158,7 +199,11 @@ def test_a_writer_that_fails_for_one_fact_writes_for_the_next(columns_of) -> Non
     def say(request):
         if "wrong answers" not in request.prompt:
             return "Paris"
-        return Failed(error="busy") if "France" in request.prompt else "Rome\nBern\nLima\nQuito"
+        return (
+            Failed(error="busy")
+            if "France" in request.prompt
+            else "Rome\nBern\nLima\nQuito"
+        )
 
     oracle = Oracle(say=say)
     fact = dataclasses.replace(NORWAY, negatives=TOWNS)

@@ -79,15 +79,22 @@ def test_an_unreadable_reply_counts_as_not_consistent():
 def test_the_questions_without_a_readable_reply_are_counted(columns_of):
     settings = ReliabilitySettings(choices=5)
     oracle = Oracle(
-        say=answerer("Paris", lambda options: "hard to say" if options[0] == "Paris" else options[0])
+        say=answerer(
+            "Paris",
+            lambda options: "hard to say" if options[0] == "Paris" else options[0],
+        )
     )
     columns = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
-    unread = [options_in(request.prompt)[0] for request in oracle.rounds[1]].count("Paris")
+    unread = [options_in(request.prompt)[0] for request in oracle.rounds[1]].count(
+        "Paris"
+    )
     assert (columns["choices"], columns["choices_unread"]) == (5, unread)
     assert unread not in (0, 5)
     for reply, count in (("hard to say", 5), ("A", 0), ("unsure", 0)):
         oracle = Oracle(say=answerer("Paris", lambda options, reply=reply: reply))
-        columns = columns_of(run_case(make_case(settings, SEEN), oracle, oracle.keep).table)
+        columns = columns_of(
+            run_case(make_case(settings, SEEN), oracle, oracle.keep).table
+        )
         assert (reply, columns["choices_unread"]) == (reply, count)
 
 
@@ -96,25 +103,38 @@ def test_a_failed_answer_is_an_error_of_the_fact_alone():
         return Failed(error="timed out") if "Norway" in request.prompt else "unsure"
 
     oracle = Oracle(say=say)
-    result = run_case(make_case(ReliabilitySettings(), SEEN, NORWAY), oracle, oracle.keep)
+    result = run_case(
+        make_case(ReliabilitySettings(), SEEN, NORWAY), oracle, oracle.keep
+    )
     assert [row.fact_id for row in result.table.rows] == ["P36-FR"]
     assert result.errors == ("P36-NO (answer): timed out",)
 
 
 def test_of_unseen_knowledge_nothing_is_expected():
     oracle = Oracle(say=lambda request: "unsure")
-    (row,) = run_case(make_case(ReliabilitySettings(), UNSEEN), oracle, oracle.keep).table.rows
-    assert (row.expected, row.answer, row.question) == ("", "unsure", "Where was Ovid Marrowby born?")
+    (row,) = run_case(
+        make_case(ReliabilitySettings(), UNSEEN), oracle, oracle.keep
+    ).table.rows
+    assert (row.expected, row.answer, row.question) == (
+        "",
+        "unsure",
+        "Where was Ovid Marrowby born?",
+    )
 
 
 def test_a_distractor_that_equals_the_answer_is_not_offered_twice():
     oracle = Oracle(say=answerer("Town 3", lambda options: "Town 3"))
     run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep)
-    assert all(options_in(request.prompt).count("Town 3") == 1 for request in oracle.rounds[1])
+    assert all(
+        options_in(request.prompt).count("Town 3") == 1 for request in oracle.rounds[1]
+    )
 
 
 def test_the_questions_of_a_fact_do_not_depend_on_the_facts_beside_it():
-    alone, beside = Oracle(say=answerer("Paris", min)), Oracle(say=answerer("Paris", min))
+    alone, beside = (
+        Oracle(say=answerer("Paris", min)),
+        Oracle(say=answerer("Paris", min)),
+    )
     run_case(make_case(ReliabilitySettings(), SEEN), alone, alone.keep)
     other = dataclasses.replace(SEEN, id="other")
     run_case(make_case(ReliabilitySettings(), other, SEEN), beside, beside.keep)

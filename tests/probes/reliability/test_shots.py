@@ -20,7 +20,12 @@ FOUR = ReliabilitySettings(prompt="four-shot")
 TWO_UNSURE = ReliabilitySettings(prompt="four-shot-2")
 ANSWERED = tuple(
     Shot(question=f"What is the capital of {land}?", answer=city, subject=land)
-    for land, city in (("Peru", "Lima"), ("Chile", "Santiago"), ("Egypt", "Cairo"), ("Japan", "Tokyo"))
+    for land, city in (
+        ("Peru", "Lima"),
+        ("Chile", "Santiago"),
+        ("Egypt", "Cairo"),
+        ("Japan", "Tokyo"),
+    )
 )
 UNSURE = tuple(
     Shot(question=f"Where was {name} born?", answer=None, subject=name)
@@ -28,7 +33,9 @@ UNSURE = tuple(
 )
 
 
-def case_with(settings: ReliabilitySettings, *shots: Shot, facts: tuple[Fact, ...] = (FRANCE,)) -> Case:
+def case_with(
+    settings: ReliabilitySettings, *shots: Shot, facts: tuple[Fact, ...] = (FRANCE,)
+) -> Case:
     return dataclasses.replace(make_case(settings, *facts), repository=shots)
 
 
@@ -48,13 +55,17 @@ def test_the_four_nearest_come_first_to_last() -> None:
     assert set(chosen) == {shot.question for shot in ANSWERED}
 
 
-def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_repository() -> None:
+def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_repository() -> (
+    None
+):
     same = lambda questions, examples: [[0.5] * len(examples) for _ in questions]  # noqa: E731
     one = shown(with_shots(case_with(FOUR, *ANSWERED), same))
     assert one == sorted(one)
     assert one == shown(with_shots(case_with(FOUR, *ANSWERED[::-1]), same))
     # One question with several answers.
-    rivers = [Shot(question="What is a river of Peru?", answer=answer) for answer in "cadbe"]
+    rivers = [
+        Shot(question="What is a river of Peru?", answer=answer) for answer in "cadbe"
+    ]
     for order in (rivers, rivers[::-1]):
         ((_, chosen),) = with_shots(case_with(FOUR, *order), same).shots
         assert [shot.answer for shot in chosen] == ["a", "b", "c", "d"]
@@ -62,7 +73,12 @@ def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_reposit
 
 def test_two_answered_and_two_unanswerable() -> None:
     case = with_shots(case_with(TWO_UNSURE, *UNSURE, *ANSWERED), tfidf_cosine)
-    assert [shot.answer is None for shot in dict(case.shots)[FRANCE.id]] == [False, False, True, True]
+    assert [shot.answer is None for shot in dict(case.shots)[FRANCE.id]] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_zero_shot_cases_stay_as_they_are() -> None:
@@ -74,19 +90,24 @@ def test_zero_shot_cases_stay_as_they_are() -> None:
     "leak",
     [
         pytest.param(
-            Shot(question="what is the capital of FRANCE", answer="Paris"), id="the question itself"
+            Shot(question="what is the capital of FRANCE", answer="Paris"),
+            id="the question itself",
         ),
         pytest.param(
-            Shot(question="Who rules France?", answer="A president"), id="its subject in the question"
+            Shot(question="Who rules France?", answer="A president"),
+            id="its subject in the question",
         ),
         pytest.param(
-            Shot(question="Who rules there?", answer="X", subject="france"), id="its subject, named"
+            Shot(question="Who rules there?", answer="X", subject="france"),
+            id="its subject, named",
         ),
         pytest.param(
-            Shot(question="Paris is the capital of which land?", answer="France"), id="turned round"
+            Shot(question="Paris is the capital of which land?", answer="France"),
+            id="turned round",
         ),
         pytest.param(
-            Shot(question="Of what is City of Paris the seat?", answer="of France"), id="by an alias"
+            Shot(question="Of what is City of Paris the seat?", answer="of France"),
+            id="by an alias",
         ),
     ],
 )
@@ -104,29 +125,42 @@ def test_what_gives_the_answer_away_is_never_shown(leak: Shot) -> None:
     ],
 )
 def test_another_spelling_of_the_subject_gives_it_away_too(question: str) -> None:
-    fact = dataclasses.replace(FRANCE, subject="São Paulo", question="What is the capital of São Paulo?")
+    fact = dataclasses.replace(
+        FRANCE, subject="São Paulo", question="What is the capital of São Paulo?"
+    )
     leak = Shot(question=question, answer="Paris")
     case = with_shots(case_with(FOUR, leak, *ANSWERED, facts=(fact,)), by_length)
     assert question not in shown(case)
-    plain = dataclasses.replace(fact, subject="Sao Paulo", question="What is the capital of Sao Paulo?")
-    assert question not in shown(with_shots(case_with(FOUR, leak, *ANSWERED, facts=(plain,)), by_length))
+    plain = dataclasses.replace(
+        fact, subject="Sao Paulo", question="What is the capital of Sao Paulo?"
+    )
+    assert question not in shown(
+        with_shots(case_with(FOUR, leak, *ANSWERED, facts=(plain,)), by_length)
+    )
 
 
-def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_there_is() -> None:
+def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_there_is() -> (
+    None
+):
     question = "which city is the seat of the french government"
     paraphrase = Shot(
-        question="In which town does the government of the French have its seat?", answer="paris"
+        question="In which town does the government of the French have its seat?",
+        answer="paris",
     )
     fact = dataclasses.replace(FRANCE, subject=question, question=question)
     case = case_with(FOUR, paraphrase, *ANSWERED, facts=(fact,))
     chosen = with_shots(case, by_length)
     assert paraphrase.question not in shown(chosen, fact)
     # An alias of the answer is the answer.
-    other = dataclasses.replace(case, repository=(dataclasses.replace(paraphrase, answer="City of Paris"),))
+    other = dataclasses.replace(
+        case, repository=(dataclasses.replace(paraphrase, answer="City of Paris"),)
+    )
     other = dataclasses.replace(other, repository=(*other.repository, *ANSWERED))
     assert paraphrase.question not in shown(with_shots(other, by_length), fact)
     # Another subject may well share the answer.
-    elsewhere = dataclasses.replace(FRANCE, subject="Gallia", question="Which city rules Gallia?")
+    elsewhere = dataclasses.replace(
+        FRANCE, subject="Gallia", question="Which city rules Gallia?"
+    )
     assert paraphrase.question in shown(
         with_shots(dataclasses.replace(case, facts=(elsewhere,)), by_length), elsewhere
     )
@@ -136,22 +170,36 @@ def test_an_alias_without_a_spelling_gives_nothing_away() -> None:
     # Such an alias stands in PopQA beside each of many countries.
     question = "In what country is Cave?"
     fact = dataclasses.replace(
-        FRANCE, subject=question, question=question, object="Italy", aliases=("\U0001f1ee\U0001f1f9", "!!!")
+        FRANCE,
+        subject=question,
+        question=question,
+        object="Italy",
+        aliases=("\U0001f1ee\U0001f1f9", "!!!"),
     )
-    case = with_shots(case_with(TWO_UNSURE, *ANSWERED, *UNSURE, facts=(fact,)), by_length)
-    assert [shot.answer is None for shot in dict(case.shots)[fact.id]] == [False, False, True, True]
+    case = with_shots(
+        case_with(TWO_UNSURE, *ANSWERED, *UNSURE, facts=(fact,)), by_length
+    )
+    assert [shot.answer is None for shot in dict(case.shots)[fact.id]] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_question_without_a_spelling_is_not_every_other() -> None:
     fact = dataclasses.replace(FRANCE, subject="France", question="???")
     case = with_shots(
-        case_with(FOUR, *ANSWERED[:3], Shot(question="!", answer="x"), facts=(fact,)), by_length
+        case_with(FOUR, *ANSWERED[:3], Shot(question="!", answer="x"), facts=(fact,)),
+        by_length,
     )
     assert "!" in shown(case)
 
 
 def test_the_question_itself_is_not_shown_where_it_names_no_subject() -> None:
-    fact = dataclasses.replace(FRANCE, subject="Gallia", question="Which city lies on the Seine?")
+    fact = dataclasses.replace(
+        FRANCE, subject="Gallia", question="Which city lies on the Seine?"
+    )
     itself = Shot(question="which city lies on the SEINE", answer="Paris")
     case = with_shots(case_with(FOUR, itself, *ANSWERED, facts=(fact,)), by_length)
     assert itself.question not in shown(case)
@@ -159,27 +207,40 @@ def test_the_question_itself_is_not_shown_where_it_names_no_subject() -> None:
 
 def test_what_only_looks_alike_is_shown() -> None:
     near = Shot(
-        question="What is the capital of Francelandia, a country in a book of some length?", answer="P"
+        question="What is the capital of Francelandia, a country in a book of some length?",
+        answer="P",
     )
     elsewhere = Shot(
-        question="In which film does the tower of Paris fall down in the very end?", answer="No idea"
+        question="In which film does the tower of Paris fall down in the very end?",
+        answer="No idea",
     )
     chosen = shown(with_shots(case_with(FOUR, near, elsewhere, *ANSWERED), by_length))
     assert {near.question, elsewhere.question} <= set(chosen)
 
 
 @pytest.mark.parametrize("settings", [FOUR, TWO_UNSURE], ids=lambda s: s.prompt)
-def test_too_few_examples_left_is_an_error_that_names_the_fact(settings: ReliabilitySettings) -> None:
+def test_too_few_examples_left_is_an_error_that_names_the_fact(
+    settings: ReliabilitySettings,
+) -> None:
     own = Shot(question="What is the capital of France?", answer="Paris")
     needed = (
-        "4 examples with an answer, found 3" if settings is FOUR else "2 examples with an answer, found 1"
+        "4 examples with an answer, found 3"
+        if settings is FOUR
+        else "2 examples with an answer, found 1"
     )
     with pytest.raises(SuiteError, match=rf"'P36-FR' needs {needed} .*'shots'"):
-        with_shots(case_with(settings, own, *ANSWERED[: 3 if settings is FOUR else 1], *UNSURE), tfidf_cosine)
+        with_shots(
+            case_with(
+                settings, own, *ANSWERED[: 3 if settings is FOUR else 1], *UNSURE
+            ),
+            tfidf_cosine,
+        )
 
 
 def test_too_few_examples_without_an_answer_are_told_from_those_with_one() -> None:
-    with pytest.raises(SuiteError, match=r"'P36-FR' needs 2 examples without an answer, found 1 "):
+    with pytest.raises(
+        SuiteError, match=r"'P36-FR' needs 2 examples without an answer, found 1 "
+    ):
         with_shots(case_with(TWO_UNSURE, *ANSWERED, UNSURE[0]), tfidf_cosine)
 
 
@@ -190,11 +251,20 @@ def test_the_prompt_shows_them_and_the_digest_tells() -> None:
     prompt = oracle.rounds[0][0].prompt
     assert prompt.count("Question:") == 5
     # Equally near ones come in the order of their texts: Chile, Egypt.
-    assert [prompt.count(f"{shot.question}\nAnswer: {shot.answer}\n") for shot in ANSWERED] == [0, 1, 1, 0]
-    assert [prompt.count(f"{shot.question}\nAnswer: unsure\n") for shot in UNSURE] == [1, 1, 0]
+    assert [
+        prompt.count(f"{shot.question}\nAnswer: {shot.answer}\n") for shot in ANSWERED
+    ] == [0, 1, 1, 0]
+    assert [prompt.count(f"{shot.question}\nAnswer: unsure\n") for shot in UNSURE] == [
+        1,
+        1,
+        0,
+    ]
     assert prompt.endswith("Question: What is the capital of France?\nAnswer:")
     other = with_shots(case_with(TWO_UNSURE, *ANSWERED[1:], *UNSURE), by_length)
-    assert run_case(other, oracle, oracle.keep).table.rows[0].prompt_digest != first.prompt_digest
+    assert (
+        run_case(other, oracle, oracle.keep).table.rows[0].prompt_digest
+        != first.prompt_digest
+    )
 
 
 def test_without_examples_the_prompt_is_the_one_the_checkpoint_was_trained_on() -> None:
@@ -216,7 +286,11 @@ def test_a_case_that_lacks_its_examples_is_an_error() -> None:
 WORDS = ("Alpha", "Beta", "Gamma", "Delta", "Omega Prime", "the Beta")
 facts_ = st.builds(
     lambda subject, answer, n: Fact(
-        id=f"f{n}", relation="P36", subject=subject, object=answer, question=f"What has {subject}?"
+        id=f"f{n}",
+        relation="P36",
+        subject=subject,
+        object=answer,
+        question=f"What has {subject}?",
     ),
     st.sampled_from(WORDS),
     st.sampled_from(WORDS),
@@ -235,7 +309,9 @@ shots_ = st.builds(
     st.lists(shots_, max_size=12, unique_by=lambda shot: shot.question),
     st.randoms(use_true_random=False),
 )
-def test_no_draw_shows_the_subject_or_depends_on_an_order(facts, shots, draws: random.Random) -> None:
+def test_no_draw_shows_the_subject_or_depends_on_an_order(
+    facts, shots, draws: random.Random
+) -> None:
     filler = tuple(
         Shot(question=f"Filler {kind} {n}?", answer=None if kind else "x")
         for kind in (0, 1)
@@ -255,7 +331,12 @@ def test_no_draw_shows_the_subject_or_depends_on_an_order(facts, shots, draws: r
 
 
 def test_two_facts_have_their_own() -> None:
-    shots = (*ANSWERED, Shot(question="What is the capital of France?", answer="Paris", subject="France"))
+    shots = (
+        *ANSWERED,
+        Shot(
+            question="What is the capital of France?", answer="Paris", subject="France"
+        ),
+    )
     case = with_shots(case_with(FOUR, *shots, facts=(FRANCE, NORWAY)), by_length)
     assert "What is the capital of France?" in shown(case, NORWAY)
     assert "What is the capital of France?" not in shown(case, FRANCE)
