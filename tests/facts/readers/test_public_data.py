@@ -140,17 +140,3 @@ def test_files_that_hold_no_facts_are_refused() -> None:
         found_in("triviaqa", DATA / "triviaqa/sample_predictions.json")
     with pytest.raises(SuiteError, match="no facts found"):
         found_in("head-to-tail", DATA / "head-to-tail/dbpedia_question_templates.json")
-
-
-def test_no_file_is_left_out() -> None:
-    read = {DATA / file for _, file, _, _ in OTHERS}
-    read |= {DATA / "fktc" / f"{name}-subclass.json" for name in FKTC}
-    read |= {DATA / "pararel/graphs_json" / f"{name}.jsonl" for name in PATTERNS}
-    read |= {DATA / "pararel/trex_lms_vocab" / f"{name}.jsonl" for name in TREX}
-    read |= {
-        DATA / "triviaqa/sample_predictions.json",
-        DATA / "head-to-tail/dbpedia_question_templates.json",
-    }
-    assert {path for path in DATA.rglob("*") if path.is_file()} - read == {
-        DATA / "README.md"
-    }
