@@ -65,7 +65,6 @@ class Settings:
     # Where the requests are written that would be asked.
     export_requests: Path | None = None
     prices: tuple[float, float] | None = None
-    noise_floor: bool = False
     # Whether the figures of cases are properties in the JUnit file, in place of output.
     junit_properties: bool = False
     baseline_model: str = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
+import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import pytest_kbrel
 
 PACKAGE = Path(pytest_kbrel.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
+# What size is counted in: neither comments nor line breaks nor indentation.
+COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
 BEGIN, END = "<!-- rooms: python -m tests.house --write -->", "<!-- end of rooms -->"
 
 
@@ -135,22 +138,27 @@ def height(graph: dict[str, set[str]]) -> int:
     return max(floors(graph).values())
 
 
+def tokens(path: Path) -> int:
+    """Return the number of names, numbers, strings and operators of a module."""
+    with tokenize.open(path) as source:
+        found = tokenize.generate_tokens(source.readline)
+        return sum(token.type in COUNTED for token in found)
+
+
 def page() -> str:
     """Return the part of docs/architecture.md that is computed: the figures, and the table of rooms."""
     graph = room_graph()
     by_module = {module: own - {module} for module, (own, _) in imports().items()}
-    lines = {
-        name: len(path.read_text(encoding="utf-8").splitlines())
-        for name, path in modules().items()
-    }
-    within = {room: [name for name in lines if room_of(name) == room] for room in ROOMS}
+    sizes = {name: tokens(path) for name, path in modules().items()}
+    tested = sum(map(tokens, (PACKAGE.parent / "tests").rglob("*.py")))
+    within = {room: [name for name in sizes if room_of(name) == room] for room in ROOMS}
     figures = (
         f"{len(ROOMS)} rooms on {height(graph)} floors, {sum(map(len, graph.values()))} arrows between them, "
-        f"{len(circles(graph)) + len(circles(by_module))} circles; {len(lines)} modules, the longest of "
-        f"{max(lines.values())} lines, {sum(lines.values()):,} lines in all."
+        f"{len(circles(graph)) + len(circles(by_module))} circles; {len(sizes)} modules, the longest of "
+        f"{max(sizes.values()):,} tokens, {sum(sizes.values()):,} tokens in all, {tested:,} in `tests/`."
     )
     rows = [
-        "| floor | room | what it is for | modules | lines | imports |",
+        "| floor | room | what it is for | modules | tokens | imports |",
         "|---|---|---|---|---|---|",
     ]
     above = sorted(floors(graph).items(), key=lambda item: (-item[1], item[0]))
@@ -162,7 +170,7 @@ def page() -> str:
             ", ".join(sorted(target or "`__init__`" for target in graph[room]))
             or "nothing"
         )
-        size = sum(lines[name] for name in names)
+        size = sum(sizes[name] for name in names)
         rows.append(
             f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |"
         )

@@ -27,10 +27,8 @@ from pytest_kbrel.baselines.reading import (
     read_baseline,
 )
 from pytest_kbrel.baselines.writing import (
-    changed_labels,
     check_target,
     commit_of,
-    measured_floor,
     write_baseline,
 )
 
@@ -43,7 +41,6 @@ __all__ = [
     "another_tokenizer",
     "baseline_directory",
     "case_key",
-    "changed_labels",
     "check_published",
     "check_target",
     "commit_of",
@@ -54,7 +51,6 @@ __all__ = [
     "is_there",
     "judge_differences",
     "listed_differences",
-    "measured_floor",
     "prompt_differences",
     "read_baseline",
     "session_baseline",

@@ -20,15 +20,13 @@ from pytest_kbrel.records import (
 class BaselineCase:
     """One case of a blessed run. Its rows have no question and no expected answer: the suite has these.
 
-    ``settings`` are those of :func:`pytest_kbrel.records.settings_of`. ``noise`` is the noise floor of each
-    metric, where the model was asked twice.
+    ``settings`` are those of :func:`pytest_kbrel.records.settings_of`.
     """
 
     key: str
     table: Table
     metrics: tuple[tuple[str, float | None], ...]
     settings: tuple[tuple[str, str], ...] = ()
-    noise: tuple[tuple[str, float], ...] = ()
 
 
 @record
@@ -62,9 +60,8 @@ class PublishedCase:
 class Baseline:
     """A blessed run, or a model of a paper. ``versions`` and ``settings`` are pairs of name and value.
 
-    ``helpers`` are the models that judged or wrote distractors. ``aggregates`` are the noise floors of the
-    figures over several cases, by the case's key. ``paper`` is empty for a run; for a paper
-    ``cases`` go by the case's id, and ``model`` is ``None``.
+    ``helpers`` are the models that judged or wrote distractors. ``paper`` is empty for a run;
+    for a paper ``cases`` go by the case's id, and ``model`` is ``None``.
     """
 
     path: Path
@@ -78,17 +75,12 @@ class Baseline:
     versions: tuple[tuple[str, str], ...] = ()
     paper: str = ""
     helpers: tuple[Fingerprint, ...] = ()
-    aggregates: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
 
     @property
     def judge(self) -> Fingerprint | None:
         """The model that judged the answers of this run; ``None``: rules did."""
         spec = dict(self.settings).get("judge")
         return next((helper for helper in self.helpers if helper.spec == spec), None)
-
-    def noise_over(self, aggregate: AggregateCase) -> tuple[tuple[str, float], ...]:
-        """Return the noise floors of a case over several, none where they were not measured."""
-        return dict(self.aggregates).get(case_key(aggregate.suite, aggregate.id), ())
 
     def case(
         self, case: Case | AggregateCase | CaseResult | str

@@ -215,21 +215,10 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
                         for name, value in case["settings"].items()
                     )
                 ),
-                noise=_noise(case),
             )
             for key, case in cases.items()
         },
-        aggregates=tuple(
-            (str(key), _noise(entry))
-            for key, entry in meta.get("aggregates", {}).items()
-        ),
     )
-
-
-def _noise(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    # Older baselines have another figure under "metrics": what changed, whichever way.
-    floors = _figures(entry.get("noise", {}).get("net", {}))
-    return tuple((name, floor) for name, floor in floors if floor is not None)
 
 
 def _figures(metrics: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:

@@ -60,8 +60,6 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     name = outcomes_name(digest(data))
     # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
-    # Without, what figures know as their noise is that of the run they were compared with.
-    twice = any(case.again.rows for case in results)
     meta = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -80,7 +78,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         "outcomes": {"file": name, "sha256": digest(data)},
         "cases": cases,
         "aggregates": {
-            _key(case): {"metrics": _metrics(case), **(_noise(case) if twice else {})}
+            _key(case): {"metrics": _metrics(case)}
             for case in run.cases
             if case.aggregate
         },
@@ -95,42 +93,6 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         raise BaselineError(
             f"{directory}: the baseline cannot be written: {error}"
         ) from None
-
-
-def measured_floor(directory: Path) -> tuple[int, int] | None:
-    """Return how many of how many answers changed when the model blessed in ``directory`` was asked twice.
-
-    ``None`` where that was not measured, or no baseline is there. Raises ``BaselineError`` as
-    :func:`read_meta`.
-    """
-    if not (directory / META).is_file():
-        return None
-    cases = read_meta(directory, oldest=1).get("cases")
-    floors = (
-        [case.get("noise", {}) for case in cases.values()]
-        if isinstance(cases, dict)
-        else []
-    )
-    counts = [
-        (int(floor["changed"]), int(floor["of"])) for floor in floors if "of" in floor
-    ]
-    return (
-        (sum(changed for changed, _ in counts), sum(of for _, of in counts))
-        if counts
-        else None
-    )
-
-
-def changed_labels(case: CaseResult) -> tuple[int, int]:
-    """Return how many answers got another label when the model was asked again, and how many were asked."""
-    first = {row.fact_id: row.replies for row in case.table.rows}
-    again = [row for row in case.again.rows if row.fact_id in first]
-    pairs = [
-        both
-        for row in again
-        for both in zip(row.replies, first[row.fact_id], strict=True)
-    ]
-    return sum(now.label != was.label for now, was in pairs), len(pairs)
 
 
 def commit_of(folder: Path) -> str:
@@ -213,21 +175,7 @@ def _described(case: CaseResult) -> dict[str, Any]:
         "n": len(case.table.rows),
         "metrics": _metrics(case),
         "settings": dict(case.settings),
-        **_noise(case),
     }
-
-
-def _noise(case: CaseResult) -> dict[str, Any]:
-    """Return how far the figures may differ when the model is asked twice, and how many answers changed."""
-    floors = {
-        metric.name: metric.noise for metric in case.metrics if metric.noise is not None
-    }
-    if case.aggregate:
-        return {"noise": {"net": floors}} if floors else {}
-    if not case.again.rows:
-        return {}
-    changed, of = changed_labels(case)
-    return {"noise": {"changed": changed, "of": of, "net": floors}}
 
 
 def _key(case: CaseResult) -> str:

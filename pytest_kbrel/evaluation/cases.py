@@ -1,9 +1,8 @@
-"""Steps beside running a case: examples and distractors by similarity, baseline model, noise floor."""
+"""Steps beside running a case: examples and distractors by similarity, baseline model."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from pytest_kbrel.models.registry import args_for
 from pytest_kbrel.records import (
     BASELINE,
     Case,
-    CaseResult,
     Exchange,
     Fact,
     Request,
@@ -176,21 +174,3 @@ def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:
         # It is the judge of both models also if it was asked nothing yet.
         pool.helper(case.judge)
     return session_baseline(model, [answered], judge=case.judge, helpers=pool.helpers())
-
-
-def measure_noise(case: Case, decided: CaseResult, pool: ModelPool) -> CaseResult:
-    """Run a decided case again under another batch plan, and note which outcomes changed.
-
-    The second answers decide nothing and are not recorded. An unusable response is an error of the case.
-    """
-    from pytest_kbrel.gates import add_noise_floors
-    from pytest_kbrel.probes import run_case
-
-    nodeid = f"{case.suite}::{case.id}"
-    second = run_case(
-        case, functools.partial(pool.ask_again, case=nodeid), lambda exchanges: None
-    )
-    errors = tuple(f"asked again: {error}" for error in second.errors)
-    return add_noise_floors(
-        dataclasses.replace(decided, errors=(*decided.errors, *errors)), second.table
-    )

@@ -16,7 +16,7 @@ from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
-from pytest_kbrel.models.base import Model, Replanned, Spec
+from pytest_kbrel.models.base import Model, Spec
 from pytest_kbrel.models.cache.caching_model import (
     CachingModel,
     DeduplicatingModel,
@@ -58,7 +58,6 @@ class ModelPool:
         # Requests to the model under test by case, and those that a file of answers does not answer.
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
-        self._again: DeduplicatingModel | None = None
         self._cache = CacheSession(settings.use_cache, settings.run)
         self._spent: dict[str, tuple[int, int]] = {}
         self.counts = AnswerCounts()
@@ -90,19 +89,6 @@ class ModelPool:
                 self._note_unusable(error)
                 raise
             raise self._of_helper(to, error) from None
-
-    def ask_again(
-        self, requests: Sequence[Request], to: str, case: str = ""
-    ) -> Sequence[Response]:
-        """Return responses of the model under test under another batch plan and without the cache.
-
-        Helper models answer as in :meth:`ask`.
-        """
-        if to:
-            return self.ask(requests, to, case)
-        if self._again is None:
-            self._again = DeduplicatingModel(Replanned(self.model()))
-        return self._again.ask(requests)
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""

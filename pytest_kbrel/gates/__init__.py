@@ -7,7 +7,6 @@ from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
 from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.moved_facts import with_moved_facts
-from pytest_kbrel.gates.noise import add_noise_floors
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.sequential import (
     has_failed,
@@ -18,7 +17,6 @@ from pytest_kbrel.gates.sequential import (
 
 __all__ = [
     "Soundness",
-    "add_noise_floors",
     "check_integrity",
     "compare_case",
     "decide",

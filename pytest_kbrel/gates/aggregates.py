@@ -26,7 +26,6 @@ from pytest_kbrel.gates.figures import (
 )
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, without
@@ -101,9 +100,6 @@ def decide_aggregate(
         paper=paper,
     )
     churn = None if missing else churn_of(pairings, another_tokenizer=another_tokenizer)
-    measurement = with_noise(
-        measurement, () if baseline is None else baseline.noise_over(aggregate)
-    )
     measurement = dataclasses.replace(
         measurement,
         changes=change_figures(churn, pairings),
@@ -128,18 +124,11 @@ def decide_aggregate(
         comparisons=comparisons,
     )
     gates = with_positive_controls(gates, aggregate.gates, measurement, comparisons)
-    metrics = measurement.values
-    if all(case.again.rows for case in cases):
-        again = [
-            as_expected(case.again, case.table) if pooled else case.again
-            for case in cases
-        ]
-        metrics = with_own_noise(metrics, noise_floors(figures, tables, again))
     result = _result(
         aggregate,
         verdict_of(gates, baseline_asked=baseline is not None and not paper),
         n=len({row.fact_id for case in cases for row in case.table.rows}),
-        metrics=metrics,
+        metrics=measurement.values,
         gates=gates,
         churn=churn,
         lost=distinct_changes(case.lost for case in cases) if pooled else (),

@@ -23,7 +23,6 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
-from pytest_kbrel.gates.noise import with_noise
 from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
@@ -223,7 +222,6 @@ def compare_case(
         looks=looks,
     )
     churn = churn_of(pairings, another_tokenizer=another_tokenizer)
-    measurement = with_noise(measurement, () if run is None else run.noise)
     measurement = dataclasses.replace(
         measurement,
         changes=change_figures(churn, pairings),

@@ -141,9 +141,9 @@ class Measured:
         )
         return (
             compared
-            and not self.difference.worse
+            and not self.difference.worse  # type: ignore[union-attr]
             and self.value.paired >= stats.FEWEST_UNLOST
-        )  # type: ignore[union-attr]
+        )
 
 
 def _counts(error: JudgeError) -> tuple[int, int, int, int]:

@@ -313,13 +313,11 @@ def _compared(
         adjusted is not None
         and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
     )
-    noise = measured.value.noise
-    in_noise = noise is not None and _drop(measured) <= noise + _SLACK
     verdict: Judgement = "inconclusive"
     reason = change.reason
     if change.passes:
         verdict = "pass"
-    elif alarm and not in_noise:
+    elif alarm:
         verdict = "fail"
     elif (
         gate.never is not None
@@ -330,11 +328,6 @@ def _compared(
         verdict = "fail"
         of = "interval" if measured.looks is None else "95 % interval"
         reason += f"; red by never: the {of} reaches up to {number(change.worst)}"
-    elif alarm and noise is not None:
-        reason += (
-            "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by "
-            f"{number(noise)}"
-        )
     elif explain:
         p = measured.p_over_looks(measured.value.p)
         if (

@@ -39,8 +39,7 @@ class Model(Protocol):
 
     A model may also have these: ``score_as_ready(requests)`` and ``generate_as_ready(requests)`` yield
     batches of responses with their requests' positions, in any order. ``rendered(request)`` returns the
-    prompt as the model reads it, ``replanned()`` the same model with batches of another size. ``unscorable``
-    says why it can score no answer, ``engine`` how it computes; ``notes`` are sentences for readers of its
+    prompt as the model reads it. ``unscorable`` says why it can score no answer, ``engine`` how it computes; ``notes`` are sentences for readers of its
     figures, ``files`` is the record of the files that it was read from. ``is_storable`` is False where its
     responses are on this machine already, and are not put into a store.
     """
@@ -191,31 +190,6 @@ def check_probabilities(response: Response) -> Response:
         if value is not None and not 0.0 <= value <= 1.0:
             return Failed(error=f"not a probability: {value}")
     return response
-
-
-class Replanned:
-    """Same model with another batch plan, for A/A comparisons: requests in reverse order, other batch sizes.
-
-    The model stays its owner's: closing this closes nothing.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._model: Model = model.replanned() if hasattr(model, "replanned") else model
-
-    def describe(self) -> Fingerprint:
-        """Return the model's fingerprint."""
-        return self._model.describe()
-
-    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return one response per request, in order."""
-        return self._model.score(requests[::-1])[::-1]
-
-    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return one response per request, in order."""
-        return self._model.generate(requests[::-1])[::-1]
-
-    def close(self) -> None:
-        """Do nothing: the model belongs to its owner."""
 
 
 def failed(error: Exception) -> Failed:

@@ -91,10 +91,6 @@ class ScriptedModel:
         """Return the scripted texts, cut at stop strings and at ``max_new_tokens`` words."""
         return [self._generate(request) for request in requests]
 
-    def replanned(self) -> ScriptedModel:
-        """Return the model itself: it has no batches that could be made otherwise."""
-        return self
-
     def close(self) -> None:
         """Do nothing: a script holds no resources."""
 

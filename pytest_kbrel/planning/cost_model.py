@@ -86,13 +86,11 @@ def measure_costs(
     open_it: Callable[[], Model],
     calls: Iterable[Call],
     folder: Path | None,
-    *,
-    anew: bool = False,
 ) -> CostModel:
     """Load a model and return its cost, by the store in ``folder`` or a short batch of ``calls``.
 
     All calls are for this model. The batch has each kind of question by its share, and none that the store
-    has an answer to, unless all are asked ``anew``.
+    has an answer to.
     """
     started = time.perf_counter()
     model = open_it()
@@ -102,7 +100,7 @@ def measure_costs(
         counts: Multiset[Kind] = Multiset()
         largest: dict[Kind, list[Request]] = {}
         for call in calls:
-            answered = set() if anew else set(cached(call.requests))
+            answered = set(cached(call.requests))
             requests = [request for request in call.requests if request not in answered]
             counts[call.kind] += len(requests)
             if len(requests) > len(largest.get(call.kind, ())):

@@ -153,13 +153,12 @@ def models_of(
 ) -> list[PlannedModel]:
     """Return all models of the run with their numbers of requests, the one under test first."""
     assert options.model_spec is not None
-    passes = 2 if options.noise_floor else 1
     own = [
         PlannedModel(
             "--kb-model",
             options.model,
             options.model_spec.get(),
-            passes,
+            1,
             "",
             counter_of,
         )
@@ -211,8 +210,6 @@ def _participant(
     plain = counted(options, dry_runs, model)
     if plain.served:
         return plain
-    # A second pass for the noise floor takes nothing from the store.
-    anew = model.passes > 1 and not model.to
 
     def calls(of: DryRun) -> Iterator[Call]:
         return (call for call in of.calls() if call.to == model.to)
@@ -220,14 +217,12 @@ def _participant(
     spec = model.spec
     try:
         costs = measure_costs(
-            lambda: open_model(spec), calls(dry_runs.high), options.use_cache, anew=anew
+            lambda: open_model(spec), calls(dry_runs.high), options.use_cache
         )
     except ModelError as error:
         raise ModelError(f"{model.role}: {error}") from None
     workloads: dict[Scenario, Workload] = {
-        of.scenario: workload_of(
-            calls(of), costs, model.counter, passes=model.passes, anew=anew
-        )
+        of.scenario: workload_of(calls(of), costs, model.counter, passes=model.passes)
         for of in dry_runs.every()
     }
     # Without an answer seen nobody knows how long answers are.
@@ -413,12 +408,8 @@ def workload_of(
     counter: TokenCounter,
     *,
     passes: int,
-    anew: bool,
 ) -> Workload:
-    """Return what ``calls`` are for a model that is asked all of them so many times.
-
-    ``anew``: all passes but the first take nothing from the store.
-    """
+    """Return what ``calls`` are for a model that is asked all of them so many times."""
     from pytest_kbrel.models.hf.kv_cache import PrefixCache
 
     workload = Workload()
@@ -430,10 +421,7 @@ def workload_of(
     for call in calls:
         uncached = costs.uncached(call.requests)
         workload.cached += len(call.requests) - len(uncached)
-        workload.seconds += costs.seconds_for(uncached, counter)
-        if passes > 1:
-            again = call.requests if anew else uncached
-            workload.seconds += (passes - 1) * costs.seconds_for(again, counter)
+        workload.seconds += passes * costs.seconds_for(uncached, counter)
         workload.wrote += costs.written_for(call)
         if accountant is not None and sharing_modes is not None:
             mode = sharing_modes[call.kind[3] != "score"]

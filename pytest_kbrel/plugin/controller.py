@@ -19,7 +19,6 @@ from pytest_kbrel.baselines import (
     Baseline,
     baseline_directory,
     commit_of,
-    measured_floor,
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
@@ -96,8 +95,8 @@ class Recorder:
         self._run: Run | None = None
         self._written = False
         self._page_problem = ""
-        # The folder of a baseline written by this run, and the noise floor of the one it replaced.
-        self._blessed: tuple[Path, tuple[int, int] | None] | None = None
+        # The folder of a baseline written by this run.
+        self._blessed: Path | None = None
         self._copies = elsewhere.Copies()
         self._run_lock = run_lock(settings)
         self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
@@ -468,7 +467,7 @@ class Recorder:
             terminalreporter.write_line(printable(self._page_problem), yellow=True)
         if self._blessed is not None:
             here = self._config.invocation_params.dir
-            for line in blessed_lines(*self._blessed, self._run, self._settings, here):
+            for line in blessed_lines(self._blessed, self._settings, here):
                 terminalreporter.write_line(printable(line))
 
     def _kept_answers(self) -> str:
@@ -512,9 +511,8 @@ class Recorder:
             ),
         )
         folder = baseline_directory(name, root)
-        former_floor = measured_floor(folder)
         write_baseline(folder, run, self._settings.baseline_reason)
-        self._blessed = folder, former_floor
+        self._blessed = folder
         return run
 
     def _join(self, run: Run) -> bool:

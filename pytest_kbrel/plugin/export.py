@@ -74,7 +74,6 @@ def _of_requests(settings: Settings) -> Settings:
         baseline_spec=None,
         baseline_update=None,
         baseline_reason="",
-        noise_floor=False,
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import closest
+from pytest_kbrel.plugin.gone import add_gone_flags, gone_settings
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
 today_key = pytest.StashKey[datetime.date]()
@@ -73,6 +74,7 @@ def add_options(parser: pytest.Parser) -> None:
             **extra,
         )
         parser.addini(flag.ini, flag.help, type="string", default=None)
+    add_gone_flags(group)
 
 
 def is_active(config: pytest.Config) -> bool:
@@ -182,11 +184,16 @@ def check_names(config: pytest.Config) -> None:
     keys = _unknown_keys(config)
     if not (variables or keys) or not (is_active(config) or find_suites(config)):
         return
+    gone = gone_settings((*variables, *keys))
+    for name, instead in gone.items():
+        config.issue_config_time_warning(
+            pytest.PytestConfigWarning(f"{name} was removed; {instead}"), stacklevel=2
+        )
     names = {flag.name: flag for flag in FLAGS}
-    for variable in variables:
+    for variable in (name for name in variables if name not in gone):
         if near := closest(_bare(variable), names, _ALIKE):
             _refuse_name(variable, "in the environment", names[near].environment)
-    for key in keys:
+    for key in (name for name in keys if name not in gone):
         if near := closest(_bare(key), names):
             typed = any(
                 text.startswith(f"{key}=")
@@ -405,12 +412,6 @@ FLAGS = (
         name="baseline_reason",
         metavar="TEXT",
         help="Why this run is blessed; kept with the baseline",
-    ),
-    Flag(
-        name="noise_floor",
-        switch=True,
-        help="With --kb-baseline-update: ask everything twice, in other batches, and keep how much changed; "
-        "no gate fails within that",
     ),
     Flag(
         name="from_run",

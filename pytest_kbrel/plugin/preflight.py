@@ -22,7 +22,6 @@ from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.judge_labels import read_labels
 from pytest_kbrel.models import attribution
-from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.openai.spec import BUDGETS, OpenAISpec
@@ -182,20 +181,6 @@ def _check_baseline_model(settings: Settings) -> None:
 
 def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
     """Raise ``UsageError`` for flags without effect: an empty one, or one without the flag it needs."""
-    if settings.noise_floor and not settings.baseline_update:
-        raise pytest.UsageError(
-            "--kb-noise-floor: found without --kb-baseline-update; allowed: with it, for the floor is kept "
-            "with the baseline"
-        )
-    if (
-        settings.noise_floor
-        and settings.model_spec
-        and isinstance(settings.model_spec.spec, AnswersSpec)
-    ):
-        raise pytest.UsageError(
-            f"--kb-noise-floor: found with {settings.model}, whose answers are the same however often they "
-            "are read; allowed: a model that can be asked twice"
-        )
     if (
         is_on_command_line(config, "from_run")
         and not settings.from_run
@@ -255,11 +240,6 @@ def _check_budgets(config: pytest.Config, settings: Settings) -> None:
             raise pytest.UsageError(
                 f"{origin} with several workers (-n), each of which would spend as much; allowed: one "
                 "process, which has up to max_concurrent requests under way"
-            )
-        if settings.noise_floor and name == "model_args":
-            raise pytest.UsageError(
-                f"{origin} with --kb-noise-floor, whose answers are not kept, so that a run that goes on "
-                "would pay for all of them again; allowed: one of the two"
             )
         if settings.use_cache is None:
             raise pytest.UsageError(

@@ -122,7 +122,6 @@ def _read_settings(config: pytest.Config) -> Settings:
         plan=is_on(config, "plan"),
         export_requests=_path(config, "export_requests"),
         prices=_prices(config),
-        noise_floor=is_on(config, "noise_floor"),
         junit_properties=is_on(config, "junit_properties"),
         baseline_model=""
         if is_explicit(config, "baseline") and not is_explicit(config, "baseline_model")
@@ -321,7 +320,6 @@ _NEEDS_MODEL = {
     "batch_size": "a model is asked",
     "apply_chat_template": "a model is asked",
     "attribute": "an answer is explained, which needs the model",
-    "noise_floor": "a model is asked twice",
     "top_k": "a model is asked",
     "plan": "a run is planned",
     "shard": "a model is asked",
@@ -372,7 +370,6 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         settings,
         **{name: value for name, value in values.items() if name not in kept},
         attribute=0,
-        noise_floor=False,
         shard=None,
         baseline_model=_base(config, settings, run),
         plan=False,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.baselines import changed_labels
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
 from pytest_kbrel.reports import PAGE, phrases, view
@@ -126,23 +125,7 @@ def _may_be_blessed(settings: Settings, run: Run) -> bool:
 
 
 def blessed_lines(
-    folder: Path,
-    dropped: tuple[int, int] | None,
-    run: Run,
-    settings: Settings,
-    invocation_dir: Path,
+    folder: Path, settings: Settings, invocation_dir: Path
 ) -> Iterator[str]:
-    """Yield what the terminal prints about a new baseline in ``folder``.
-
-    ``dropped`` is the noise floor of the baseline that it replaces: (changed answers, all answers).
-    """
+    """Yield what the terminal prints about a new baseline in ``folder``."""
     yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"
-    if dropped is not None and not settings.noise_floor:
-        changed, of = dropped
-        floor = f"the noise floor of the old baseline ({changed} of {of} answers)"
-        yield f"{floor} is dropped: add --kb-noise-floor to measure it again"
-    if settings.noise_floor:
-        changed, of = (
-            sum(counts) for counts in zip(*map(changed_labels, run.cases), strict=True)
-        )
-        yield f"noise floor: {changed} of {of} answers changed when asked again in other batches"

@@ -96,8 +96,6 @@ class MetricValue:
     ``value`` is ``None`` where the metric is undefined, and ``note`` says why. ``low``/``high`` and
     ``delta_low``/``delta_high`` are two-sided 95 % intervals, clustered by fact; ``p`` is one-sided (worse).
     ``mde`` is the drop found with 80 % power. ``unpaired``: the baseline is a published figure, not a run.
-    ``noise`` is how far the baseline's own model moved the figure when it was asked twice (A/A), where that
-    was measured.
     """
 
     name: str
@@ -115,7 +113,6 @@ class MetricValue:
     paired: int = 0
     note: str = ""
     unpaired: bool = False
-    noise: float | None = None
     design_effect: float | None = None
     clusters: float | None = None
 
@@ -280,7 +277,6 @@ class CaseResult:
     unmatched: Unmatched = Unmatched()
     waiver: Waiver | None = None
     expired: tuple[Waiver, ...] = ()
-    again: Table = Table(columns=(), rows=())
     base: Table = Table(columns=(), rows=())
     members: tuple[str, ...] = ()
     prompt: str = ""

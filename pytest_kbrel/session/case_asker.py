@@ -22,7 +22,6 @@ from pytest_kbrel.evaluation.cases import (
     Retrieval,
     ask_baseline_model,
     baseline_of,
-    measure_noise,
 )
 from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
@@ -196,8 +195,6 @@ class CaseAsker:
             started = time.perf_counter()
         if decided.verdict == "invalid":
             return decided
-        if self.settings.noise_floor:
-            decided = measure_noise(case, decided, self.pool)
         return dataclasses.replace(decided, attributions=self._explained(case, result))
 
     def ask_part(self, case: Case, first: int, size: int) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import stats
 from pytest_kbrel.baselines import (
     BaselineCase,
     baseline_directory,
-    changed_labels,
     check_target,
     fingerprint_differences,
     judge_differences,
@@ -24,7 +22,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import add_noise_floors, measure
+from pytest_kbrel.gates import measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Run, Table
 from tests.baselines.full_run import full_run
@@ -409,19 +407,6 @@ def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(
     )
 
 
-def test_floors_of_noise_are_written_and_read(tmp_path: Path) -> None:
-    first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
-    once = decided(case(slice="world-tail"), answers("+--"))
-    write_baseline(tmp_path / "b", sound(first, once))
-    actual = read_baseline(f"{tmp_path}/b", tmp_path)
-    blessed, other = actual.case(first), actual.case(once)
-    assert isinstance(blessed, BaselineCase)
-    assert isinstance(other, BaselineCase)
-    assert dict(blessed.noise)["accuracy"] == pytest.approx(-stats.tango(4, 1, 0)[0])
-    assert other.noise == ()
-    assert changed_labels(first) == (1, 4)
-
-
 def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
     first = decided(case(), answers("++--"))
     without = (*first.metrics, MetricValue(name="none", better="lower", value=None))
@@ -431,19 +416,14 @@ def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
     assert ("none", None) in blessed.metrics
 
 
-@pytest.mark.parametrize("figures", ["metrics", "noise"])
 @pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])
-def test_a_figure_that_is_no_finite_number(
-    value: str, figures: str, tmp_path: Path
-) -> None:
-    first = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
+def test_a_figure_that_is_no_finite_number(value: str, tmp_path: Path) -> None:
+    first = decided(case(), answers("++--"))
     write_baseline(tmp_path / "b", sound(first))
     file = tmp_path / "b" / "baseline.json"
     meta = json.loads(file.read_text("utf-8"))
     (blessed,) = meta["cases"].values()
-    (blessed["noise"]["net"] if figures == "noise" else blessed["metrics"])[
-        "accuracy"
-    ] = "HERE"
+    blessed["metrics"]["accuracy"] = "HERE"
     file.write_text(json.dumps(meta).replace('"HERE"', value), "utf-8")
     with pytest.raises(BaselineError, match=r"finite number"):
         read_baseline(f"{tmp_path}/b", tmp_path)

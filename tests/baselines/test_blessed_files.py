@@ -13,18 +13,14 @@ import pytest
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
-    BaselineCase,
     baseline_directory,
-    changed_labels,
     find_baseline,
-    measured_floor,
     read_baseline,
     write_baseline,
 )
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import add_noise_floors
-from pytest_kbrel.records import AggregateCase, CaseResult, MetricValue, Run
+from pytest_kbrel.records import CaseResult, MetricValue, Run
 from tests.baselines.test_baselines import MODEL, sound
 from tests.gates.tables import answers, case, decided
 
@@ -109,7 +105,6 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
     again = read_baseline(f"{tmp_path}/", tmp_path)
     assert (again.paper, again.helpers, again.path) == ("", (), tmp_path)
     assert again.versions == (("torch", "2.9"), ("workers", "2"))
-    assert again.aggregates == (("world.kb.yaml::head_to_tail[overall]", ()),)
 
 
 # What says nothing of the answers that are blessed.
@@ -209,80 +204,6 @@ def test_the_same_case_of_two_suites_has_two_keys(tmp_path: Path) -> None:
     assert list(read_baseline(f"{tmp_path}/", tmp_path).cases) == [
         "a.kb.yaml::head_to_tail[world-head]", KEY,
     ]  # fmt: skip
-
-
-TWICE = add_noise_floors(decided(case(), answers("++--")), answers("+---"))
-ONCE = decided(case(slice="world-tail"), answers("+--"))
-
-
-def test_floors_are_blessed_where_the_model_was_asked_twice_and_only_there(
-    tmp_path: Path,
-) -> None:
-    of = AggregateCase(
-        id="o", suite="", probe="head_to_tail", slice="", members=(), gates=()
-    )
-    gap = overall(
-        MetricValue(name="gap", better="lower", value=0.1, noise=0.0),
-        MetricValue(name="accuracy", better="higher", value=0.5),
-        id=of.id,
-    )
-    # What a figure knows as its noise is another run's, where this one was asked once.
-    lent = dataclasses.replace(
-        ONCE,
-        metrics=tuple(dataclasses.replace(value, noise=0.3) for value in ONCE.metrics),
-    )
-    write_baseline(tmp_path / "twice", sound(TWICE, lent, gap))
-    result = meta_of(tmp_path / "twice")
-    noise = result["cases"][KEY]["noise"]
-    assert (noise["changed"], noise["of"], noise["net"]["accuracy"]) == (
-        1,
-        4,
-        pytest.approx(0.699358, abs=1e-6),
-    )
-    assert noise["net"]["missing"] == 0.0
-    assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
-    assert result["aggregates"]["world.kb.yaml::o"]["noise"] == {"net": {"gap": 0.0}}
-    again = read_baseline(f"{tmp_path}/twice", tmp_path)
-    assert again.noise_over(dataclasses.replace(of, suite="x/world.kb.yaml")) == (
-        ("gap", 0.0),
-    )
-    assert again.noise_over(dataclasses.replace(of, suite="x/other.kb.yaml")) == ()
-    assert measured_floor(tmp_path / "twice") == (1, 4)
-
-    write_baseline(tmp_path / "once", sound(lent, gap))
-    result = meta_of(tmp_path / "once")
-    assert "noise" not in result["cases"]["world.kb.yaml::head_to_tail[world-tail]"]
-    assert "noise" not in result["aggregates"]["world.kb.yaml::o"]
-    assert measured_floor(tmp_path / "once") is None
-    assert measured_floor(tmp_path / "nowhere") is None
-
-    quiet = overall(MetricValue(name="gap", better="lower", value=0.1), id=of.id)
-    write_baseline(tmp_path / "quiet", sound(TWICE, quiet))
-    assert "noise" not in meta_of(tmp_path / "quiet")["aggregates"]["world.kb.yaml::o"]
-
-
-def test_a_floor_of_no_change_is_a_floor_and_floors_of_cases_are_added(
-    tmp_path: Path,
-) -> None:
-    same = add_noise_floors(decided(case(), answers("++--")), answers("++--"))
-    write_baseline(tmp_path / "same", sound(same))
-    assert measured_floor(tmp_path / "same") == (0, 4)
-    other = add_noise_floors(ONCE, answers("-+-"))
-    write_baseline(tmp_path / "both", sound(TWICE, other))
-    assert measured_floor(tmp_path / "both") == (3, 7)
-    # Of an older format too: it is what a new blessing would drop.
-    file = tmp_path / "both" / "baseline.json"
-    file.write_text(
-        json.dumps({**meta_of(tmp_path / "both"), "schema_version": 1}),
-        encoding="utf-8",
-    )
-    assert measured_floor(tmp_path / "both") == (3, 7)
-
-
-def test_only_facts_that_were_asked_both_times_can_change() -> None:
-    more = add_noise_floors(decided(case(), answers("+-")), answers("--+"))
-    assert changed_labels(more) == (1, 2)
-    assert changed_labels(ONCE) == (0, 0)
 
 
 def respelt(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -395,18 +316,6 @@ def test_halves_that_do_not_belong_together_are_refused(
         read_baseline(f"{tmp_path}/b", tmp_path)
     assert message in str(caught.value)
     assert "; allowed: " in str(caught.value)
-
-
-def test_the_order_of_facts_and_what_older_files_do_not_say_are_no_matter(
-    tmp_path: Path,
-) -> None:
-    write_baseline(tmp_path / "b", sound(decided(case(), answers("+-"))))
-    respelt(lambda of: of.pop("aggregates"))(tmp_path / "b")
-    result = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert result.aggregates == ()
-    blessed = result.case(KEY)
-    assert isinstance(blessed, BaselineCase)
-    assert (blessed.key, blessed.noise) == (KEY, ())
 
 
 def test_the_file_of_outcomes_lies_in_the_folder_itself(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from pytest_kbrel.baselines import (
     BaselineCase,
     baseline_directory,
     check_target,
-    measured_floor,
     read_baseline,
     session_baseline,
     write_baseline,
@@ -165,8 +164,6 @@ def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
     assert [said(partial(check_target, path)) for path, _ in rows] == [
         f"{path}: {text}" for path, text in rows
     ]
-    # What cannot be counted is no floor.
-    assert measured_floor(nameless) is None
     other = decided(case(suite="suites/other.kb.yaml"), answers("+"))
     more = decided(case(suite="suites/more.kb.yaml"), answers("+"))
     write_baseline(tmp_path / "b", sound(decided(case(), answers("+")), more))

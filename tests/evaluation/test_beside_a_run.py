@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,6 @@ from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
 from pytest_kbrel.plugin.preflight import check_suites
-from pytest_kbrel.plugin.summary import blessed_lines
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import (
     CaseResult,
@@ -76,43 +74,6 @@ def run(*cases: CaseResult) -> Run:
         settings=(),
         cases=cases,
     )
-
-
-@pytest.mark.parametrize(
-    ("dropped", "floor", "more"),
-    [
-        (None, False, []),
-        (
-            (0, 40),
-            False,
-            [
-                "the noise floor of the old baseline (0 of 40 answers) is dropped: add --kb-noise-floor to "
-                "measure it again"
-            ],
-        ),
-        (
-            (0, 40),
-            True,
-            ["noise floor: 1 of 5 answers changed when asked again in other batches"],
-        ),
-    ],
-)
-def test_what_is_said_of_a_run_that_was_blessed(
-    dropped: Any, floor: bool, more: list[str]
-) -> None:
-    one = result(table=table("correct", "wrong"), again=table("correct", "wrong"))
-    two = result(
-        table=table("correct", "wrong", "wrong"),
-        again=table("correct", "wrong", "correct"),
-    )
-    options = made_options(baseline_update="next", noise_floor=floor)
-    folder = Path("/project/baselines/next")
-    assert list(
-        blessed_lines(folder, dropped, run(one, two), options, Path("/project/here"))
-    ) == [
-        f"blessed as next: {os.path.join('..', 'baselines', 'next')}",
-        *more,
-    ]
 
 
 WAIVER = Waiver(

@@ -191,20 +191,6 @@ def test_without_a_model_to_compare_with_there_is_none(
     assert (pool.missing_responses("x"), pool.loading(), opened) == ("", (0.0, ""), [])
 
 
-def test_the_second_time_the_model_under_test_alone_is_asked_anew(
-    opened: list[FunctionModel],
-) -> None:
-    pool = ModelPool(made_options(model="hf/a/m", judge="hf/a/j"))
-    for _ in range(2):
-        answer_text(pool)
-        answer_text(pool, "hf/a/j")
-    assert [len(model.requests) for model in opened] == [1, 1]
-    for _ in range(2):
-        pool.ask_again([ASK], "")
-        pool.ask_again([ASK], "hf/a/j")
-    assert [len(model.requests) for model in opened] == [2, 1]
-
-
 @pytest.mark.parametrize(
     ("to", "first", "second"),
     [

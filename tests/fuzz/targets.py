@@ -308,7 +308,7 @@ def _baselines(run: Run) -> list[Job]:
     done = run(
         Job(
             _mini(_DROPS),
-            (*KNOWS, "--kb-baseline-update=old", "--kb-noise-floor"),
+            (*KNOWS, "--kb-baseline-update=old"),
             keep=True,
         )
     )

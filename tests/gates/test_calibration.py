@@ -7,9 +7,7 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure
-from pytest_kbrel.gates.noise import noise_floors
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Table
 from tests.gates.tables import answers
@@ -83,16 +81,6 @@ def test_moved_probabilities_are_no_changed_outcomes():
         "no outcome changed",
     )
     assert values["brier"].note == ""
-
-
-def test_figures_without_a_test_have_no_noise_floor():
-    table, again = rated(MARKS), rated(MARKS, shift=0.01)
-    figures = figures_of(metrics_for("head_to_tail", "open-tail", table.columns))
-    floors = noise_floors(figures, [table], [again])
-    assert {"brier", "accuracy"} <= set(floors)
-    assert not {"auroc", "ece", "accuracy_at_80"} & set(floors)
-    # Kept responses may lack what new ones have.
-    assert "brier" not in noise_floors(figures, [table], [answers(MARKS)])
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates import decide, with_family
-from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
-from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.gates import with_family
 from pytest_kbrel.records import CaseResult, GateResult, Table
 from tests.gates.tables import answers, case, consistency, decided, gate, scores
 
@@ -166,42 +163,6 @@ def test_the_corrected_p_decides() -> None:
             == (actual.p_sidak < 0.05)
             == (actual.p < stats.sidak(comparisons))
         )
-
-
-def measurement(after: str, noise: float | None) -> Measurement:
-    table, before = answers(after), answers(BEFORE)
-    figures = figures_of(metrics_for("head_to_tail", "any", table.columns))
-    actual = measure_figures(figures, (table,), (pair(table, before),), alpha=0.05)
-    return dataclasses.replace(
-        actual,
-        figures=tuple(
-            dataclasses.replace(one, value=dataclasses.replace(one.value, noise=noise))
-            for one in actual.figures
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    "demand", [gate("accuracy", "max_drop", 0.02), gate("accuracy", "recovery", 0.98)]
-)
-def test_no_gate_fails_inside_the_noise_floor(demand) -> None:
-    (loud,) = decide([demand], measurement(AFTER, 0.09))
-    (quiet,) = decide([demand], measurement(AFTER, 0.1))
-    (unknown,) = decide([demand], measurement(AFTER, None))
-    assert (loud.verdict, unknown.verdict, quiet.verdict) == (
-        "fail",
-        "fail",
-        "inconclusive",
-    )
-    assert quiet.reason.endswith(
-        "; no alarm inside the noise floor: asked twice, the baseline's own model may differ by 0.100"
-    )
-    assert (quiet.p, quiet.observed) == (unknown.p, unknown.observed)
-
-
-def test_a_noisy_baseline_keeps_nothing_from_passing() -> None:
-    (actual,) = decide([gate("accuracy", "max_drop", 0.2)], measurement(AFTER, 0.5))
-    assert actual.verdict == "pass"
 
 
 def test_the_p_values_of_a_run_are_corrected_together() -> None:

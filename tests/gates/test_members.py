@@ -16,7 +16,7 @@ from pytest_kbrel.baselines import (
     PublishedFigure,
     case_key,
 )
-from pytest_kbrel.gates import add_noise_floors, decide_aggregate
+from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.records import (
     AggregateCase,
     CaseKind,
@@ -300,33 +300,6 @@ def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at
     for result in (lacking, none_given):
         assert [judged.verdict for judged in result.gates] == ["no baseline", "pass"]
     assert (lacking.verdict, none_given.verdict) == ("no baseline", "pass")
-
-
-@pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
-def test_the_floor_that_is_blessed_is_that_of_the_baseline_unless_asked_twice(
-    probe: CaseKind,
-) -> None:
-    name = "as_expected" if probe == "pooled" else "gap"
-    key = "world.kb.yaml::overall"
-    baseline = run_of(
-        *members(), aggregates=((key, ((name, 0.5),)), ("other.kb.yaml::overall", ()))
-    )
-    (result,) = (
-        value
-        for value in over(members(), probe=probe, baseline=baseline).metrics
-        if value.name == name
-    )
-    assert result.noise == 0.5
-    twice = [add_noise_floors(of, of.table) for of in members()]
-    (own,) = (
-        value
-        for value in over(twice, probe=probe, baseline=baseline).metrics
-        if value.name == name
-    )
-    assert own.noise == 0.0
-    # Of all members but one, nothing is known.
-    some = over([twice[0], members()[1]], probe=probe, baseline=baseline)
-    assert {value.noise for value in some.metrics if value.name == name} == {0.5}
 
 
 def paper(*names: str, **more: Any) -> Baseline:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +9,11 @@ import pytest
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of, pooled_figures
-from pytest_kbrel.gates.measurement import measure, measure_figures, pair
-from pytest_kbrel.gates.noise import noise_floors, with_noise, with_own_noise
+from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean
-from pytest_kbrel.records import Gate, MetricValue, Table
+from pytest_kbrel.records import Gate, Table
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     MONITOR,
@@ -394,51 +392,6 @@ def test_gates_are_foreseen_in_their_order() -> None:
         ("missing", 0),
         ("accuracy", 1),
     ]
-
-
-def test_a_figure_that_is_undefined_has_no_floor() -> None:
-    figures = figures_of(metrics_for("reliability", "seen-x", BEFORE.columns))
-    silent, right = (
-        consistency([("?", 0.0)] * 3),
-        consistency([("?", 0.0)] * 2 + [("+", 0.5)]),
-    )
-    assert "c_correct" not in noise_floors(figures, [silent], [silent])
-    assert "c_correct" not in noise_floors(figures, [silent], [right])
-    assert noise_floors(figures, [right], [right])["c_correct"] == 0.0
-    # Facts that were asked once or otherwise say nothing.
-    rows = dataclasses.replace(right.rows[0], fact_id="new"), *right.rows[1:]
-    assert (
-        noise_floors(figures, [right], [Table(columns=right.columns, rows=rows)])["cr"]
-        == 0.0
-    )
-
-
-@pytest.mark.parametrize(("floor", "noise"), [(0.0, 0.0), (0.25, 0.25), (None, None)])
-def test_a_floor_stands_beside_what_is_compared(
-    floor: float | None, noise: float | None
-) -> None:
-    figures = figures_of(
-        [mean("c", "correct", better="higher"), mean("d", "f1", better="higher")]
-    )
-    table, old = (
-        answers("+-"),
-        Table(columns=("correct", "missing"), rows=answers("+-").rows),
-    )
-    known = [] if floor is None else [("c", floor), ("d", floor)]
-    compared = with_noise(
-        measure_figures(figures, (table,), (pair(table, old),), alpha=0.05), known
-    )
-    # What the baseline has not measured is not compared.
-    assert [value.noise for value in compared.values] == [noise, None]
-    alone = with_noise(measure_figures(figures, (table,), (), alpha=0.05), known)
-    assert [value.noise for value in alone.values] == [None, None]
-
-
-def test_a_models_own_floor_takes_the_place_of_anothers() -> None:
-    values = [
-        MetricValue(name=name, better="higher", value=0.5, noise=0.5) for name in "ab"
-    ]
-    assert [value.noise for value in with_own_noise(values, {"a": 0.0})] == [0.0, None]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from scipy.stats import ttest_rel
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.baselines.format import dump_tables, load_tables
-from pytest_kbrel.baselines.writing import changed_labels
 from pytest_kbrel.gates import check_integrity
 from pytest_kbrel.gates.figures import as_expected
 from pytest_kbrel.gates.measurement import IDENTICAL, pair
@@ -22,7 +21,6 @@ from pytest_kbrel.records import (
     Table,
 )
 from tests.gates.tables import HEAD_TO_TAIL, case, decided, gate, outcome
-from tests.made_cases import made_result
 
 LABELS: dict[str, Label] = {"+": "correct", "-": "wrong", "?": "uninformative"}
 
@@ -168,11 +166,6 @@ def test_the_pooled_share_counts_a_fact_by_its_wordings() -> None:
         unseen, Table(columns=(), rows=(outcome("Q000", (), "wrong", expected=""),))
     ).rows
     assert row.values == (2 / 3,)
-
-
-def test_the_noise_floor_counts_answers() -> None:
-    result = made_result(table=worded("+++", "-+-"), again=worded("+-+", "-+-"))
-    assert changed_labels(result) == (1, 6)
 
 
 def test_what_is_unsound_in_one_wording_is_seen() -> None:

@@ -2,7 +2,6 @@
 
 A row is one input (:mod:`tests.hostile.row`). The tables lie in a module for each way in: suite files, facts,
 flags, checkpoints, baselines, recorded runs, servers, kept answers and commands.
-``python -m tests.hostile.page`` writes ``docs/hostile-inputs.md`` from them.
 """
 
 from __future__ import annotations

@@ -80,13 +80,6 @@ def of_cases(**metrics: object) -> Callable[[Path], None]:
     )
 
 
-def of_noise(value: float) -> Callable[[Path], None]:
-    noise = {"metrics": {"accuracy": value}}
-    return of_readable(
-        lambda data: [case.update(noise=noise) for case in data["cases"].values()]
-    )
-
-
 ROWS = [
     broken("a baseline that is empty", written("")),
     broken("a baseline that is no JSON", written("{")),
@@ -113,11 +106,6 @@ ROWS = [
     broken(
         "a baseline whose figures are no numbers",
         of_cases(accuracy=float("nan")),
-        "allowed: finite numbers",
-    ),
-    broken(
-        "a baseline whose noise has no end",
-        of_noise(float("inf")),
         "allowed: finite numbers",
     ),
     broken("a baseline without its outcomes", lambda path: outcomes(path).unlink()),

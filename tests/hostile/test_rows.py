@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.facts.readers import FORMATS
-from tests.hostile import TABLES, facts, page, servers
+from tests.hostile import TABLES, facts, servers
 from tests.hostile.flags import untyped
 from tests.hostile.row import PASSED, RUN, Row, project, put
 
@@ -128,18 +127,3 @@ def test_each_flag_has_a_row():
 
 def test_each_format_of_facts_has_its_rows():
     assert set(facts.FORMATS) == set(FORMATS)
-
-
-def test_the_page_is_what_the_tables_say():
-    assert page.PAGE.read_text(encoding="utf-8") == page.text(), (
-        "write it again: python -m tests.hostile.page"
-    )
-
-
-def test_the_page_names_files_that_are_there():
-    root = page.PAGE.parents[1]
-    assert [
-        name
-        for name in re.findall(r"`(tests/\S+)`", page.TOP)
-        if not (root / name).exists()
-    ] == []

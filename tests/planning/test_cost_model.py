@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import closing
 
 import pytest
 
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
-from pytest_kbrel.models.cache.store import Store, digest_of, key_of
 from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.planning import cost_model
 from pytest_kbrel.planning.cost_model import measure_costs, read_by
-from pytest_kbrel.planning.plan import workload_of
 from pytest_kbrel.planning.requests import Call
 from pytest_kbrel.records import (
     Failed,
@@ -178,32 +175,3 @@ def test_a_model_that_refuses_every_question_takes_no_time_for_them(clocked):
     costs = measure_costs(lambda: clocked, calls("score"), None)
     assert costs.rates == {}
     assert costs.seconds_for(calls("score")[0].requests, TokenEstimator()) == 0
-
-
-def test_what_is_kept_takes_no_time_but_in_a_second_pass(clocked, tmp_path):
-    with closing(Store(tmp_path)) as store:
-        answers = [
-            (key_of(digest_of(MODEL), request), ANSWER)
-            for call in calls("score")
-            for request in call.requests
-        ]
-        store.put(answers, MODEL)
-    costs = measure_costs(lambda: clocked, calls("score"), tmp_path, anew=True)
-    work = workload_of(calls("score"), costs, TokenEstimator(), passes=1, anew=True)
-    assert (work.cached, work.seconds) == (len(answers), 0)
-    assert (
-        workload_of(
-            calls("score"), costs, TokenEstimator(), passes=2, anew=True
-        ).seconds
-        > 0
-    )
-    assert (
-        workload_of(
-            calls("score"), costs, TokenEstimator(), passes=2, anew=False
-        ).seconds
-        == 0
-    )
-    count = clocked.asked
-    none = measure_costs(lambda: clocked, calls("score"), tmp_path)
-    assert clocked.asked == count
-    assert (none.answers, none.rates) == (0, {})

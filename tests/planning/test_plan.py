@@ -84,7 +84,7 @@ def test_the_tokens_fed_are_those_that_a_run_feeds():
         seconds=0.0,
         cached=lambda _: (),
     )
-    work = workload_of(calls, costs, open_counter(spec), passes=1, anew=False)
+    work = workload_of(calls, costs, open_counter(spec), passes=1)
     assert work.different <= work.fed == meter.tokens
 
 

@@ -12,7 +12,7 @@ from tests.plugin.conftest import GATE, MODEL
 OURS = [
     "pytest_kbrel",
     *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "plugin")),
-    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
+    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "gone", "options")),
     "pytest_kbrel.words",
 ]
 HEAVY = (

@@ -1,4 +1,4 @@
-"""--kb-baseline-update and --kb-noise-floor: what is blessed, and what is refused."""
+"""--kb-baseline-update: what is blessed, and what is refused."""
 
 from __future__ import annotations
 
@@ -191,41 +191,6 @@ def test_the_report_names_the_age_of_an_old_baseline(pytester, older, report):
     assert "the baseline was blessed" in age
 
 
-# The second time, every question about a country with an "a" and an "n" gets no answer.
-UNSTEADY = """\
-import dataclasses
-import importlib
-
-# Not "from ... import": sessions in one process forget modules, and their packages do not.
-registry = importlib.import_module("pytest_kbrel.models.registry")
-
-class Unsteady:
-    def __init__(self, model, steady):
-        self.model, self.steady = model, steady
-    def describe(self):
-        return self.model.describe()
-    def score(self, requests):
-        return self.model.score(requests)
-    def generate(self, requests):
-        said = self.model.generate(requests)
-        return [
-            one if self.steady or "China" not in asked.prompt and "Spain" not in asked.prompt
-            else dataclasses.replace(one, text="unsure")
-            for asked, one in zip(requests, said)
-        ]
-    def replanned(self):
-        return Unsteady(self.model.replanned(), False)
-    def close(self):
-        self.model.close()
-
-loaded = registry.open_model
-registry.open_model = lambda spec, **options: Unsteady(loaded(spec, **options), True)
-
-def pytest_unconfigure():
-    registry.open_model = loaded
-"""
-
-
 @pytest.fixture
 def meta(pytester):
     def read():
@@ -234,82 +199,6 @@ def meta(pytester):
         )
 
     return read
-
-
-def noise_of(meta, case):
-    return meta["cases"][f"mini.kb.yaml::{case}"]["noise"]
-
-
-def test_the_reference_says_the_same_in_other_batches(pytester, mini_suite, meta):
-    mini_suite(RELATIVE)
-    result = pytester.runpytest(*BLESS, "--kb-noise-floor")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["noise floor: 0 of 52 answers changed when asked again in other batches"]
-    )
-    noise = noise_of(meta(), "reliability[seen-zero-shot]")
-    assert (noise["changed"], noise["of"]) == (0, 12)
-    assert set(noise["net"].values()) == {0.0}
-
-
-def test_the_noise_floor_is_stored_and_shields_gates(
-    pytester, mini_suite, meta, report, plugin_args
-):
-    mini_suite(RELATIVE)
-    pytester.makeconftest(UNSTEADY)
-    result = pytester.runpytest(*BLESS, "--kb-noise-floor", *plugin_args)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["noise floor: 2 of 52 answers changed when asked again in other batches"]
-    )
-    actual = meta()
-    noise = noise_of(actual, "reliability[seen-zero-shot]")
-    assert (noise["changed"], noise["of"]) == (2, 12)
-    # The farther end of the interval of the net difference, of two lost and none gained.
-    floor = noise["net"]["cr"]
-    assert 2 / 12 < floor < 0.5
-    assert noise_of(actual, "reliability[unseen-zero-shot]")["changed"] == 0
-    overall = actual["aggregates"]["mini.kb.yaml::reliability[overall]"]["noise"]
-    assert overall["net"]["ur"] == 0.0
-    pytester.path.joinpath("conftest.py").unlink()
-    assert pytester.runpytest(*GATE, "--kb-baseline=prod").ret == 0
-    (case,) = [case for case in report()["cases"] if case["slice"] == "seen-zero-shot"]
-    assert case["metrics"]["cr"]["noise"] == pytest.approx(floor)
-
-
-def test_without_noise_floor_nothing_is_asked_twice(pytester, mini_suite, meta):
-    mini_suite(RELATIVE)
-    pytester.makeconftest(UNSTEADY)
-    assert pytester.runpytest(*BLESS).ret == 0
-    assert "noise" not in json.dumps(meta()["cases"])
-
-
-def test_the_noise_floor_needs_a_blessing(pytester, mini_suite):
-    mini_suite(RELATIVE)
-    result = pytester.runpytest(*GATE, "--kb-noise-floor")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*--kb-noise-floor: found without --kb-baseline-update; allowed: *"]
-    )
-
-
-@pytest.mark.slow
-def test_blessing_without_a_noise_floor_reports_that_the_old_one_is_dropped(
-    pytester, mini_suite, meta
-):
-    mini_suite(RELATIVE)
-    assert pytester.runpytest(*BLESS, "--kb-noise-floor").ret == 0
-    floors = [case["noise"] for case in meta()["cases"].values()]
-    counts = f"({sum(floor['changed'] for floor in floors)} of {sum(floor['of'] for floor in floors)} answers)"
-    again = pytester.runpytest(*BLESS)
-    dropped = f"the noise floor of the old baseline {counts} is dropped: add --kb-noise-floor to measure it again"
-    assert dropped in again.outlines
-    assert not any("noise" in case for case in meta()["cases"].values())
-    # There is none left to drop, and where it is measured again none is.
-    assert "is dropped" not in pytester.runpytest(*BLESS).stdout.str()
-    assert (
-        "is dropped" not in pytester.runpytest(*BLESS, "--kb-noise-floor").stdout.str()
-    )
 
 
 @pytest.mark.slow

@@ -176,50 +176,6 @@ def test_responses_of_the_baseline_model_are_cached_too(
     assert comparable(report()) == comparable(first)
 
 
-@pytest.mark.slow
-def test_a_second_opinion_never_comes_from_the_store(pytester, mini_suite):
-    """What is asked for the noise floor is asked, however much is known."""
-    mini_suite(ONE)
-    pytester.makeconftest(
-        """
-        import pathlib
-        from pytest_kbrel.models import scripted
-
-        real = scripted.load
-
-        def load(*args, **options):
-            model = real(*args, **options)
-
-            def replanned():
-                other = real(*args, **options)
-                generate = other.generate
-
-                def counted(requests):
-                    with open("asked-again", "a") as file:
-                        file.write("x" * len(requests))
-                    return generate(requests)
-
-                other.generate = counted
-                return other
-
-            model.replanned = replanned
-            return model
-
-        scripted.load = load
-        """
-    )
-    for _ in range(2):
-        result = pytester.runpytest_subprocess(
-            *GATE,
-            "--kb-baseline-update=prod",
-            "--kb-noise-floor",
-            "--kb-baseline-reason=again",
-        )
-        assert result.ret == 0
-    assert len((pytester.path / "asked-again").read_text()) == 24
-    result.stdout.fnmatch_lines(["12 of 12 answers reused from .kbrel-cache"])
-
-
 def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
     mini_suite(ONE)
     pytester.runpytest(*GATE, "--kb-output-path=run")

@@ -233,7 +233,6 @@ def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, a
         "--kb-model-args=dtype=float32",
         "--kb-device=cpu",
         "--kb-attribute=2",
-        "--kb-noise-floor",
         "--kb-apply-chat-template",
         "--kb-plan",
     ],

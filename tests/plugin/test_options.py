@@ -51,7 +51,6 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         from_run=None,
         plan=False,
         prices=None,
-        noise_floor=False,
         baseline_model="",
         baseline_reason="",
         today=result.today,
@@ -78,7 +77,6 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
             ("apply_chat_template", text, False)
             for text in ("", "0", "false", "no", "off", "FALSE", "No")
         ),
-        ("noise_floor", True, True),
         ("junit_properties", True, True),
         ("plan", True, True),
         ("gpus_per_worker", "", None),
@@ -417,13 +415,13 @@ def test_an_empty_flag_is_an_explicit_setting(given: Given) -> None:
 def test_flags_of_the_command_line_have_their_own_shapes(
     pytester: pytest.Pytester,
 ) -> None:
-    switches = ("plan", "noise_floor", "apply_chat_template", "junit_properties")
+    switches = ("plan", "apply_chat_template", "junit_properties")
     config = pytester.parseconfig(
         *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
     )
     assert config.args == ["x"]
     result = read_settings(config)
-    assert [getattr(result, name) for name in switches] == [True] * 4
+    assert [getattr(result, name) for name in switches] == [True] * 3
     assert result.seed == 0
     none = pytester.parseconfig("x")
     for flag in options.FLAGS:

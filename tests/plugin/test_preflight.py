@@ -47,7 +47,7 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
     for settings in (
         {},
         {"baseline_model": "reference:pruned"},
-        {"baseline_update": "next", "noise_floor": True, "baseline_reason": "why"},
+        {"baseline_update": "next", "baseline_reason": "why"},
         {"attribute": 1},
         {"prices": (1.0, 1.0), "plan": True},
     ):
@@ -64,7 +64,6 @@ def test_settings_with_which_a_run_can_be(tmp_path: Path) -> None:
             {"baseline_model": "reference", "baseline": "prod"},
             "found both, reference and prod; allowed: one",
         ),
-        ({"noise_floor": True}, "--kb-noise-floor: found without --kb-baseline-update"),
         ({"judge": "oracle"}, "--kb-judge: found 'oracle'"),
         (
             {"model": "openai/m", "model_args": "base_url=http://x/v1", "attribute": 1},

@@ -42,7 +42,6 @@ TYPED = {
     "batch_size": "a model is asked",
     "apply_chat_template": "a model is asked",
     "attribute": "an answer is explained, which needs the model",
-    "noise_floor": "a model is asked twice",
     "top_k": "a model is asked",
     "plan": "a run is planned",
 }
@@ -98,7 +97,7 @@ def test_settings_of_the_record_are_the_recorded_ones(
         "seed": 9,
         "attribute": 4,
     }
-    flags = {"noise_floor": True, "plan": True}
+    flags = {"plan": True}
     assert again(
         **others, **flags, inconclusive="fail", baseline="prod"
     ) == made_options(

@@ -19,7 +19,6 @@ from pytest_kbrel.records import (
     Case,
     CaseResult,
     Fact,
-    Failed,
     Gate,
     Relation,
     Suite,
@@ -121,7 +120,7 @@ def test_a_case_is_asked_written_down_and_decided(
         4,
         4,
     )
-    assert result.base == result.again == Table(columns=(), rows=())
+    assert result.base == Table(columns=(), rows=())
     assert result.attributions == result.errors == ()
     assert result.duration > 0
     written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
@@ -174,43 +173,6 @@ def test_a_model_that_says_nothing_is_no_ground_for_a_comparison(
         match=r"^head_to_tail\[a\]: nothing can be compared with --kb-baseline-model: ",
     ):
         made(tmp_path, CASE, baseline_model="hf/a/mute").decide(CASE)
-
-
-def test_with_a_noise_floor_a_sound_case_is_asked_twice(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    result = made(tmp_path, CASE, noise_floor=True).decide(CASE)
-    assert [row.fact_id for row in result.again.rows] == list(CITIES)
-    assert (len(models["hf/a/m"].requests), result.requests) == (8, 4)
-    # The second answers are not recorded.
-    assert (
-        len(list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl")))
-        == 4
-    )
-    unsound = made(
-        tmp_path / "other", CASE, noise_floor=True, model="hf/a/mute"
-    ).decide(CASE)
-    assert (unsound.verdict, unsound.again.rows) == ("invalid", ())
-    assert len(models["hf/a/mute"].requests) == 4
-
-
-def test_a_response_that_fails_the_second_time_is_an_error_of_the_case(
-    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner = made(tmp_path, CASE, noise_floor=True)
-    model = runner.pool.model()
-    whole, calls = model.generate, [0]
-
-    def generate(requests: Any) -> Any:
-        calls[0] += 1
-        answers = whole(requests)
-        return [Failed(error="no"), *answers[1:]] if calls[0] == 2 else answers
-
-    monkeypatch.setattr(model, "generate", generate)
-    result = runner.decide(CASE)
-    # It is asked in the reverse order.
-    assert result.errors == ("asked again: Japan (answer): no",)
-    assert [row.fact_id for row in result.again.rows] == ["France", "Peru", "Norway"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -259,7 +259,6 @@ def rich() -> Run:
     failed = replace(
         failed,
         gates=(failed.gates[0], drop, within),
-        metrics=tuple(replace(value, noise=0.004) for value in failed.metrics),
         settings=(("negatives", "5"), ("variant", "definition")),
         unmatched=Unmatched(added=("P30:7",), waived=("P30:8", "P30:9")),
         waiver=Waiver(

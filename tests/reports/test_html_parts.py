@@ -173,31 +173,6 @@ def test_arrows_and_words_have_a_text_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noises", "column"),
-    [((None, None), False), ((None, 0.0), True), ((0.0, None), True), ((0.25,), True)],
-)
-def test_noise_has_a_column_where_any_is_known(
-    noises: tuple[float | None, ...], column: bool, small_run: Run
-) -> None:
-    table = macro("cases", "metric_table", small_run)(
-        [value(noise=noise, unpaired=at == 0) for at, noise in enumerate(noises)]
-    )
-    heads = [
-        "metric",
-        "value",
-        "95 % interval",
-        "baseline",
-        "difference",
-        "p of no drop",
-        "noise floor",
-    ]
-    assert re.findall('<th scope="col">(.*?)</th>', table) == heads[: 6 + column]
-    assert ('<th scope="col">noise floor</th>' in table) is column
-    assert table.count("<td>") == len(noises) * (5 + column)
-    assert table.count(" unpaired</td>") == 1
-
-
-@pytest.mark.parametrize(
     ("gates", "word"),
     [
         ((), ""),

@@ -80,7 +80,6 @@ def test_the_report_has_the_form_of_the_contract(small_run: Run) -> None:
         "paired": 118,
         "note": "",
         "unpaired": False,
-        "noise": None,
         "design_effect": None,
         "clusters": None,
     }

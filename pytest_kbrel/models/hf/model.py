@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -125,18 +124,6 @@ class HfModel:
     def describe(self) -> Fingerprint:
         """Return the fingerprint of the checkpoint's content."""
         return self._fingerprint
-
-    def replanned(self) -> HfModel:
-        """Return the same checkpoint, its weights shared, in batches of a third of the size.
-
-        Nothing is shared in scoring: packed rows would be the same ones, whatever the batch.
-        """
-        spec = dataclasses.replace(
-            self.parts.spec, batch_size=max(1, self._budget.tokens // 3)
-        )
-        other = HfModel(dataclasses.replace(self.parts, spec=spec), shares=False)
-        other._lock = self._lock
-        return other
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one per request."""

@@ -104,12 +104,6 @@ class VllmModel:
         """Return the fingerprint, by content."""
         return self.fingerprint
 
-    def replanned(self) -> VllmModel:
-        """Return the same model on the same engine, with a third as many questions at a time."""
-        return dataclasses.replace(
-            self, llm=self.llm.with_at_once(max(1, self.llm.at_once // 3))
-        )
-
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
         return in_order(self.score_as_ready(requests))

@@ -93,11 +93,6 @@ def _explained(
     if value is not None and value.delta is not None:
         yield "baseline", f"{number(value.baseline)} ({baseline_name})"
         yield "difference", _paired(value)
-        if value.noise is not None:
-            yield (
-                "noise",
-                f"{number(value.noise)} when the baseline's model was asked twice",
-            )
         if value.design_effect is not None and value.design_effect > _NOTEWORTHY_EFFECT:
             effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
             yield "design", f"effect {effect}"

@@ -13,7 +13,6 @@ import pytest
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.base import Replanned
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.vllm import parse_vllm
@@ -126,11 +125,6 @@ def test_steps_are_those_of_the_transformers_backend(model, transformers_model):
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_a_bad_request_spoils_no_other(model, bad):
     spoils_no_other(model, bad)
-
-
-def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model):
-    requests = [asked(text) for text in TEXTS]
-    assert Replanned(model).generate(requests) == model.generate(requests)
 
 
 # What is put to both: a prompt's text or token ids, and sampling parameters beside the usual ones.

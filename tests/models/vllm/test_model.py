@@ -11,7 +11,6 @@ import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.base import Replanned
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store, digest_of
 from pytest_kbrel.models.hf.backend import load
@@ -363,14 +362,6 @@ def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
     assert (with_store.score(SHORT), with_store.generate([asked()])) == first
     assert len(calls.prompts) == before
     with_store.close_store()
-
-
-def test_a_second_pass_asks_the_same_engine_in_smaller_batches(model, calls):
-    first = model.generate([asked(text) for text in TEXTS])
-    other = Replanned(model)
-    assert other.generate([asked(text) for text in TEXTS]) == first
-    assert other._model.llm.at_once * 3 <= model.llm.at_once
-    assert not calls.engines
 
 
 def test_questions_go_to_the_engine_in_pieces(model, calls):

@@ -326,7 +326,7 @@ def test_monitor_is_refused_and_can_be_left_out(pytester, mini_suite):
     assert (pytester.path / "requests.txt").exists()
 
 
-@pytest.mark.parametrize("flag", ["--kb-noise-floor", "--kb-plan"])
+@pytest.mark.parametrize("flag", ["--kb-plan"])
 def test_flags_that_ask_are_refused_with_answers(pytester, mini_suite, answer, flag):
     mini_suite(GATED)
     pytester.runpytest(*NAMED, EXPORT)
