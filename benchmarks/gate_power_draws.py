@@ -14,6 +14,7 @@ from gate_power_coverage import UNIT, Array, Rng, of, ratio
 from scipy.special import stdtr
 from scipy.stats import t as student
 
+from benchmarks.rate_verdicts import most_within
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, read_baseline
 from pytest_kbrel.catalogue.rules import family_size
@@ -121,7 +122,7 @@ def passed(x: Array, sizes: Sequence[int], within: float) -> Array:
     """Whether the worse end of the wider interval is within ``within``."""
     lost, gained = (x > 0).sum(1), (x < 0).sum(1)
     mean, error, df = clustered(x, sizes)
-    by_facts = lost <= stats.most_within(x.shape[1], within)[gained]
+    by_facts = lost <= most_within(x.shape[1], within)[gained]
     return by_facts & (mean + student.ppf(0.975, df) * error <= within)
 
 

@@ -60,7 +60,7 @@ def _curves(curves: Curves) -> Iterator[str]:
     yield _text(
         LEFT,
         30,
-        "Red slices by true drop: within 0.08, beyond 0.02, never 0.15",
+        "Red slices by true drop: within 0.08, beyond 0.02",
         "title",
     )
     for share in (0, 0.2, 0.4, 0.6, 0.8, 1):

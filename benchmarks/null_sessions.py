@@ -45,12 +45,11 @@ from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Table
 
-NOTHING, NEVER = "red, no drop allowed", "red by never"
+NOTHING = "red, no drop allowed"
 HEAD = (
     "candidate",
     "verdicts changed",
     "red",
-    NEVER,
     "slices inconclusive",
     "slices passed",
     NOTHING,
@@ -111,9 +110,7 @@ class Case:
             rule: 0.0 if of.allows_more > 0 else 1.0 for rule, of in GATE_RULES.items()
         }
         return tuple(
-            dataclasses.replace(
-                gate, bound=none[gate.rule], beyond=none[gate.rule], never=None
-            )
+            dataclasses.replace(gate, bound=none[gate.rule], beyond=none[gate.rule])
             for gate in self.gates
         )
 
@@ -259,11 +256,6 @@ class Recorded:
         ):
             failed = [gate for gate in gates if gate.verdict == "fail"]
             session |= {"red"} if failed else set()
-            session |= (
-                {NEVER}
-                if any("red by never" in gate.reason for gate in failed)
-                else set()
-            )
             session |= (
                 {NOTHING} if any(gate.verdict == "fail" for gate in strict) else set()
             )

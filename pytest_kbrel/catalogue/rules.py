@@ -16,7 +16,6 @@ THRESHOLDS: Mapping[str, str] = {
     "within": "The gate passes if the worse end of the 95 % interval is within this.",
     "beyond": "The gate fails if the change is significantly larger than this allows; default: half of what "
     "'within' allows.",
-    "never": "The gate also fails if the interval reaches beyond this and it did not pass; default: none.",
 }
 _PLAIN_NUMBER = "A single number is 'within'."
 
@@ -41,10 +40,6 @@ def _half_loss(bound: float) -> float:
     return (1 + bound) / 2
 
 
-def _either_way(low: float, high: float) -> Bounds:
-    return Bounds(low - high, high - low, whole=False)
-
-
 @record
 class GateRule:
     """A rule of a gate, for metrics with values from ``low`` to ``high``.
@@ -61,8 +56,7 @@ class GateRule:
     the rule allows (``{bound}``, ``{baseline}``), and ``explain`` is what they show besides the metric and
     its difference from the baseline: the observed value, or the reason. ``observed`` is that value's name.
 
-    Of a rule that is not relative, ``values(low, high)`` are what the observed value can be, and ``always``
-    says why no value fails it where the bound is at their end. ``synonyms`` are its names in other tools.
+    ``synonyms`` are its names in other tools.
     """
 
     name: Rule
@@ -77,8 +71,6 @@ class GateRule:
     controlled: bool = False
     ratio: bool = False
     explain: Literal["observed", "reason", ""] = ""
-    values: Callable[[float, float], Bounds] = _value
-    always: str = ""
     synonyms: tuple[str, ...] = ()
 
     @property
@@ -121,12 +113,6 @@ class GateRule:
             "anyOf": [number, parts],
         }
 
-    def always_met(self, bound: float, low: float, high: float) -> str:
-        """Return why every value meets the bound of a rule that is not relative; empty where one may not."""
-        values = self.values(low, high)
-        met = bound >= values.most if self.limit == "at most" else bound <= values.least
-        return self.always.format(low=values.least, high=values.most) if met else ""
-
 
 GATE_RULES: Mapping[Rule, GateRule] = {
     rule.name: rule
@@ -137,7 +123,6 @@ GATE_RULES: Mapping[Rule, GateRule] = {
             range=_value,
             allowed="at least {bound}",
             observed="measured",
-            always="is never below {low:g}",
             synonyms=("gte", "ge", "minimum"),
         ),
         GateRule(
@@ -147,7 +132,6 @@ GATE_RULES: Mapping[Rule, GateRule] = {
             limit="at most",
             allowed="at most {bound}",
             observed="measured",
-            always="is never above {high:g}",
             synonyms=("lte", "le", "maximum"),
         ),
         GateRule(
@@ -182,8 +166,6 @@ GATE_RULES: Mapping[Rule, GateRule] = {
             allowed="at least {bound} better than the control",
             observed="above its control by",
             explain="reason",
-            values=_either_way,
-            always="is never more than {high:g} from its control",
         ),
     )
 }

@@ -26,7 +26,6 @@ from pytest_kbrel.gates.figures import (
 )
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, without
 from pytest_kbrel.records import (
@@ -123,7 +122,6 @@ def decide_aggregate(
         obstacle=obstacle or _stopped(cases),
         comparisons=comparisons,
     )
-    gates = with_positive_controls(gates, aggregate.gates, measurement, comparisons)
     result = _result(
         aggregate,
         verdict_of(gates, baseline_asked=baseline is not None and not paper),

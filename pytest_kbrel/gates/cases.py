@@ -23,7 +23,6 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
-from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
@@ -245,9 +244,6 @@ def compare_case(
         ),
         comparisons=comparisons,
     )
-    # What a case that stopped early would have shown of a loss is known of its later looks only.
-    if looks is None or not looks.early:
-        results = with_positive_controls(results, gates, measurement, comparisons)
     # A recorded run says itself who was asked in vain.
     in_vain = set(
         result.unmatched.unanswered

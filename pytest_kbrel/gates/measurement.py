@@ -258,24 +258,6 @@ def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
     )
 
 
-def remeasured(measured: Measured, pairings: Sequence[Pairing]) -> Measured:
-    """Return the figure with its change over other outcomes of the same facts, without what it could find."""
-    compare = comparison_of(measured.figure, pairings)
-    difference = compare(1.0, level=_level(measured.looks))
-    delta = difference.estimate
-    value = dataclasses.replace(
-        measured.value,
-        delta=delta.value,
-        delta_low=delta.low,
-        delta_high=delta.high,
-        p=difference.p,
-        mde=None,
-    )
-    return dataclasses.replace(
-        measured, value=value, difference=difference, identical=False, compare=compare
-    )
-
-
 def _level(looks: Looks | None, alpha: float = _ALPHA) -> float:
     """Return the level of an interval that misses the truth at either end with a chance of ``alpha``."""
     return (

@@ -61,13 +61,11 @@ def decide(
     *,
     obstacle: Obstacle | None = None,
     comparisons: int = 1,
-    explain: bool = True,
 ) -> tuple[GateResult, ...]:
     """Judge the gates of one case.
 
     ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
     get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
-    Without ``explain`` what no verdict needs is left out: what would decide, and what is expected by chance.
     """
     figures = {
         of.figure.name: of for of in (*measurement.figures, *measurement.changes)
@@ -84,7 +82,7 @@ def decide(
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
-            change = CHANGES[gate.rule](gate, measured, measurement, explain)
+            change = CHANGES[gate.rule](gate, measured, measurement)
             compared[index] = dataclasses.replace(
                 change, p=measured.p_over_looks(change.p)
             )
@@ -98,7 +96,6 @@ def decide(
             change,
             adjusted.get(index),
             comparisons,
-            explain,
         )
     return tuple(
         _result(gate, judged[index], figures, adjusted.get(index), comparisons)
@@ -132,7 +129,6 @@ def _result(
         beyond=GATE_RULES[gate.rule].beyond(gate)
         if GATE_RULES[gate.rule].relative
         else None,
-        never=gate.never,
         unchanged=judged.unchanged,
     )
 
@@ -254,12 +250,8 @@ def _allowed(gate: Gate) -> str:
     rule = GATE_RULES[gate.rule]
     if not rule.relative:
         return " ".join(filter(None, ("allowed:", rule.limit, number(gate.bound))))
-    parts = [
-        f"allowed: within {number(gate.bound)}, beyond {number(rule.beyond(gate))}"
-    ]
-    return ", ".join(
-        parts if gate.never is None else [*parts, f"never {number(gate.never)}"]
-    )
+    beyond = number(rule.beyond(gate))
+    return f"allowed: within {number(gate.bound)}, beyond {beyond}"
 
 
 def _undefined(gate: Gate, measured: Measured) -> _Judged:
@@ -284,14 +276,12 @@ def _incomparable(gate: Gate, measured: Measured) -> _Judged | None:
 class _Change:
     """A change against the baseline, as a rule sees it.
 
-    ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered), and so is
-    ``worst``, the end of the interval on the worse side. ``p`` is that of "no more than the gate's beyond",
+    ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered). ``p`` is that of "no more than the gate's beyond",
     ``passes`` whether the gate is met, ``open_end`` returns what would decide it.
     """
 
     observed: float | None
     ends: tuple[float | None, float | None]
-    worst: float | None
     p: float | None
     passes: bool
     reason: str
@@ -304,9 +294,8 @@ def _compared(
     change: _Change,
     adjusted: float | None,
     comparisons: int,
-    explain: bool,
 ) -> _Judged:
-    """Judge a change: pass, fail, fail by ``never``, or inconclusive, in this order."""
+    """Judge a change: pass, fail or inconclusive, in this order."""
     assert measured.difference is not None
     rule = GATE_RULES[gate.rule]
     alarm = (
@@ -319,16 +308,7 @@ def _compared(
         verdict = "pass"
     elif alarm:
         verdict = "fail"
-    elif (
-        gate.never is not None
-        and not measured.early
-        and change.worst is not None
-        and rule.allows_more * (change.worst - gate.never) > _SLACK
-    ):
-        verdict = "fail"
-        of = "interval" if measured.looks is None else "95 % interval"
-        reason += f"; red by never: the {of} reaches up to {number(change.worst)}"
-    elif explain:
+    else:
         p = measured.p_over_looks(measured.value.p)
         if (
             change.p is not None
@@ -345,7 +325,7 @@ def _compared(
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
-        unchanged=_null_end(measured, comparisons) if explain else None,
+        unchanged=_null_end(measured, comparisons),
     )
 
 
@@ -355,9 +335,7 @@ def _null_end(measured: Measured, comparisons: int) -> float | None:
     return None if end is None else measured.true_change(end)
 
 
-def _dropped(
-    gate: Gate, measured: Measured, measurement: Measurement, explain: bool
-) -> _Change:
+def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
     drop, beyond = (
@@ -369,7 +347,6 @@ def _dropped(
     return _Change(
         observed=drop,
         ends=ends,
-        worst=ends[1] if gate.never is None else _worst_drop(measured, measurement),
         p=measured.difference.p_of(measured.most_seen(beyond)),
         passes=_nothing_lost(measured, measurement)
         or (surest is not None and surest <= gate.bound + _SLACK),
@@ -385,9 +362,7 @@ def _dropped(
     )
 
 
-def _recovery(
-    gate: Gate, measured: Measured, measurement: Measurement, explain: bool
-) -> _Change:
+def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
     """Return the change as the rule ``recovery`` sees it."""
     value, allowed = measured.value, _allowed(gate)
     assert value.baseline is not None
@@ -400,7 +375,6 @@ def _recovery(
         return _Change(
             observed=None,
             ends=(None, None),
-            worst=None,
             p=None,
             passes=False,
             reason=f"{why}; {allowed}",
@@ -409,13 +383,8 @@ def _recovery(
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
-    shown_ends = over and under and (explain or gate.never is not None)
+    shown_ends = over and under
     low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
-    worst = low
-    if shown_ends and gate.never is not None and measured.looks is not None:
-        worst, _ = recovered(
-            measurement, dataclasses.replace(measured, looks=None), share
-        )
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
@@ -442,7 +411,6 @@ def _recovery(
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        worst=worst,
         p=measurement.contrast(measured, beyond).p_of(measured.judge_adds(beyond)),
         passes=is_recovered
         or _nothing_lost(measured, measurement)
@@ -514,18 +482,6 @@ def _clearance(gate: Gate, measured: Measured) -> float:
     return apart if apart <= 0 else math.sqrt(max(apart**2 - unsure**2, 0.0))
 
 
-def _worst_drop(measured: Measured, measurement: Measurement) -> float | None:
-    """Return the worse end of the 95 % interval, which ``never`` is about: it is looked at once only."""
-    if measured.looks is None:
-        return _drop_ends(measured)[1]
-    at_once = dataclasses.replace(measured, looks=None)
-    estimate = measurement.contrast(at_once, 1.0).estimate
-    low, high = estimate.low, estimate.high
-    if measured.value.better == "lower":
-        low, high = None if high is None else -high, None if low is None else -low
-    return _of_drop(measured, *at_once.true_ends(low, high))[1]
-
-
 def _nothing_lost(measured: Measured, measurement: Measurement) -> bool:
     """Return True if no fact was lost, which the best of several models may owe to chance."""
     by_chance = measurement.picked_of > 1 and not (
@@ -541,7 +497,7 @@ JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Judged]] = {
     "above_control": _above_control,
 }
 # One for each rule that compares with a baseline; what they are given has a difference.
-CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement, bool], _Change]] = {
+CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Change]] = {
     "max_drop": _dropped,
     "recovery": _recovery,
 }

@@ -26,7 +26,6 @@ from pytest_kbrel.records import (
     Outcome,
     Suite,
     Table,
-    Waiver,
 )
 
 # The columns of each case's table of outcomes, by node id.
@@ -122,7 +121,6 @@ class _View:
             comparisons=max(self._families.get(case.suite, 1), 1),
             unknown=self._unknown(),
             paired=self._baseline is None or not self._baseline.paper,
-            waived=_waived(case.waivers),
         )
 
     def _unknown(self) -> str:
@@ -156,17 +154,6 @@ class _View:
             clusters=clusters,
             wordings=count_of(case),
         )
-
-
-def _waived(waivers: Iterable[Waiver]) -> str:
-    waiver = next(
-        (waiver for waiver in waivers if waiver.case and not waiver.expired), None
-    )
-    return (
-        ""
-        if waiver is None
-        else f"a waiver lets its failure pass until {waiver.expires}"
-    )
 
 
 def _pooled(case: Case, member: Member) -> Member:

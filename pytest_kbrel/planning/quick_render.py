@@ -11,7 +11,6 @@ from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.render import (
-    false_reds_text,
     number_text,
     range_text,
     seconds_text,
@@ -112,10 +111,6 @@ def _gates(powers: Sequence[GatePower]) -> Iterator[str]:
     yield f"gates: {len(powers):,}; {len(relative):,} compare with a baseline"
     if lacking := sum(gate.note == "needs a baseline" for gate in relative):
         yield f"  not judged, because no baseline is given: {lacking:,}"
-    if reds := [gate.false_red for gate in relative if gate.false_red is not None]:
-        yield f"  {false_reds_text(reds)}"
-    if never := sum(bool(gate.never) for gate in powers):
-        yield f"  gates that can never fail in this run: {never:,}"
     if few := len(slices_with_few_groups(relative)):
         yield f"  slices with so few answers that they count as fewer than {FEW_CLUSTERS} groups: {few:,}"
     yield ""

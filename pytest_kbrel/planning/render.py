@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.power import (
-    CHANCES,
     CORRELATION,
     DISCORDANT,
-    UNCHANGED,
-    UNCHANGED_CORRELATION,
     WORDING_CORRELATION,
     GatePower,
 )
@@ -24,7 +20,7 @@ from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
 from pytest_kbrel.planning.requests import Range
 from pytest_kbrel.printing import cells, format_table, wrap
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.stats import FAMILY_LEVEL, sidak
+from pytest_kbrel.stats import sidak
 
 # The width of a file.
 UNLIMITED = sys.maxsize
@@ -211,93 +207,27 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
             f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
             f"a correlation of {CORRELATION} (other figures):"
         )
-        yield (
-            f"facts with which an unchanged model passes in {' and '.join(f'{of:.0%}' for of in CHANCES)} of "
-            f"runs, if {UNCHANGED:.0%} of them change, or with a correlation of {UNCHANGED_CORRELATION}:"
-        )
         if any(gate.wordings > 1 for gate in relative):
             yield (
                 f"where facts are asked in several wordings, the changes of these have a correlation of "
                 f"{WORDING_CORRELATION}:"
             )
-        rows = [
-            [
-                "gate",
-                "n",
-                "allowed",
-                "found from",
-                *(f"{chance:.0%}" for chance in CHANCES),
-            ]
-        ]
+        rows = [["gate", "n", "allowed", "found from"]]
         rows += _alike(relative)
         yield from _table(rows, width)
-        yield from _false_reds(relative)
         yield from _few_groups(relative)
-    never = [gate for gate in plan.powers if gate.never]
-    if never:
-        yield ""
-        yield f"gates that can never fail in this run ({len(never)}):"
-        for why, gates in _by(never, lambda gate: gate.never):
-            yield f"  {why}:"
-            for name, group in _by(
-                gates, lambda gate: f"{gate.metric} {_allowed(gate)}"
-            ):
-                yield f"    {name} in {_cases(group)}"
-
-
-def _by(
-    gates: Sequence[GatePower], key: Callable[[GatePower], str]
-) -> Iterator[tuple[str, list[GatePower]]]:
-    groups: dict[str, list[GatePower]] = {}
-    for gate in gates:
-        groups.setdefault(key(gate), []).append(gate)
-    yield from groups.items()
 
 
 def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
     """Yield gates that differ in their slice only as one row."""
     rows: dict[tuple[str, ...], list[GatePower]] = {}
     for gate in gates:
-        needs = [_needed(number) for number in gate.needs] or ["-"] * len(CHANCES)
-        cells = (number_text(gate.n), _allowed(gate), _smallest(gate), *needs)
+        cells = (number_text(gate.n), _allowed(gate), _smallest(gate))
         rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(
             gate
         )
     for (_, metric, *shown), group in rows.items():
         yield [f"{metric} in {_cases(group)}", *shown]
-
-
-def _needed(facts: int | None) -> str:
-    return "none" if facts is None else number_text(facts)
-
-
-def _false_reds(gates: Sequence[GatePower]) -> Iterator[str]:
-    """Yield how often an unchanged model is red by ``never`` in the whole run, with a warning if often."""
-    reds = {gate: gate.false_red for gate in gates if gate.false_red is not None}
-    if not reds:
-        return
-    yield ""
-    yield false_reds_text(tuple(reds.values()))
-    if _any_of(reds.values()) > FAMILY_LEVEL:
-        worst = sorted(reds, key=lambda gate: -reds[gate])[:_SHOWN]
-        named = [
-            f"{gate.metric} in {_cases([gate])} {_percent(reds[gate])}"
-            for gate in worst
-        ]
-        yield (
-            f"warning: that is more than {FAMILY_LEVEL:.0%}, most of it by {', '.join(named)}; allowed: more "
-            "facts, a larger 'never', or none"
-        )
-
-
-def false_reds_text(reds: Sequence[float]) -> str:
-    """Return how often an unchanged model is red by ``never``, by the chances of the single gates."""
-    gates = f"{len(reds)} gate{'s' if len(reds) > 1 else ''}"
-    return f"an unchanged model is red by 'never' in {_percent(_any_of(reds))} of runs ({gates})"
-
-
-def _any_of(chances: Iterable[float]) -> float:
-    return 1 - math.prod(1 - chance for chance in chances)
 
 
 def slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
@@ -318,10 +248,6 @@ def _few_groups(gates: Sequence[GatePower]) -> Iterator[str]:
         for gate in few.values():
             yield f"  {_cases([gate])}: {number_text(gate.n)} facts count as {gate.groups:.1f}"
         yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
-
-
-def _percent(share: float) -> str:
-    return "less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
 
 
 def _cases(gates: Sequence[GatePower]) -> str:

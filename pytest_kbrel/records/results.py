@@ -158,14 +158,12 @@ class GateResult:
     """The judgement of one gate, with the reason in words.
 
     ``observed`` is what was held against ``bound``, with its two-sided 95 % interval: the metric (``min``,
-    ``max``), the drop, the share recovered, the distance above the control. ``beyond`` and ``never`` are
-    those of :class:`Gate`. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
+    ``max``), the drop, the share recovered, the distance above the control. ``beyond`` is
+    that of :class:`Gate`. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
     ``p_sidak`` is corrected for the gates of the case (Hommel) and the cases of the suite (Šidák), and is
     what decides; ``p_holm`` and ``p_bh`` are Holm's and Benjamini and Hochberg's over all gates of the run.
     ``unchanged`` is the worse end of the interval of a drop that a model which lost nothing would show in the
-    worst slice of this size. ``positive_control`` is whether the gate would have failed, had so many of the
-    candidate's facts been lost on paper that the figure drops by ``positive_control_drop``; ``None`` where
-    that was not tried, or the candidate itself lost as much.
+    worst slice of this size.
     """
 
     metric: str
@@ -182,10 +180,7 @@ class GateResult:
     p_holm: float | None = None
     p_bh: float | None = None
     beyond: float | None = None
-    never: float | None = None
     unchanged: float | None = None
-    positive_control: bool | None = None
-    positive_control_drop: float | None = None
 
 
 @record

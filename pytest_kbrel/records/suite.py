@@ -374,7 +374,6 @@ class Gate:
     bound: float
     line: int = 0
     beyond: float | None = None
-    never: float | None = None
 
 
 @record

@@ -44,8 +44,6 @@ _BLANKS = {" ": "␣", "\n": "↵", "": "∅"}
 NOTEWORTHY = 0.5
 # How many notes on single cases stand at the head of a report.
 _MOST_NOTES = 5
-# So many gates are named that would have missed a loss.
-_MOST_CONTROLS = 3
 # The problem of a run whose session ended early.
 STOPPED = "the session stopped before all its cases were decided"
 INTERRUPTED = "the session was interrupted (Ctrl-C) before all its cases were decided"
@@ -83,11 +81,7 @@ def allowed(gate: GateResult, baseline_name: str) -> str:
     words = GATE_RULES[gate.rule].allowed.format(bound=bound(gate.bound), baseline=name)
     if gate.beyond is not None:
         words += f"; fails if surely {side(gate)} {bound(gate.beyond)}"
-    return (
-        words
-        if gate.never is None
-        else f"{words}, or if {bound(gate.never)} is not ruled out"
-    )
+    return words
 
 
 def side(gate: GateResult) -> str:
@@ -438,8 +432,6 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         yield judge
     if picked := picked_note(run):
         yield picked
-    if not brief and (controls := positive_controls(run)):
-        yield controls
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
 
@@ -473,40 +465,6 @@ def picked_note(run: Run) -> str:
         "which the luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and "
         f"not in up to {100 * (1 - 0.975**models):.0f} %"
     )
-
-
-def positive_controls(run: Run) -> str:
-    """Return how many gates would have failed a loss on paper, and which not; empty where none was tried.
-
-    ``positive control: 58 of 62 gates would have failed a loss of twice what they allow (0.16); not: accuracy
-    of monitor[P30], ... and 1 more``
-    """
-    tried = [
-        (case, gate)
-        for case in run.cases
-        for gate in case.gates
-        if gate.positive_control is not None
-    ]
-    if not tried:
-        return ""
-    called = names(run)
-    drops = [gate.positive_control_drop or 0.0 for _, gate in tried]
-    ends = " to ".join(
-        dict.fromkeys(number(drop, 2) for drop in (min(drops), max(drops)))
-    )
-    missed = [
-        f"{one_line(gate.metric, 40)} of {one_line(called[case.nodeid])}"
-        for case, gate in tried
-        if not gate.positive_control
-    ]
-    failed = f"{len(tried) - len(missed)} of {count(len(tried), 'gate')}"
-    more = (
-        f" and {len(missed) - _MOST_CONTROLS} more"
-        if len(missed) > _MOST_CONTROLS
-        else ""
-    )
-    missing = f"; not: {', '.join(missed[:_MOST_CONTROLS])}{more}" if missed else ""
-    return f"positive control: {failed} would have failed a loss of twice what they allow ({ends}){missing}"
 
 
 def _unsupported(run: Run) -> Iterator[str]:

@@ -68,8 +68,6 @@ def _found_within(gate: GateResult) -> str:
     """Return why a gate failed though what was observed is allowed; empty where that is not so."""
     if gate.verdict != "fail" or _excess(gate) > _SLACK:
         return ""
-    if "red by never" in gate.reason and gate.never is not None:
-        return f", {bound(gate.never)} not ruled out"
     return (
         ""
         if gate.beyond is None

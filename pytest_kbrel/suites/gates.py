@@ -160,8 +160,9 @@ def _gate(
 
 
 def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
-    """Read ``{within: T, beyond: S, never: X}`` of a rule that compares with a baseline."""
+    """Read ``{within: T, beyond: S}`` of a rule that compares with a baseline."""
     what = f"{key!r} of {metric.name}"
+    _refuse_never(entry, what)
     written = entry.node.keys(what, tuple(THRESHOLDS), required=("within",))
     bounds: dict[str, float] = {}
     for name, of in written.items():
@@ -169,9 +170,9 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
         bounds[name] = _gate(
             of.line, of.node, key, value, metric, controlled=False
         ).bound
-    within, beyond, never = (bounds.get(name) for name in THRESHOLDS)
+    within, beyond = (bounds.get(name) for name in THRESHOLDS)
     assert within is not None
-    more, less = ("above", "below") if rule.allows_more > 0 else ("below", "above")
+    less = "below" if rule.allows_more > 0 else "above"
     # Of a tolerance of nothing nothing is left for the other.
     least = within == rule.half_of(within)
     if (
@@ -183,18 +184,23 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
             f"'beyond' of {what} must be {less} 'within' ({within:g}), found {beyond:g}: what fails the gate "
             "once it is sure must be less than what can no longer pass"
         )
-    if never is not None and rule.allows_more * (never - within) <= 0:
-        raise written["never"].error(
-            f"'never' of {what} must be {more} 'within' ({within:g}), found {never:g}"
-        )
     return Gate(
         metric=metric.name,
         rule=rule.name,
         bound=within,
         line=entry.line,
         beyond=beyond,
-        never=never,
     )
+
+
+def _refuse_never(entry: Entry, what: str) -> None:
+    """Raise ``SuiteError`` for the third number that a tolerance had in earlier versions."""
+    keys = entry.node.value
+    if isinstance(keys, dict) and "never" in keys:
+        raise keys["never"].error(
+            f"'never' of {what} was removed: it failed models that lost nothing; leave it out, and use "
+            "--kb-inconclusive=fail where a gate that cannot tell must fail"
+        )
 
 
 def plain_rule(metric: Metric) -> Rule:

@@ -21,7 +21,6 @@ from pytest_kbrel.catalogue.verdicts import (
     failing,
     worst,
 )
-from pytest_kbrel.gates.power import MET
 from pytest_kbrel.gates.rules import CHANGES, JUDGES
 from pytest_kbrel.records import JUDGEMENTS, RULES, Judgement, Rule
 from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
@@ -40,10 +39,6 @@ def test_every_rule_is_judged() -> None:
     relative = {name for name, rule in GATE_RULES.items() if rule.relative}
     assert CHANGES.keys() == relative
     assert JUDGES.keys() == {*RULES} - relative
-
-
-def test_of_every_relative_rule_it_is_known_which_bounds_are_always_met() -> None:
-    assert MET.keys() == {name for name, rule in GATE_RULES.items() if rule.relative}
 
 
 @EVERY_RULE
@@ -69,20 +64,6 @@ def test_every_rule_has_words(rule: GateRule) -> None:
     assert "0.123" in words
     assert ("prod" in words) is rule.relative
     assert rule.observed
-    assert bool(rule.always) is not rule.relative
-
-
-@EVERY_RULE
-def test_a_rule_that_is_not_relative_says_when_no_value_fails_it(
-    rule: GateRule,
-) -> None:
-    if not rule.relative:
-        values = rule.values(-1, 1)
-        at_most = rule.limit == "at most"
-        assert rule.always_met(
-            values.most if at_most else values.least, -1, 1
-        ).startswith("is never ")
-        assert not rule.always_met(0, -1, 1)
 
 
 def test_a_name_in_other_tools_means_one_rule() -> None:

@@ -444,7 +444,7 @@ def test_what_cannot_be_compared_is_said_with_what_is_allowed(
         "beyond:.1",
         "within:.1,within:.2",
         "within:.1,beyond:.2",
-        "within:.2,never:.1",
+        "within:.2,ever:.1",
         "1,2",
         "-1",
     ],
@@ -456,7 +456,7 @@ def test_a_threshold_that_makes_no_sense_is_refused(text: str) -> None:
 
 def test_a_threshold_is_a_number_or_its_parts() -> None:
     assert threshold("max_drop", "0.05").gate("acc").bound == 0.05
-    gate = threshold("max_drop", "within:0.08,beyond:.02,never:0.1").gate("acc")
-    assert (gate.bound, gate.beyond, gate.never) == (0.08, 0.02, 0.1)
+    gate = threshold("max_drop", "within:0.08,beyond:.02").gate("acc")
+    assert (gate.bound, gate.beyond) == (0.08, 0.02)
     gate = threshold("recovery", "within:.9,beyond:.97").gate("acc")
     assert (gate.rule, gate.bound, gate.beyond) == ("recovery", 0.9, 0.97)

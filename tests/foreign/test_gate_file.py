@@ -78,7 +78,7 @@ def test_the_gates_of_the_file_come_before_those_of_flags(
     assert "gates.yaml:1: unknown rule 'within' in acc" in capsys.readouterr().err
     assert (
         compare(
-            "gsm8k: {acc: {max_drop: {within: 0.3, never: 0.4}}}",
+            "gsm8k: {acc: {max_drop: {within: 0.3, beyond: 0.2}}}",
             "--max-drop=0.05",
             "--json",
         )

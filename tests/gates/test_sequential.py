@@ -12,7 +12,7 @@ from pytest_kbrel.gates import is_decided, planned_looks, with_looks_told
 from pytest_kbrel.records import CaseResult, Gate, Looks
 from tests.gates.tables import answers, case, decided, gate
 
-WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02, never=0.15)
+WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02)
 
 
 def at_look(
@@ -58,26 +58,6 @@ def test_nothing_lost_decides_at_the_last_look_only() -> None:
     assert at_look(10, 120, 0, 0, tight).gates[0].verdict == "pass"
 
 
-def test_never_is_red_at_the_last_look_only() -> None:
-    early, last = at_look(5, 60, 6).gates[0], at_look(10, 120, 14, 1).gates[0]
-    assert (early.verdict, last.verdict) == ("inconclusive", "fail")
-    assert "red by never" in last.reason
-
-
-@pytest.mark.parametrize(("lost", "verdict"), [(12, "inconclusive"), (13, "fail")])
-def test_never_is_about_the_interval_that_there_is_without_looks(
-    lost: int, verdict: str
-) -> None:
-    """Of 12 lost and 3 gained it ends at .1460, and at .1511 with the 96.26 % of the last of ten looks."""
-    (at_last,) = at_look(10, 120, lost, 3).gates
-    assert at_last.high is not None
-    assert at_last.high > 0.15
-    assert at_last.verdict == verdict
-    assert (
-        "; red by never: the 95 % interval reaches up to 0.15" in at_last.reason
-    ) is (verdict == "fail")
-
-
 def test_an_early_pass_lies_within_the_interval_of_its_look() -> None:
     # At look 4 of 10 each end holds at z = 3.367: 200 facts of which 1 was lost are not within 0.08.
     few, many = at_look(4, 200, 4).gates[0], at_look(4, 400, 4).gates[0]
@@ -114,11 +94,6 @@ def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
     assert not is_decided(at_look(4, 400, 4, 0, low))
     broken = dataclasses.replace(at_look(4, 400, 4), gates=())
     assert not is_decided(broken)
-
-
-def test_a_positive_control_is_tried_at_the_last_look_only() -> None:
-    controls = [at_look(number, 400, 4).gates[0].positive_control for number in (4, 10)]
-    assert controls == [None, True]
 
 
 def test_a_stopped_case_says_after_how_many_facts() -> None:

@@ -199,14 +199,7 @@ def test_gates_are_told_with_what_they_could_find(pytester, mini_suite):
     result.stdout.fnmatch_lines(
         [
             "cases compared with a baseline: 3 of suites/mini.kb.yaml; a drop is significant at p < 0.017",
-            "accuracy in head_to_tail?places-tail? * 7 *max_drop 0.1 *0.* (needs a baseline) *",
-            "gates that can never fail in this run (8):",
-            "  not even the loss of all 2 facts would be significant (p < 0.017 is needed):",
-            "    accuracy max_drop 0.1 in head_to_tail?places-head?",
-            "  missing is never above 1:",
-            "    missing max 1 in head_to_tail?places-head? and 2 more",
-            "  its range is 1, within the tolerance:",
-            "    hallucination max_drop 1 in head_to_tail?places-head? and 2 more",
+            "accuracy in head_to_tail?places-tail? * 7 *max_drop 0.1 *0.* (needs a baseline)",
         ]
     )
 
@@ -296,7 +289,7 @@ def test_a_model_to_compare_with_is_planned_and_loaded_too(pytester, mini_suite)
             "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-baseline-model reference:int4: 12 calls",
             "  reference:int4 was loaded in *",
-            "accuracy in * (the other model is asked in this run) *",
+            "accuracy in * (the other model is asked in this run)",
         ]
     )
 

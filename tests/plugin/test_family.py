@@ -13,7 +13,7 @@ facts: facts.jsonl
 head_to_tail:
   prompt: zero-shot
   gates:
-    accuracy: {max_drop: {within: 0.1, beyond: 0.02, never: 0.5}}
+    accuracy: {max_drop: {within: 0.1, beyond: 0.02}}
     missing: {max_drop: 0.1}
   overall: {gates: {accuracy: {max_drop: 0.3}}}
 reliability:
@@ -23,7 +23,7 @@ reliability:
     cr: {max_drop: 0.05}
 """
 SELECTED = "head_to_tail[places-tail]"
-COMPARED = ("verdict", "p", "p_sidak", "observed", "low", "high", "positive_control")
+COMPARED = ("verdict", "p", "p_sidak", "observed", "low", "high")
 FLAGS = (
     "--kb-model=scripted/lossy.jsonl",
     f"--kb-baseline-model={KNOWS}",
@@ -47,7 +47,7 @@ def test_a_case_is_judged_alike_whatever_else_ran(
     pytester, mini_suite, cases, selection
 ) -> None:
     mini_suite(SUITE)
-    lossy = script(KNOWN[:8], INVENTS)
+    lossy = script(KNOWN[:5], INVENTS)
     (pytester.path / "lossy.jsonl").write_text(lossy, encoding="utf-8")
     pytester.runpytest(*FLAGS, "suites")
     everything = cases()
@@ -62,7 +62,6 @@ def test_a_case_is_judged_alike_whatever_else_ran(
     )
     assert after == before
     accuracy = everything[SELECTED]["gates"][0]
-    assert accuracy["verdict"] == "fail"
     # p is corrected for the cases of the file: six slices and the one over them, not for those that ran.
     assert accuracy["p"] < accuracy["p_sidak"] < 1
     assert some[SELECTED]["verdict"] == everything[SELECTED]["verdict"]

@@ -449,33 +449,6 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
     )
 
 
-def test_how_many_gates_would_have_failed_a_loss(
-    small_run: Run, case: CaseResult
-) -> None:
-    def told(*controls: bool | None) -> str:
-        gates = [
-            gate(metric=f"m{at}", positive_control=fails, positive_control_drop=drop)
-            for at, (fails, drop) in enumerate(
-                zip(controls, (0.16, 0.1, 0.12, 0.1, 0.1, 0.1), strict=False)
-            )
-        ]
-        return phrases.positive_controls(
-            replace(small_run, cases=(replace(case, gates=tuple(gates)),))
-        )
-
-    start = "would have failed a loss of twice what they allow"
-    of = f"of {phrases.names(replace(small_run, cases=(case,)))[case.nodeid]}"
-    assert told() == told(None) == ""
-    assert told(True) == f"positive control: 1 of 1 gate {start} (0.16)"
-    assert (
-        told(True, False, None)
-        == f"positive control: 1 of 2 gates {start} (0.10 to 0.16); not: m1 {of}"
-    )
-    assert told(True, *[False] * 5) == (
-        f"positive control: 1 of 6 gates {start} (0.10 to 0.16); not: m1 {of}, m2 {of}, m3 {of} and 2 more"
-    )
-
-
 def test_that_a_model_was_picked_is_told_with_the_reason(small_run: Run) -> None:
     run = replace(small_run, baseline="prod", settings=(("picked_of", "8"),))
     assert phrases.picked_note(run) == (

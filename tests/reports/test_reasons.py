@@ -59,7 +59,7 @@ def ur(**more: Any) -> MetricValue:
             ur(baseline=None),
             "UR measured 0.205 [0.150, 0.260], allowed at least 0.4",
         ),
-        # What failed though it is allowed was found above ``beyond``, or is red by ``never``.
+        # What failed though it is allowed was found above ``beyond``.
         (
             gate(bound=0.9, beyond=0.45),
             ur(value=0.0, baseline=0.867),
@@ -70,13 +70,6 @@ def ur(**more: Any) -> MetricValue:
             gate(rule="recovery", bound=0.2, beyond=0.6, observed=0.217),
             ur(),
             "UR 0.945 to 0.205, 0.217 of it recovered, allowed at least 0.2, surely below 0.6",
-        ),
-        (
-            gate(
-                bound=0.9, beyond=0.8, never=0.79, reason="; red by never: the interval"
-            ),
-            ur(),
-            "UR 0.945 to 0.205, allowed 0.9, 0.79 not ruled out",
         ),
         # An interval that is missing says why.
         (

@@ -52,9 +52,9 @@ monitor:
     + """\
 monitor:
   gates:
-    accuracy: {max_drop: {within: 0.08, beyond: 0.02, never: 0.15}}
+    accuracy: {max_drop: {within: 0.08, beyond: 0.02}}
     pfd: {max_regression: {within: 0.05}}
-    anchor_prob: {recovery: {within: 0.9, beyond: 0.95, never: 0.8}}
+    anchor_prob: {recovery: {within: 0.9, beyond: 0.95}}
     monitor: {max_drop: {within: 0, beyond: 0}}
 """,
     "slices as a mapping": HEAD

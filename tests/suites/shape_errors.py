@@ -611,10 +611,10 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "an unknown part of a tolerance": (
         HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {within: 0.1, byond: 0.1}}\n",
         5,
-        ("unknown key 'byond' in 'max_drop' of pfd", "allowed: within, beyond, never"),
+        ("unknown key 'byond' in 'max_drop' of pfd", "allowed: within, beyond"),
     ),
     "a part of a tolerance that is none": (
-        HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {within: 0.1, never: 2}}\n",
+        HEAD + "monitor:\n  gates:\n    pfd: {max_drop: {within: 0.1, beyond: 2}}\n",
         5,
         ("'max_drop' of pfd must be at least 0 and at most 1", "found 2"),
     ),

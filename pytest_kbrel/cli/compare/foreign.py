@@ -17,7 +17,6 @@ from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
 from pytest_kbrel.gates.cases import unjudged
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.positive_control import with_positive_controls
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import (
     CaseResult,
@@ -177,7 +176,6 @@ def _case(
         obstacle=("not comparable", why) if why else None,
         comparisons=comparisons,
     )
-    judged = with_positive_controls(judged, gates, measurement, comparisons)
     judged += _one_sided(name, (baseline, candidate), demands)
     lost, gained = _changes(name, figures, pairings)
     widest = max(

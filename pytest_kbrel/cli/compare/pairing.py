@@ -323,7 +323,6 @@ def gate_of(result: GateResult) -> Gate:
         bound=result.bound,
         line=result.line,
         beyond=result.beyond,
-        never=result.never,
     )
 
 

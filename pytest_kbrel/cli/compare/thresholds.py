@@ -24,7 +24,6 @@ class Threshold:
     rule: Rule
     within: float
     beyond: float | None = None
-    never: float | None = None
 
     def gate(self, metric: str) -> Gate:
         """Return the gate on one metric."""
@@ -33,12 +32,11 @@ class Threshold:
             rule=self.rule,
             bound=self.within,
             beyond=self.beyond,
-            never=self.never,
         )
 
 
 def threshold(rule: Rule, text: str) -> Threshold:
-    """Read ``0.05`` or ``within:0.08,beyond:0.02,never:0.1``; raises ``ValueError`` with what is allowed."""
+    """Read ``0.05`` or ``within:0.08,beyond:0.02``; raises ``ValueError`` with what is allowed."""
     allowed = GATE_RULES[rule]
     parts = [part.strip().partition(":") for part in text.split(",")]
     if len(parts) == 1 and not parts[0][1]:
@@ -48,24 +46,18 @@ def threshold(rule: Rule, text: str) -> Threshold:
     for name, _, value in parts:
         if name not in THRESHOLDS or name in numbers:
             raise ValueError(
-                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N,never:N"
+                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N"
             )
         numbers[name] = bounds.number(value)
     if "within" not in numbers:
         raise ValueError(
-            f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N,never:N"
+            f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N"
         )
     within = numbers["within"]
-    beyond, never = numbers.get("beyond"), numbers.get("never")
-    # The order in which each allows more.
-    order = [
-        one * allowed.allows_more for one in (beyond, within, never) if one is not None
-    ]
-    if order != sorted(set(order)) and within:
-        raise ValueError(
-            f"found {text!r}; allowed: beyond allows less than within, and never allows more"
-        )
-    return Threshold(rule=rule, within=within, beyond=beyond, never=never)
+    beyond = numbers.get("beyond")
+    if beyond is not None and within and allowed.allows_more * (within - beyond) <= 0:
+        raise ValueError(f"found {text!r}; allowed: beyond allows less than within")
+    return Threshold(rule=rule, within=within, beyond=beyond)
 
 
 @record

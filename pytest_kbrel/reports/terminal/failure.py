@@ -108,9 +108,7 @@ def _explained(
         )
     # Of most failed gates the reason is what the lines above say in columns: not the control, nor the paper.
     explained = rule.explain == "reason" or (value is not None and value.unpaired)
-    if gate.reason and (
-        explained or gate.verdict != "fail" or "red by never" in gate.reason
-    ):
+    if gate.reason and (explained or gate.verdict != "fail"):
         yield "reason", one_line(gate.reason, 600)
     elif others := phrases.beside(result, gate.metric):
         yield "beside", others

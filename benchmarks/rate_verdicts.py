@@ -1,7 +1,6 @@
-"""How often a gate passes, fails or is red by ``never``, by enumeration of the facts lost and gained.
+"""Chances of the verdicts on a rate whose facts change independently, by enumeration of all outcomes.
 
-All of it is about facts that change independently. For figures that are no rates, and for facts in clusters,
-the interval is that of a t test whose standard error is drawn anew in each run.
+``python -m benchmarks.rate_verdicts`` prints how many facts let an unchanged model pass.
 """
 
 from __future__ import annotations
@@ -11,31 +10,21 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincinv, ndtr, ndtri, stdtrit
+from scipy.special import ndtri
 
-from pytest_kbrel.stats.estimates import FEWEST_UNLOST, LEVEL, Array, Z
+from pytest_kbrel.stats.estimates import FEWEST_UNLOST, Array, Z
 from pytest_kbrel.stats.paired_rates import binomial_cdf, binomial_pmf, fewest_lost
 
+# More facts than these are not counted.
 _MOST = 100_000
-# So many quantiles of a distribution stand for all of it.
-_DRAWS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateVerdicts:
-    """The chances of three verdicts on a rate: a pass, a significant drop beyond a limit, red by ``never``.
-
-    The rest is inconclusive.
-    """
+    """Chances of a pass and of a failure; the rest is inconclusive."""
 
     passed: float
     failed: float
-    never: float
-
-    @property
-    def red(self) -> float:
-        """The chance of a failure, of either kind."""
-        return self.failed + self.never
 
 
 def rate_verdicts(
@@ -45,15 +34,13 @@ def rate_verdicts(
     *,
     within: float,
     beyond: float,
-    never: float = math.inf,
     alpha: float,
 ) -> RateVerdicts:
     """Return the chances of the verdicts on ``n`` facts of which a share of ``flips`` change.
 
     ``drop`` is the true one, the chance of a loss minus that of a gain; at least as many facts flip. A gate
     passes where the interval's worse end is within ``within``, or where no fact of at least ten was lost.
-    Else it fails where :func:`~pytest_kbrel.stats.drop_p` of ``beyond`` is below ``alpha``, and else where
-    the worse end is beyond ``never``.
+    Else it fails where :func:`~pytest_kbrel.stats.drop_p` of ``beyond`` is below ``alpha``.
     """
     gained = _gained(n, flips, drop)
     passing = most_within(n, within)[gained]
@@ -62,15 +49,8 @@ def rate_verdicts(
     failing = np.maximum(
         fewest_lost(n, int(gained[-1]), alpha, beyond)[gained] - 1, passing
     )
-    red = failing
-    if never < math.inf:
-        red = np.maximum(np.minimum(failing, most_within(n, never)[gained]), passing)
-    passed, not_failed, not_red = (
-        _at_most(n, flips, drop, most) for most in (passing, failing, red)
-    )
-    return RateVerdicts(
-        passed=passed, failed=1 - not_failed, never=not_failed - not_red
-    )
+    passed, not_failed = (_at_most(n, flips, drop, most) for most in (passing, failing))
+    return RateVerdicts(passed=passed, failed=1 - not_failed)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -103,49 +83,6 @@ def rate_facts_to_pass(flips: float, within: float, chance: float) -> int | None
             return n
         n += max(n // 100, 1)
     return None
-
-
-def end_beyond(bound: float, se: float, df: float) -> float:
-    """Return how often the worse end of an interval of a drop that is truly 0 is beyond ``bound``.
-
-    ``se`` is the drop's standard error, which each run estimates anew with ``df`` degrees of freedom.
-    """
-    return float(ndtr(_half_widths(df) - bound / se).mean())
-
-
-@functools.lru_cache(maxsize=1024)
-def _half_widths(df: float) -> Array:
-    """Return quantiles of the half width of a 95 % interval, in true standard errors."""
-    quantiles = (np.arange(_DRAWS) + 0.5) / _DRAWS
-    widths: Array = float(stdtrit(df, (1 + LEVEL) / 2)) * np.sqrt(
-        2 * gammaincinv(df / 2, quantiles) / df
-    )
-    return widths
-
-
-def facts_to_pass(n: int, se: float, df: float, within: float, chance: float) -> int:
-    """Return how many facts bring the worse end of an unchanged model's interval within ``within``.
-
-    That is so with ``chance``; ``se`` is the drop's standard error over ``n`` facts. Fewer facts than let a
-    run without losses pass are never enough.
-    """
-    return max(
-        math.ceil(n * (_errors_apart(df, chance) * se / within) ** 2), FEWEST_UNLOST
-    )
-
-
-@functools.lru_cache(maxsize=1024)
-def _errors_apart(df: float, chance: float) -> float:
-    """Return how many standard errors a bound must be away for the interval to stay within it."""
-    low, high = 0.0, 1e4
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (
-            (low, middle)
-            if 1 - end_beyond(middle, 1.0, df) >= chance
-            else (middle, high)
-        )
-    return high
 
 
 @functools.lru_cache(maxsize=1024)
@@ -190,3 +127,21 @@ def _at_most(n: int, flips: float, drop: float, most: Array) -> float:
     return float(
         (binomial_pmf(gained, n, gain) * binomial_cdf(most, n - gained, share)).sum()
     )
+
+
+def main() -> None:
+    """Print the table of docs/gates.md: the facts with which an unchanged model passes."""
+    print("| within | flips 1 % | 2 % | 5 % | 10 % |\n|--:|--:|--:|--:|--:|")
+    for within in (0.02, 0.03, 0.05, 0.08, 0.1):
+        cells = (
+            " / ".join(
+                f"{rate_facts_to_pass(flips, within, chance):,}"
+                for chance in (0.8, 0.98)
+            )
+            for flips in (0.01, 0.02, 0.05, 0.1)
+        )
+        print(f"| {within} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
