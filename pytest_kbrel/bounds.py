@@ -117,14 +117,10 @@ POPULARITY = Bounds(0, 1e300, whole=False)
 FLAG_SEED = Bounds(-(2**63), 2**63 - 1)
 BATCH = Bounds(1, 1_000_000_000)
 FACTS = Bounds(0, 1_000_000)
-CANDIDATES = Bounds(1, 1_000_000)
 TOP_K = Bounds(0, 64)
 SHARDS = Bounds(1, 10_000)
 PRICE = Bounds(0, 1_000_000, whole=False)
 
-# Labelled answers of either kind, by which a judge's error is measured: with 20, the interval of a share
-# that is 0 goes up to 0.16.
-FEWEST_LABELS = 20
 
 # Arguments of models.
 TOKENS = Bounds(1, 100_000_000)

@@ -72,12 +72,7 @@ class Settings:
     # Whether cases stop once they are decided, and the most facts that are asked then.
     until_decided: bool = False
     budget: int | None = None
-    # From how many models this one was picked by these very facts.
-    picked_of: int = 1
     # Labelled answers by which the judge's error is measured.
-    judge_labels: Path | None = None
-    # The file of a recorded run, whose judge's error is recorded.
-    recorded_labels: str = ""
     # How many of the most probable tokens are recorded at the positions of answers.
     top_k: int = 0
     # The GPUs that each worker gets for itself, where the user says so.

@@ -287,7 +287,7 @@ ROOMS: dict[str, Room] = {
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",
-        "baselines catalogue errors facts gates metrics models probes records settings stats",
+        "baselines catalogue errors gates metrics models probes records settings",
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",

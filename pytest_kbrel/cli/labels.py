@@ -1,10 +1,11 @@
-"""``kbrel labels``: answers of a recorded run, drawn at random, for a human to label (--kb-judge-labels)."""
+"""``kbrel labels``: answers of a run for a human to label, and how often its judge agrees with the labels."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from pytest_kbrel.cli.arguments import (
     new_file,
     print_result,
 )
-from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.errors import KbrelError, SuiteError
+from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
@@ -25,25 +27,33 @@ if TYPE_CHECKING:
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes
 
 _DEFAULT = 150
+_LABELS = ("right", "wrong", "missing")
+_VERDICTS = ("correct", "wrong", "uninformative")
+_FORM = (
+    'a labelled file has one JSON object a line: {"question": "What is the capital of Peru?", "prediction": '
+    '"It is Lima.", "verdict": "correct", "label": "right"}; kbrel labels RUN --output FILE writes it'
+)
 
 
 def register(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "labels",
-        help="draw answers of a recorded run for a human to label, by which a judge's error is measured",
-        epilog='write "right", "wrong" or "missing" as the label of each line, and give the file to '
-        "pytest --kb-judge-labels; call it where pytest was called, for the suites are read again",
+        help="draw answers of a recorded run for a human to label, and say how often its judge errs",
+        epilog='write "right", "wrong" or "missing" as the label of each line, and call kbrel labels with the '
+        "file; call it where pytest was called, for the suites are read again",
     )
     parser.add_argument(
-        "run_folder", metavar="RUN", type=Path, help="the folder of its reports"
+        "source",
+        metavar="RUN|FILE",
+        type=Path,
+        help="the folder of a run's reports to draw from, or the labelled file",
     )
     parser.add_argument(
         "--output",
         metavar="OUT.jsonl",
         type=Path,
-        required=True,
-        help="the answers to label, one a line",
+        help="the answers to label, one a line (needed with a RUN)",
     )
     parser.add_argument(
         "--number",
@@ -63,14 +73,20 @@ def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.pairing import read_outcomes
     from pytest_kbrel.reports import REPORT, earlier_note
 
-    report = options.run_folder / REPORT
+    if options.source.is_file():
+        return _report(options)
+    if options.output is None:
+        raise KbrelError(
+            "--output: found nothing; allowed: the file for the answers to label"
+        )
+    report = options.source / REPORT
     if not report.is_file():
         allowed = f"the folder of a run's reports{earlier_note(report)}"
-        raise KbrelError(f"{options.run_folder}: has no {REPORT}; allowed: {allowed}")
-    side = read_outcomes(str(options.run_folder), Path())
+        raise KbrelError(f"{options.source}: has no {REPORT}; allowed: {allowed}")
+    side = read_outcomes(str(options.source), Path())
     if isinstance(side, str):
         raise KbrelError(
-            f"{options.run_folder}: {side}; allowed: a report folder as a run wrote it"
+            f"{options.source}: {side}; allowed: a report folder as a run wrote it"
         )
     # A judge says nothing new of an answer that it has judged.
     answers = {
@@ -80,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     if not answers:
         allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"
         raise KbrelError(
-            f"{options.run_folder}: no answer of it is for a judge; allowed: {allowed}"
+            f"{options.source}: no answer of it is for a judge; allowed: {allowed}"
         )
     drawn = random.Random(0).sample(sorted(answers), min(options.number, len(answers)))
     with new_file(options.output, force=options.force) as stream:
@@ -93,6 +109,40 @@ def _run(options: argparse.Namespace) -> int:
     document = {"output": options.output, "drawn": len(drawn), "answers": len(answers)}
     print_result(options, document, [line])
     return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    """Print the sensitivity and specificity of the verdicts in a labelled file."""
+    from pytest_kbrel.stats import LEVEL, z_of
+    from pytest_kbrel.stats.intervals import score_interval
+
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for _, pair in json_records(options.source, _FORM, _labelled):
+        counts[pair] += 1
+    shares: dict[str, Any] = {}
+    lines = []
+    for name, kind in (("sensitivity", True), ("specificity", False)):
+        n = counts[kind, True] + counts[kind, False]
+        if not n:
+            human = "right" if kind else "wrong"
+            fault = f"no answer is labelled {human}; allowed: labels of either kind"
+            raise SuiteError(fault, options.source, 1)
+        share = counts[kind, kind] / n
+        low, high = score_interval(share, n, z_of((1 - LEVEL) / 2))
+        shares[name] = {"value": share, "low": low, "high": high, "n": n}
+        about = "right answers called right" if kind else "others not called right"
+        lines.append(f"{name} {share:.3f} [{low:.3f}, {high:.3f}]: {about}, {n} labels")
+    print_result(options, shares, lines)
+    return 0
+
+
+def _labelled(row: dict[str, Any]) -> tuple[bool, bool]:
+    """Return whether human and judge call an answer right; raises ``ValueError`` for a wrong row."""
+    for key, allowed in (("label", _LABELS), ("verdict", _VERDICTS)):
+        if row.get(key) not in allowed:
+            names, value = ", ".join(allowed), describe(row.get(key))
+            raise ValueError(f"{key!r} must be {names}, found {value}")
+    return row["label"] == "right", row["verdict"] == "correct"
 
 
 def _rows(side: RecordedOutcomes) -> Iterator[dict[str, Any]]:
@@ -130,5 +180,6 @@ def _rows(side: RecordedOutcomes) -> Iterator[dict[str, Any]]:
                     "answers": list(fact.accepted),
                     "prediction": row.answer,
                     **language,
+                    "verdict": row.label,
                     "label": "",
                 }

@@ -32,7 +32,6 @@ from pytest_kbrel.records import (
     BASELINE,
     Case,
     Fingerprint,
-    JudgeError,
     ProbeName,
     Request,
     Response,
@@ -275,10 +274,6 @@ class ModelPool:
 
     def recorded_looks(self, case: str) -> int | None:
         """Return how many looks a recorded run took at a case; ``None`` without a record of any."""
-        return None
-
-    def recorded_judge_error(self) -> JudgeError | None:
-        """Return the judge's error as a recorded run measured it; ``None`` without a record of any."""
         return None
 
     def missing_responses(self, case: str) -> str:

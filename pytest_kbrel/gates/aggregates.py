@@ -24,7 +24,6 @@ from pytest_kbrel.gates.figures import (
     figures_over,
     pooled_figures,
 )
-from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, without
@@ -47,13 +46,12 @@ def decide_aggregate(
     comparisons: int,
     incomparable: Sequence[str] = (),
     another_tokenizer: bool = False,
-    picked_of: int = 1,
 ) -> CaseResult:
     """Measure and judge what ``aggregate`` says about its members.
 
     ``members`` may hold other cases as well; a member that is missing or invalid makes the aggregate
     ``invalid`` and is named. ``baseline`` is ``None`` when none was asked for. ``comparisons``,
-    ``incomparable`` and ``picked_of`` are those of :func:`pytest_kbrel.gates.decide_case`.
+    ``incomparable`` is that of :func:`pytest_kbrel.gates.decide_case`.
     """
     results = {
         result.id: result for result in members if result.suite == aggregate.suite
@@ -103,9 +101,7 @@ def decide_aggregate(
         measurement,
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another_tokenizer),
-        picked_of=picked_of,
     )
-    measurement = with_judge_error(measurement, [case.judge_error for case in cases])
     obstacle = obstacle_of(
         aggregate.members,
         measurement,

@@ -21,7 +21,6 @@ from pytest_kbrel.gates.changes import (
 )
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
-from pytest_kbrel.gates.judge_error import with_judge_error
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import Obstacle, decide
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
@@ -31,7 +30,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Gate,
     GateResult,
-    JudgeError,
     Judgement,
     Looks,
     Table,
@@ -55,8 +53,6 @@ def decide_case(
     paper: str = "",
     other_suites: Sequence[str] = (),
     looks: Looks | None = None,
-    picked_of: int = 1,
-    judge_error: JudgeError | None = None,
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
@@ -67,9 +63,7 @@ def decide_case(
     case's. Responses that are no ground for a measurement make the case
     ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
     are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
-    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early,
-    ``picked_of`` from how many models this one was picked by these facts, ``judge_error`` is that of the
-    model whose verdicts the case counts, where it is known.
+    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
     """
     table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
@@ -120,7 +114,6 @@ def decide_case(
             notes=case.notes,
             unmatched=Unmatched(waived=waived_facts(case.waivers)),
             looks=looks,
-            judge_error=judge_error,
         ),
         case.gates,
         baseline=baseline,
@@ -132,7 +125,6 @@ def decide_case(
         other_suites=other_suites,
         asked=case,
         looks=looks,
-        picked_of=picked_of,
     )
     return under_waivers(result, case.waivers)
 
@@ -141,8 +133,6 @@ def part_result(
     case: Case,
     facts: int,
     errors: Sequence[str],
-    *,
-    judge_error: JudgeError | None = None,
 ) -> CaseResult:
     """Return what one shard has of a case: nothing is measured, and its gates are not judged.
 
@@ -164,7 +154,6 @@ def part_result(
         errors=tuple(errors),
         settings=settings_of(case),
         notes=(f"{facts} of {count(len(case.facts), 'fact')} asked here", *case.notes),
-        judge_error=judge_error,
     )
 
 
@@ -195,7 +184,6 @@ def compare_case(
     other_suites: Sequence[str] = (),
     asked: Case | None = None,
     looks: Looks | None = None,
-    picked_of: int = 1,
 ) -> CaseResult:
     """Measure a case on its table and judge ``gates``, beside what else is known of it.
 
@@ -225,9 +213,7 @@ def compare_case(
         measurement,
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another_tokenizer),
-        picked_of=picked_of,
     )
-    measurement = with_judge_error(measurement, [result.judge_error])
     missing = () if baseline is not None else (result.id,)
     results = decide(
         gates,

@@ -11,7 +11,7 @@ from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.metrics.calibration import PROBABILITIES
-from pytest_kbrel.records import JudgeError, Looks, MetricValue, Outcome, Table, record
+from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
 
 IDENTICAL = "no outcome changed"
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
@@ -25,7 +25,7 @@ Compare = Callable[..., stats.Difference]
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
 # The chance that a 95 % interval misses the truth at one end.
-_ALPHA = (1 - stats.LEVEL) / 2
+PASS_ALPHA = (1 - stats.LEVEL) / 2
 
 
 @record
@@ -55,8 +55,7 @@ class Measured:
     what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
     independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
     ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
-    early: its intervals are then of the level of its look. ``judge_error`` is that of the judge whose
-    verdicts the figure counts, where it is known: ``value`` and ``difference`` are as this judge sees them.
+    early: its intervals are then of the level of its look.
     ``compare`` is :func:`comparison_of` the figure.
     """
 
@@ -70,51 +69,7 @@ class Measured:
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
-    judge_error: JudgeError | None = None
     compare: Compare | None = None
-
-    @property
-    def index(self) -> stats.Estimate | None:
-        """What a true change is multiplied by in the judge's eyes (J); ``None`` without a known error."""
-        return (
-            None
-            if self.judge_error is None
-            else stats.judge_index(*_counts(self.judge_error))
-        )
-
-    def true_ends(
-        self, low: float | None, high: float | None, alpha: float = _ALPHA
-    ) -> tuple[float | None, float | None]:
-        """Return an interval of the change as one of the true change.
-
-        ``alpha`` is the chance that either end of it misses the truth.
-        """
-        if self.judge_error is None or self.value.delta is None:
-            return low, high
-        index = stats.judge_index(*_counts(self.judge_error), alpha)
-        return stats.corrected(self.value.delta, low, high, index)[1:]
-
-    def true_change(self, change: float) -> float:
-        """Return the true change behind one that the judge sees."""
-        return (
-            change
-            if self.index is None or not self.index.value
-            else change / self.index.value
-        )
-
-    def most_seen(self, change: float) -> float:
-        """Return the most that the judge may see of a true change above 0."""
-        return (
-            change
-            if self.index is None or self.index.high is None
-            else change * self.index.high
-        )
-
-    def judge_adds(self, recovery: float, alpha: float = _ALPHA) -> float:
-        """Return how far the judge's error may move the contrast with such a share of the baseline."""
-        if self.judge_error is None:
-            return 0.0
-        return stats.judge_floor(*_counts(self.judge_error), alpha) * abs(1 - recovery)
 
     @property
     def early(self) -> bool:
@@ -146,17 +101,12 @@ class Measured:
         )
 
 
-def _counts(error: JudgeError) -> tuple[int, int, int, int]:
-    return error.right_accepted, error.right, error.wrong_accepted, error.wrong
-
-
 @record
 class Measurement:
     """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one.
 
     ``changes`` are shares of changed answers, which gates may be about as well; ``no_tokens`` is why the most
-    probable tokens are not among them. ``picked_of`` is from how many models the candidate was picked by
-    these very facts.
+    probable tokens are not among them.
     """
 
     figures: tuple[Measured, ...]
@@ -164,82 +114,28 @@ class Measurement:
     paper: str = ""
     changes: tuple[Measured, ...] = ()
     no_tokens: str = ""
-    picked_of: int = 1
 
     @property
     def values(self) -> tuple[MetricValue, ...]:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
 
-    @property
-    def pass_alpha(self) -> float:
-        """The chance at which a pass may be wrong: of the best of N that lost too much at most 2.5 %."""
-        return stats.sidak(self.picked_of, _ALPHA)
-
-    def pass_ends(self, measured: Measured) -> tuple[float | None, float | None]:
-        """Return the interval of the change at the level that a pass asks for."""
-        if self.picked_of == 1:
-            return measured.true_ends(
-                measured.value.delta_low, measured.value.delta_high
-            )
-        if measured.published is not None:
-            assert measured.difference is not None
-            wider = self._stretched(measured.difference.estimate)
-        else:
-            level = _level(measured.looks, self.pass_alpha)
-            assert measured.compare is not None
-            wider = measured.compare(1.0, level=level).estimate
-        return measured.true_ends(wider.low, wider.high, self.pass_alpha)
-
-    def _stretched(self, estimate: stats.Estimate) -> stats.Estimate:
-        """Return an estimate of normal tails with the interval that a pass asks for."""
-        times = stats.z_of(self.pass_alpha) / stats.z_of(_ALPHA)
-        low, high = (
-            None
-            if end is None or estimate.value is None
-            else estimate.value + (end - estimate.value) * times
-            for end in (estimate.low, estimate.high)
-        )
-        return dataclasses.replace(estimate, low=low, high=high)
-
-    def contrast(
-        self, measured: Measured, recovery: float, *, of_pass: bool = False
-    ) -> stats.Difference:
+    def contrast(self, measured: Measured, recovery: float) -> stats.Difference:
         """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
 
         The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
-        candidate where lower is: at least 0 when the candidate recovers that share. ``of_pass``: with the
-        interval that a pass asks for. Of figures that a judge with a known error counts the interval is wider
-        by what such a judge adds to both sides.
+        candidate where lower is: at least 0 when the candidate recovers that share.
         """
         figure = measured.figure
         if measured.published is not None:
             weights = (
                 (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
             )
-            unpaired = stats.unpaired_contrast(
+            return stats.unpaired_contrast(
                 [(weights[0], measured.own), (weights[1], measured.printed)]
             )
-            if not of_pass:
-                return unpaired
-            return dataclasses.replace(
-                unpaired, estimate=self._stretched(unpaired.estimate)
-            )
-        level = (
-            _level(measured.looks, self.pass_alpha)
-            if of_pass
-            else _level(measured.looks)
-        )
         assert measured.compare is not None
-        difference = measured.compare(recovery, level=level)
-        if measured.judge_error is None:
-            return difference
-        estimate = difference.estimate
-        added = measured.judge_adds(recovery, self.pass_alpha if of_pass else _ALPHA)
-        low = None if estimate.low is None else estimate.low - added
-        high = None if estimate.high is None else estimate.high + added
-        estimate = dataclasses.replace(estimate, low=low, high=high)
-        return dataclasses.replace(difference, estimate=estimate)
+        return measured.compare(recovery, level=_level(measured.looks))
 
 
 def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
@@ -258,12 +154,12 @@ def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
     )
 
 
-def _level(looks: Looks | None, alpha: float = _ALPHA) -> float:
-    """Return the level of an interval that misses the truth at either end with a chance of ``alpha``."""
+def _level(looks: Looks | None) -> float:
+    """Return the level of an interval that misses the truth at either end with a chance of 2.5 %."""
     return (
-        1 - 2 * alpha
+        1 - 2 * PASS_ALPHA
         if looks is None
-        else stats.look_level(looks.of, looks.taken, alpha)
+        else stats.look_level(looks.of, looks.taken, PASS_ALPHA)
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import BESIDE
-from pytest_kbrel.gates.measurement import Measured, Measurement
+from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
 from pytest_kbrel.records import MetricValue
 
 # With fewer groups of equal size than this the test by clusters can hardly reject anything.
@@ -71,45 +71,16 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
     return f"; {facts(len(added))} not in the baseline left out" if added else ""
 
 
-def picked(measurement: Measurement, surest: float | None) -> str:
-    """Return what a pass asks for of a candidate that was picked as the best of several."""
-    if measurement.picked_of == 1:
-        return ""
-    end = "has no end" if surest is None else f"reaches a drop of {number(surest)}"
-    level = 100 * (1 - 2 * measurement.pass_alpha)
-    return f"; picked of {measurement.picked_of}: to pass asks for the interval of {level:.2f} %, which {end}"
-
-
-def by_judge(
-    measured: Measured,
-    drop: float | None = None,
-    ends: tuple[float | None, float | None] = (None, None),
-) -> str:
-    """Return how the judge's known error enters: by a true ``drop`` with its interval, or by a wider one."""
-    if measured.index is None or measured.index.value is None:
-        return ""
-    if drop is None:
-        return "; the interval allows for the judge's error"
-    word = "drop" if measured.value.better == "higher" else "rise"
-    within = "" if ends == (None, None) else f" {interval(*ends)}"
-    divided = (
-        f"; corrected for the judge's error (divided by {number(measured.index.value)})"
-    )
-    return f"{divided}: a {word} of {number(drop)}{within}"
-
-
 def describe_open_end(
     measured: Measured,
     *,
     beyond: float,
     clear: float | None = None,
-    alpha: float = (1 - stats.LEVEL) / 2,
 ) -> str:
     """Return what is missing for a judgement, and how many facts would bring it.
 
     ``beyond`` is the drop above which an alarm is raised once it is sure. ``clear`` is how far the drop
-    stands from its tolerance; a drop that is at or over it can only come to an alarm. ``alpha`` is the chance
-    at which a pass may be wrong.
+    stands from its tolerance; a drop that is at or over it can only come to an alarm.
     """
     assert measured.difference is not None
     difference = measured.difference
@@ -117,13 +88,9 @@ def describe_open_end(
     # More facts of ours make the paper's own figure no more certain.
     if not difference.estimate.se or measured.published is not None:
         return shown
-    if clear == 0 and measured.judge_error is not None:
-        return f"{shown}; only more labelled answers of the judge would decide"
     if clear is not None and clear > 0:
-        return shown + needed(stats.facts_to_clear(difference, clear, alpha))
-    return shown + needed(
-        stats.facts_to_alarm(difference, measured.most_seen(beyond), measured.alpha)
-    )
+        return shown + needed(stats.facts_to_clear(difference, clear, PASS_ALPHA))
+    return shown + needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
 
 
 def few_clusters(measured: Measured) -> str:
@@ -145,15 +112,13 @@ def few_clusters(measured: Measured) -> str:
 def power(measured: Measured, beyond: float) -> str:
     """Return which drop would be found as one beyond ``beyond``, if any; nothing where that is not known."""
     assert measured.difference is not None
-    mde = stats.detectable(
-        measured.difference, measured.most_seen(beyond), measured.alpha
-    )
+    mde = stats.detectable(measured.difference, beyond, measured.alpha)
     if mde is None:
         return ""
     word = "drop" if measured.value.better == "higher" else "rise"
-    if measured.true_change(mde) > measured.figure.span:
+    if mde > measured.figure.span:
         return f"; no {word} would be found with 80 % power"
-    return f"; a {word} of {number(measured.true_change(mde))} would be found with 80 % power"
+    return f"; a {word} of {number(mde)} would be found with 80 % power"
 
 
 def needed(facts: int | None) -> str:

@@ -17,11 +17,10 @@ from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, DIVERGENCE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.gates.measurement import Measured, Measurement
+from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
 from pytest_kbrel.gates.reasons import (
     beside,
     between,
-    by_judge,
     describe_open_end,
     facts,
     few_clusters,
@@ -30,7 +29,6 @@ from pytest_kbrel.gates.reasons import (
     moved,
     needed,
     number,
-    picked,
     power,
 )
 from pytest_kbrel.records import Gate, GateResult, Judgement, Rule, record
@@ -331,33 +329,26 @@ def _compared(
 
 def _null_end(measured: Measured, comparisons: int) -> float | None:
     assert measured.difference is not None
-    end = stats.null_end(measured.difference, comparisons)
-    return None if end is None else measured.true_change(end)
+    return stats.null_end(measured.difference, comparisons)
 
 
 def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
-    drop, beyond = (
-        measured.true_change(_drop(measured)),
-        GATE_RULES[gate.rule].beyond(gate),
-    )
+    drop, beyond = _drop(measured), GATE_RULES[gate.rule].beyond(gate)
     ends = _drop_ends(measured)
-    surest = _surest_drop(measured, measurement)
+    worst = ends[1]
     return _Change(
         observed=drop,
         ends=ends,
-        p=measured.difference.p_of(measured.most_seen(beyond)),
-        passes=_nothing_lost(measured, measurement)
-        or (surest is not None and surest <= gate.bound + _SLACK),
-        reason=f"{moved(measured)}{left_out(measured, measurement)}{by_judge(measured, drop, ends)}; "
-        + _allowed(gate)
-        + picked(measurement, surest),
+        p=measured.difference.p_of(beyond),
+        passes=measured.nothing_lost
+        or (worst is not None and worst <= gate.bound + _SLACK),
+        reason=f"{moved(measured)}{left_out(measured, measurement)}; " + _allowed(gate),
         open_end=lambda: describe_open_end(
             measured,
             beyond=beyond,
-            clear=_clearance(gate, measured),
-            alpha=measurement.pass_alpha,
+            clear=gate.bound - drop,
         ),
     )
 
@@ -389,10 +380,10 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    within = measurement.contrast(measured, gate.bound, of_pass=True).estimate
+    within = measurement.contrast(measured, gate.bound).estimate
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
     is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
-    surest = _surest_drop(measured, measurement)
+    worst = _drop_ends(measured)[1]
 
     def open_end() -> str:
         # More facts of ours make the paper's own figure no more certain.
@@ -403,20 +394,17 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
             or measured.published is not None
         ):
             return describe_open_end(measured, beyond=(1 - beyond) * under)
-        facts = stats.facts_needed(
-            within.value, within.se, within.n, measurement.pass_alpha
-        )
+        facts = stats.facts_needed(within.value, within.se, within.n, PASS_ALPHA)
         return power(measured, (1 - beyond) * under) + needed(facts)
 
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        p=measurement.contrast(measured, beyond).p_of(measured.judge_adds(beyond)),
+        p=measurement.contrast(measured, beyond).p_of(0.0),
         passes=is_recovered
-        or _nothing_lost(measured, measurement)
-        or (surest is not None and surest <= 0),
-        reason=f"{reason}{left_out(measured, measurement)}{by_judge(measured)}; {allowed}"
-        + picked(measurement, surest),
+        or measured.nothing_lost
+        or (worst is not None and worst <= 0),
+        reason=f"{reason}{left_out(measured, measurement)}; {allowed}",
         open_end=open_end,
     )
 
@@ -453,7 +441,8 @@ def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the drop, the better end first."""
     return _of_drop(
         measured,
-        *measured.true_ends(measured.value.delta_low, measured.value.delta_high),
+        measured.value.delta_low,
+        measured.value.delta_high,
     )
 
 
@@ -463,31 +452,6 @@ def _of_drop(
     if measured.value.better == "lower":
         return low, high
     return None if high is None else -high, None if low is None else -low
-
-
-def _surest_drop(measured: Measured, measurement: Measurement) -> float | None:
-    """Return the largest drop that a pass must take into account."""
-    return _of_drop(measured, *measurement.pass_ends(measured))[1]
-
-
-def _clearance(gate: Gate, measured: Measured) -> float:
-    """Return how far from the drop that is seen its worse end may lie where the gate is to pass."""
-    index = measured.index
-    if index is None or index.value is None or index.low is None:
-        return gate.bound - _drop(measured)
-    apart, unsure = (
-        gate.bound * index.value - _drop(measured),
-        gate.bound * (index.value - index.low),
-    )
-    return apart if apart <= 0 else math.sqrt(max(apart**2 - unsure**2, 0.0))
-
-
-def _nothing_lost(measured: Measured, measurement: Measurement) -> bool:
-    """Return True if no fact was lost, which the best of several models may owe to chance."""
-    by_chance = measurement.picked_of > 1 and not (
-        measured.identical and not measured.figure.rate
-    )
-    return measured.nothing_lost and not by_chance
 
 
 # One for each rule of the catalogue that is about the value itself; what they judge has a value.

@@ -572,7 +572,6 @@ class Recorder:
             model=self._model,
             baseline=self._compared_with(),
             judge=self._settings.judge,
-            picked_of=self._settings.picked_of,
         ):
             self._results.add(result.nodeid, result)
             emit_reports(

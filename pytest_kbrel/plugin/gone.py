@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 import pytest
 
 GONE = {
+    "--kb-judge-labels": "kbrel labels says how often a judge errs",
+    "--kb-picked-of": "pick a checkpoint by other facts than those of the gates",
     "--kb-noise-floor": "compare the model with itself: --kb-baseline-model=MODEL with "
     "another --kb-batch-size",
 }

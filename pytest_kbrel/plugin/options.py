@@ -377,13 +377,6 @@ FLAGS = (
         help="Options of models that judge, write distractors or embed, as for --kb-model-args: base_url=...",
     ),
     Flag(
-        name="judge_labels",
-        names_file=True,
-        metavar="FILE",
-        help="Answers that a human has labelled right or wrong (JSON Lines or CSV): the judge is asked about "
-        "them, and comparisons with the baseline allow for its error",
-    ),
-    Flag(
         name="attribute",
         metavar="N",
         default="0",
@@ -444,12 +437,6 @@ FLAGS = (
         metavar="warn|fail",
         default="warn",
         help="What a case does that can neither pass nor fail",
-    ),
-    Flag(
-        name="picked_of",
-        metavar="N",
-        default="1",
-        help="The model was picked as the best of N by these very facts: a pass asks for wider intervals",
     ),
     Flag(
         name="top_k",

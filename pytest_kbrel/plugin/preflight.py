@@ -20,7 +20,6 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
-from pytest_kbrel.facts.judge_labels import read_labels
 from pytest_kbrel.models import attribution
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
@@ -57,8 +56,6 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     if settings.shard is not None:
         _check_shard(config, settings)
     check_judge(settings)
-    if settings.judge_labels is not None:
-        _check_labels(config, settings, settings.judge_labels)
     if settings.top_k and settings.from_run is None:
         _check_top_k(settings)
     if settings.attribute:
@@ -90,22 +87,6 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
         raise KbrelError(
             f"{text} name, and --kb-baseline= compares with none"
         ) from None
-
-
-def _check_labels(config: pytest.Config, settings: Settings, path: Path) -> None:
-    origin = origin_of(config, "judge_labels")
-    if settings.judge == RULES:
-        if not is_explicit(config, "judge_labels"):
-            # In ini file or environment they may be meant for other runs of the project.
-            return
-        raise pytest.UsageError(
-            f"{origin}: found with --kb-judge={RULES}, and the error of rules is not measured; allowed: with "
-            "a model as judge"
-        )
-    try:
-        read_labels(path)
-    except KbrelError as error:
-        raise KbrelError(f"{origin}: {error}") from None
 
 
 def _check_top_k(settings: Settings) -> None:

@@ -14,7 +14,6 @@ import pytest
 from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import (
     BATCH,
-    CANDIDATES,
     DEVICES,
     FACTS,
     FLAG_SEED,
@@ -101,14 +100,10 @@ def _read_settings(config: pytest.Config) -> Settings:
         apply_chat_template=is_on(config, "apply_chat_template"),
         judge=text_of(config, "judge"),
         judge_args=text_of(config, "judge_args"),
-        judge_labels=_path(config, "judge_labels"),
         attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=_baseline(config),
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
-        picked_of=_read(
-            config, "picked_of", CANDIDATES.integer, f"{CANDIDATES}, of models"
-        ),
         top_k=_read(config, "top_k", TOP_K.integer, f"{TOP_K}, of tokens"),
         limit=_limit(config),
         shard=_shard(config),
@@ -353,19 +348,12 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     except ValueError as error:
         what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
         raise pytest.UsageError(printable(what)) from None
-    labels = values.pop("recorded_labels")
     same = not is_explicit(config, "judge") or settings.judge == values["judge"]
-    kept = {
-        name
-        for name in ("judge", "limit", "seed", "picked_of")
-        if is_explicit(config, name)
-    }
+    kept = {name for name in ("judge", "limit", "seed") if is_explicit(config, name)}
     if is_explicit(config, "judge_args") or (not same and settings.judge_args):
         kept.add("judge_args")
     if is_explicit(config, "until_decided"):
         kept |= {"until_decided", "budget"}
-    if not is_explicit(config, "judge_labels"):
-        values |= {"judge_labels": None, "recorded_labels": labels if same else ""}
     return replace(
         settings,
         **{name: value for name, value in values.items() if name not in kept},

@@ -145,16 +145,3 @@ class Exchange:
     case: str
     ask: Ask
     response: Response
-
-
-@record
-class JudgeError:
-    """How a model as judge called answers that a human has labelled.
-
-    Of the ``right`` answers it called ``right_accepted`` right, of the ``wrong`` ones ``wrong_accepted``.
-    """
-
-    right: int
-    right_accepted: int
-    wrong: int
-    wrong_accepted: int

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from pytest_kbrel.records.changes import Change, Churn, MovedFact
-from pytest_kbrel.records.exchange import JudgeError, TopTokens, record, sparse
+from pytest_kbrel.records.exchange import TopTokens, record, sparse
 from pytest_kbrel.records.shards import ShardedRun
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
@@ -238,13 +238,12 @@ class Looks:
 class CaseResult:
     """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short.
 
-    ``settings`` are the probe's, by name. ``again`` are the outcomes of a second, differently batched pass of
-    the same model (A/A), ``base`` those of the model that the run compares with. ``members`` are the ids of
+    ``settings`` are the probe's, by name. ``base`` are the outcomes of the model that the run
+    compares with. ``members`` are the ids of
     the cases that an aggregate is over. ``prompt`` is that of the first request, as the model read it.
     ``notes`` are those of the :class:`Case`. ``waiver`` is the one under which a failure of this case is let
     pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
-    those of a case that may stop before all its facts are asked. ``judge_error`` is that of the model behind
-    its verdicts, where it was measured. ``label`` is that of the relation that the slice is, empty where it
+    those of a case that may stop before all its facts are asked. ``label`` is that of the relation that the slice is, empty where it
     is none, or the label is not known. ``moved`` has for each figure of MONITOR's probabilities the fact that
     moved it most.
     """
@@ -277,7 +276,6 @@ class CaseResult:
     prompt: str = ""
     notes: tuple[str, ...] = ()
     looks: Looks | None = None
-    judge_error: JudgeError | None = None
     label: str = sparse("")
     moved: tuple[MovedFact, ...] = sparse(())
 
@@ -354,14 +352,6 @@ class Run:
     shard: ShardedRun | None = None
     blessed: str = ""
     compared: tuple[int, int] | None = None
-
-    @property
-    def judge_error(self) -> JudgeError | None:
-        """The error of the model that judged, ``None`` where it was not measured."""
-        return next(
-            (case.judge_error for case in self.cases if case.judge_error is not None),
-            None,
-        )
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.

@@ -14,7 +14,7 @@ from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
 from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES
 
 # Settings that all shards must share. Paths, devices and batch sizes are those of a machine.
-_SHARED = ("limit", "seed", "judge", "picked_of", "top_k", "apply_chat_template")
+_SHARED = ("limit", "seed", "judge", "top_k", "apply_chat_template")
 _ALLOWED = (
     "allowed: a folder for each shard of one run, by the same files, model and settings"
 )
@@ -63,9 +63,6 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
             {helper.spec: helper for run in runs for helper in run.helpers}.values()
         ),
         notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
-        judge_error=next(
-            (run.judge_error for run in runs if run.judge_error is not None), None
-        ),
         unended={
             case: f"{_name(run)}: {why}"
             for run in runs
@@ -143,8 +140,6 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
         yield from _model_differences(
             helper.spec, [helper], _known(first.helper(helper.spec)) or [helper]
         )
-    if run.judge_error is not None and first.judge_error not in (None, run.judge_error):
-        yield "the measured error of the judge"
     if run.shard.commit != first.shard.commit:
         yield f"the commit ({run.shard.commit or 'none'} and {first.shard.commit or 'none'})"
     if run.kbrel_version != first.kbrel_version:

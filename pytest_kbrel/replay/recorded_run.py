@@ -14,7 +14,6 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.records import (
     Fingerprint,
-    JudgeError,
     Shard,
     ShardedRun,
 )
@@ -33,7 +32,7 @@ class RecordedRun:
 
     ``settings`` are pairs of name and value, ``base`` is the baseline model, ``cases`` the node ids of the
     cases, ``prompts`` the rendered prompt that the report shows of each, ``looks`` how many it took at those
-    that might have stopped early. ``notes`` are remarks on its models, ``judge_error`` is that of its judge.
+    that might have stopped early. ``notes`` are remarks on its models.
     ``unended`` are the cases without a result, each with the reason. ``shard`` is its share of a run,
     ``stopped`` whether its session was stopped in or before one of its cases; ``parts`` are the shards that
     it is joined from.
@@ -49,7 +48,6 @@ class RecordedRun:
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    judge_error: JudgeError | None = None
     unended: Mapping[str, str] = dataclasses.field(default_factory=dict)
     shard: ShardedRun | None = None
     stopped: bool = False
@@ -85,7 +83,6 @@ def read_run(folder: Path) -> RecordedRun:
 def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import (
         check_file,
-        read_judge_error,
         read_report,
     )
 
@@ -141,7 +138,6 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
                 if case.get("looks")
             },
             notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
-            judge_error=read_judge_error(report),
             shard=_shard(report.get("shard")),
             unended=unended,
             stopped=any(case.get("verdict") == "not run" for case in report["cases"])

@@ -15,7 +15,6 @@ from pytest_kbrel.records import (
     Case,
     Failed,
     Fingerprint,
-    JudgeError,
     Request,
     Response,
 )
@@ -100,14 +99,6 @@ class ReplayPool(ModelPool):
     def recorded_looks(self, case: str) -> int | None:
         """Return how many looks the recorded run took at a case; ``None`` where it asked all at once."""
         return self.run.looks.get(case)
-
-    def recorded_judge_error(self) -> JudgeError | None:
-        """Return the judge's error as the recorded run measured it, where it had the same judge."""
-        return (
-            self.run.judge_error
-            if self._settings.judge == self.run.setting("judge")
-            else None
-        )
 
     def missing_responses(self, case: str) -> str:
         """Return how many requests of a case are not recorded, and why, in words; empty if all are."""

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.records import CaseKind, CaseResult, JudgeError, Run
+from pytest_kbrel.records import CaseKind, CaseResult, Run
 from pytest_kbrel.reports import (
     REPORT,
     earlier_note,
@@ -28,7 +28,7 @@ from pytest_kbrel.reports.changes import (
     changed_facts,
     changes_headline,
 )
-from pytest_kbrel.serialization import from_wire, to_wire
+from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
@@ -96,8 +96,6 @@ def report_dict(run: Run) -> dict[str, Any]:
     if run.compared is not None:
         facts, of_all = run.compared
         report["compared"] = {"facts": facts, "of": of_all}
-    if run.judge_error is not None:
-        report["judge_error"] = run.judge_error
     wired: dict[str, Any] = to_wire(report)
     return wired
 
@@ -221,24 +219,6 @@ def read_report(path: Path) -> dict[str, Any]:
     if missing:
         raise KbrelError(f"{path}: is no whole report: {', '.join(missing)} missing")
     return report
-
-
-def read_judge_error(report: dict[str, Any]) -> JudgeError | None:
-    """Return the judge's error in a report, ``None`` where it was not measured.
-
-    Raises ``ValueError`` where it is no such error.
-    """
-    if (wire := report.get("judge_error")) is None:
-        return None
-    error = from_wire(JudgeError, wire)
-    if not (
-        0 <= error.right_accepted <= error.right
-        and 0 <= error.wrong_accepted <= error.wrong
-    ):
-        raise ValueError("judge_error counts more answers than there are")
-    if error.right_accepted * error.wrong <= error.wrong_accepted * error.right:
-        raise ValueError("judge_error is of a judge that is no better than chance")
-    return error
 
 
 def check_file(report: dict[str, Any], path: Path) -> None:

@@ -428,43 +428,8 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
     if looks:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
         yield f"asked until decided: {done} of {count(total, 'fact')}"
-    if judge := judge_note(run):
-        yield judge
-    if picked := picked_note(run):
-        yield picked
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
-
-
-def judge_note(run: Run) -> str:
-    """Return how often the model that judged errs, and how that enters; empty where it is not known.
-
-    ``judge: right answers found 96 % (48 of 50), wrong accepted 4 % (2 of 50): differences are divided by
-    0.92``
-    """
-    if (error := run.judge_error) is None:
-        return ""
-    right, wrong = (
-        error.right_accepted / error.right,
-        error.wrong_accepted / error.wrong,
-    )
-    return (
-        f"judge: right answers found {100 * right:.0f} % ({error.right_accepted} of {error.right}), wrong "
-        f"accepted {100 * wrong:.0f} % ({error.wrong_accepted} of {error.wrong}): differences are divided by "
-        f"{number(right - wrong, 2)}"
-    )
-
-
-def picked_note(run: Run) -> str:
-    """Return how passes are corrected for the models that this one was picked from; empty for one alone."""
-    models = int(dict(run.settings).get("picked_of") or 1)
-    if models == 1 or not run.baseline:
-        return ""
-    return (
-        f"picked as the best of {models:,} by these facts: to pass asks for intervals of more than 95 %, by "
-        "which the luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and "
-        f"not in up to {100 * (1 - 0.975**models):.0f} %"
-    )
 
 
 def _unsupported(run: Run) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pytest_kbrel.records import (
     ShardedRun,
     Table,
 )
-from pytest_kbrel.reports.json_report import read_judge_error, read_report
+from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.serialization import from_wire
 
 
@@ -37,11 +37,8 @@ def run_of(report: dict[str, Any], tables: Mapping[str, Table], path: Path) -> R
     """
     try:
         run = _run(report)
-        judge_error = read_judge_error(report)
         cases = tuple(
-            replace(
-                case, table=tables.get(case.nodeid, case.table), judge_error=judge_error
-            )
+            replace(case, table=tables.get(case.nodeid, case.table))
             for case in run.cases
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -23,7 +23,6 @@ from pytest_kbrel.evaluation.cases import (
     ask_baseline_model,
     baseline_of,
 )
-from pytest_kbrel.evaluation.judge_error import ASKED_FOR, measure_judge_error
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
@@ -32,7 +31,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Exchange,
     Fact,
-    JudgeError,
     Looks,
     Suite,
     Table,
@@ -74,7 +72,6 @@ class CaseAsker:
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
         self._suites = functools.cache(suites)
-        self._measured_judge: JudgeError | None = None
         # A case of which parts are asked, and what it is asked with.
         self._last_prepared: tuple[Case, Case] | None = None
 
@@ -109,7 +106,6 @@ class CaseAsker:
         spent, started = 0.0, time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._prepared(case)
-        judge_error = self._judge_error(case)
         in_parts = self._results_of_parts(case)
         if in_parts:
             count, prompt = sum(part.requests for part in in_parts), in_parts[0].prompt
@@ -126,7 +122,7 @@ class CaseAsker:
                 if self.settings.baseline_model:
                     errors += ask_baseline_model(part, self.pool, self._spool).errors
             return dataclasses.replace(
-                part_result(case, len(part.facts), errors, judge_error=judge_error),
+                part_result(case, len(part.facts), errors),
                 requests=count,
                 prompt=prompt,
                 duration=spent + time.perf_counter() - started,
@@ -172,8 +168,6 @@ class CaseAsker:
                 other_suites=baseline.other_suites(case.suite)
                 if baseline is not None
                 else (),
-                picked_of=self.settings.picked_of,
-                judge_error=judge_error,
                 duration=spent + time.perf_counter() - started,
                 requests=count,
                 looks=look,
@@ -348,31 +342,6 @@ class CaseAsker:
             judge=judge,
             writers=writers,
         )
-
-    def _judge_error(self, case: Case) -> JudgeError | None:
-        """Return the error of the judge of a case; ``None`` where rules judge, or no labels are given."""
-        from pytest_kbrel.facts.judge_labels import read_labels
-        from pytest_kbrel.probes.grading import is_judged
-
-        if (
-            case.judge == RULES
-            or case.judge != self.settings.judge
-            or not is_judged(case)
-        ):
-            return None
-        if self.settings.judge_labels is None:
-            return self.pool.recorded_judge_error()
-        if self._measured_judge is None:
-            labelled = read_labels(self.settings.judge_labels)
-            ask = functools.partial(self.pool.ask, case=ASKED_FOR)
-            try:
-                self._measured_judge = measure_judge_error(labelled, case.judge, ask)
-            except ModelError as error:
-                # A recorded run has other cases that can be decided.
-                if self.settings.from_run is None:
-                    self.pool.unusable = self.pool.unusable or str(error)
-                raise
-        return self._measured_judge
 
     def close(self) -> None:
         """Free the models."""

@@ -169,7 +169,6 @@ def _decide(
         model=recorded.model,
         baseline=baseline,
         judge=settings.judge,
-        picked_of=settings.picked_of,
     ):
         results.add(result.nodeid, result)
     return baseline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_kbrel.bounds import CANDIDATES, FLAG_SEED, LIMIT, TOP_K, limit_value
+from pytest_kbrel.bounds import FLAG_SEED, LIMIT, TOP_K, limit_value
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.settings import RULES
 from pytest_kbrel.words import ASK_ALL, NO_BUDGET
@@ -15,9 +15,7 @@ def recorded_values(run: RecordedRun) -> dict[str, Any]:
 
     Raises ``ValueError`` where one of them is not allowed.
     """
-    limit, seed, picked_of = (
-        run.setting(name) for name in ("limit", "seed", "picked_of")
-    )
+    limit, seed = run.setting("limit"), run.setting("seed")
     return {
         "model": run.setting("model") or run.model.spec,
         "model_args": run.setting("model_args"),
@@ -27,11 +25,9 @@ def recorded_values(run: RecordedRun) -> dict[str, Any]:
         "apply_chat_template": run.setting("apply_chat_template") == "true",
         "judge": run.setting("judge") or RULES,
         "judge_args": run.setting("judge_args"),
-        "recorded_labels": run.setting("judge_labels"),
         "top_k": TOP_K.integer(run.setting("top_k") or "0"),
         "limit": limit_value(limit) if limit else None,
         "seed": FLAG_SEED.integer(seed) if seed else None,
-        **({"picked_of": CANDIDATES.integer(picked_of)} if picked_of else {}),
         **until_decided(run.setting("until_decided")),
     }
 

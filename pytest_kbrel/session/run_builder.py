@@ -228,11 +228,10 @@ def decide_aggregates(
     model: Fingerprint | None,
     baseline: Baseline | None,
     judge: str,
-    picked_of: int = 1,
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
     """Decide the aggregates all of whose members took part; yield each with its result.
 
-    ``judge`` is the judge's name in the settings, ``picked_of`` the number of models that this was picked of.
+    ``judge`` is the judge's name in the settings.
     """
     from pytest_kbrel.gates import decide_aggregate
 
@@ -270,7 +269,6 @@ def decide_aggregates(
                     comparisons=family,
                     another_tokenizer=another_tokenizer(model, baseline),
                     incomparable=reasons,
-                    picked_of=picked_of,
                 ),
             )
 
@@ -598,15 +596,9 @@ def _settings(settings: Settings) -> dict[str, str]:
         name: getattr(settings, name)
         for name in (*names, "baseline_model", "inconclusive")
     }
-    labels = (
-        os.path.relpath(settings.judge_labels)
-        if settings.judge_labels
-        else settings.recorded_labels
-    )
     optional = {
         "limit": settings.limit,
         "seed": settings.seed,
-        "picked_of": settings.picked_of,
     }
     return {
         **values,
@@ -615,7 +607,6 @@ def _settings(settings: Settings) -> dict[str, str]:
             name: "" if value is None else str(value)
             for name, value in optional.items()
         },
-        **({"judge_labels": labels} if labels else {}),
         **({"top_k": str(settings.top_k)} if settings.top_k else {}),
         **(
             {"until_decided": str(settings.budget or NO_BUDGET)}

@@ -48,7 +48,6 @@ from pytest_kbrel.stats.intervals import (
     ratio_low,
     wilson,
 )
-from pytest_kbrel.stats.judge_error import corrected, judge_floor, judge_index
 from pytest_kbrel.stats.paired_rates import (
     drop_p,
     fewest_lost,
@@ -104,7 +103,6 @@ __all__ = [
     "cluster_df",
     "clustered_mean",
     "contrast",
-    "corrected",
     "detectable",
     "drop_p",
     "equal_shares",
@@ -117,8 +115,6 @@ __all__ = [
     "holm",
     "hommel",
     "jackknife",
-    "judge_floor",
-    "judge_index",
     "left_out",
     "look_level",
     "mcnemar",

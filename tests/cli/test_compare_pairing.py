@@ -172,22 +172,17 @@ def side(*cases: CaseResult) -> RecordedOutcomes:
     )
 
 
-def test_a_run_is_compared_as_the_best_of_several_and_by_the_look_that_it_took() -> (
-    None
-):
+def test_a_run_is_compared_by_the_look_that_it_took() -> None:
     before = side(case(labels="+" * 40))
     recorded = case(HEAD, gate(), labels="+" * 38 + "-" * 2)
     look = Looks(taken=4, of=10, asked=40, facts=100)
-    ordinary, picked, early = (
+    ordinary, early = (
         pair_runs(before, [("b", of)], "a")[0].run.cases[0].gates[0]
         for of in (
             side(recorded),
-            replace(side(recorded), picked_of=8),
             side(replace(recorded, looks=look)),
         )
     )
-    assert "picked of" not in ordinary.reason
-    assert "; picked of 8: to pass asks for the interval of " in picked.reason
     assert "; undecided after 40 of 100 facts, at look 4 of 10" in early.reason
     assert ordinary.high is not None
     assert early.high is not None

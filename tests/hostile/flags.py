@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pytest_kbrel.plugin.options import FLAGS
 from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
-from tests.plugin.conftest import KNOWS
 
 HUGE = "9" * 5000
 
@@ -27,17 +26,6 @@ def again(folder: str) -> Row:
         USAGE,
         folder,
         args=("suites", f"--kb-from-run={folder}"),
-    )
-
-
-def labels(path: str) -> Row:
-    judge = f"--kb-judge={KNOWS}"
-    return Row(
-        f"--kb-judge-labels={path}",
-        {},
-        USAGE,
-        path,
-        args=(*RUN, judge, f"--kb-judge-labels={path}"),
     )
 
 
@@ -95,8 +83,6 @@ ROWS = [
     flag("--kb-limit=0"),
     flag("--kb-top-k=65"),
     flag("--kb-top-k=most"),
-    flag("--kb-picked-of=0"),
-    flag("--kb-picked-of=many"),
     flag("--kb-shard=0/4"),
     flag("--kb-shard=5/4"),
     flag("--kb-shard=auto", "SLURM_ARRAY_TASK_ID"),
@@ -107,11 +93,6 @@ ROWS = [
     flag("--kb-inconclusive=fial", "did you mean 'fail'"),
     flag("--kb-judge=oracle"),
     flag("--kb-judge=openai/", "openai/NAME"),
-    flag("--kb-judge-labels=labels.jsonl", "a model as judge", what="labels for rules"),
-    labels("nowhere.jsonl"),
-    labels("suites"),
-    labels("suites/facts.jsonl"),
-    labels("/dev/zero"),
     for_reference("--kb-device=meta", "'meta'"),
     for_reference("--kb-device=cuda:99", "'cuda:99'"),
     for_reference("--kb-device=nonsense", "'nonsense'"),

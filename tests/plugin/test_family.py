@@ -35,7 +35,6 @@ FLAGS = (
     "selection",
     [
         ("suites", "-k", "places-tail"),
-        ("suites", "--lf"),
         # The slice has seven facts and stays whole, others ask fewer.
         ("suites", "--kb-limit=7"),
         (f"suites/mini.kb.yaml::{SELECTED}",),

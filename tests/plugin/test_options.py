@@ -83,7 +83,6 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("gpus_per_worker", "8", 8),
         ("judge", "openai/x", "openai/x"),
         ("judge_args", "seed=1", "seed=1"),
-        ("judge_labels", "", None),
         ("attribute", "0", 0),
         ("attribute", "12", 12),
         ("baseline", "prod", "prod"),
@@ -94,8 +93,6 @@ def test_the_settings_of_a_run_that_is_given_none(given: Given, tmp_path: Path) 
         ("limit", "", None),
         ("limit", "1", 1),
         ("limit", "0.5", 0.5),
-        ("picked_of", "1", 1),
-        ("picked_of", "40", 40),
         ("top_k", "0", 0),
         ("top_k", "64", 64),
         ("seed", "", None),
@@ -154,9 +151,7 @@ def test_what_a_setting_refuses(given: Given, name: str, text: str) -> None:
         read_settings(given(**{name: text}))
 
 
-@pytest.mark.parametrize(
-    "name", ["batch_size", "attribute", "limit", "seed", "prices", "picked_of"]
-)
+@pytest.mark.parametrize("name", ["batch_size", "attribute", "limit", "seed", "prices"])
 def test_a_number_of_thousands_of_digits_is_refused_and_shown_by_its_beginning(
     given: Given, name: str
 ) -> None:

@@ -31,7 +31,6 @@ RECORDED = {
         "limit": "3",
         "seed": "0",
     },
-    "picked_of": "4",
     "top_k": "5",
 }
 TYPED = {
@@ -117,7 +116,6 @@ def test_settings_of_the_record_are_the_recorded_ones(
         **{
             "limit": 3,
             "seed": 0,
-            "picked_of": 4,
             "inconclusive": "fail",
             "baseline": "prod",
         },
@@ -289,16 +287,3 @@ def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(
     assert (
         again(from_run=record, output_path=tmp_path).output_path == record / "decided"
     )
-
-
-def test_labels_are_those_typed_now_or_none(again: Any, tmp_path: Path) -> None:
-    # What the recorded judge said of others is recorded, so those of an ini file are not read anew.
-    labels, recorded = (
-        tmp_path / "labels.jsonl",
-        {**RECORDED, "judge_labels": "theirs.csv"},
-    )
-    settings = again(recorded, judge_labels=labels)
-    assert (settings.judge_labels, settings.recorded_labels) == (None, "theirs.csv")
-    settings = again(recorded, typed={"judge_labels": labels})
-    assert (settings.judge_labels, settings.recorded_labels) == (labels, "")
-    assert again(recorded, typed={"judge": "openai/k"}).recorded_labels == ""

@@ -320,7 +320,6 @@ def test_the_settings_a_run_keeps() -> None:
             "limit": "",
             "seed": "",
         },
-        "picked_of": "1",
     }
     assert built(session()).settings == tuple(sorted(settings.items()))
     some = replace(

@@ -354,7 +354,7 @@ def test_the_notes_of_a_run_count_the_facts_asked() -> None:
     looks = Looks(taken=2, of=10, asked=24, facts=120)
     other = Looks(taken=10, of=10, asked=100, facts=100)
     run = SimpleNamespace(
-        environment=(), settings=(), recorded="", base=None, differences=(), baseline="", judge_error=None,
+        environment=(), settings=(), recorded="", base=None, differences=(), baseline="",
         shard=None,
         cases=(made_result(looks=looks), made_result(looks=other), made_result()),
     )  # fmt: skip

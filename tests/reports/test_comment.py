@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Churn, Divergence, JudgeError, Run, Shard, ShardedRun
+from pytest_kbrel.records import Churn, Divergence, Run, Shard, ShardedRun
 from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text
 from pytest_kbrel.reports.json_report import report_dict, write_json
 from pytest_kbrel.reports.recorded import read_run
@@ -51,13 +51,9 @@ def node_id(case) -> str:
     return case.nodeid
 
 
-def test_a_shard_and_the_error_of_a_judge_are_read_too(
-    small_run: Run, tmp_path
-) -> None:
-    error = JudgeError(right=50, right_accepted=48, wrong=50, wrong_accepted=2)
+def test_a_shard_is_read_too(small_run: Run, tmp_path) -> None:
     run = replace(
         small_run,
-        cases=tuple(replace(case, judge_error=error) for case in small_run.cases),
         shard=ShardedRun(
             shard=Shard(index=2, count=8),
             suites=(("a.kb.yaml", "0" * 64),),
@@ -66,7 +62,7 @@ def test_a_shard_and_the_error_of_a_judge_are_read_too(
     )
     write_json(run, tmp_path / "report.json")
     again = read_run(tmp_path)
-    assert (again.judge_error, again.shard) == (error, run.shard)
+    assert again.shard == run.shard
 
 
 def test_a_report_that_is_none_is_an_error_with_its_path(

@@ -449,22 +449,6 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
     )
 
 
-def test_that_a_model_was_picked_is_told_with_the_reason(small_run: Run) -> None:
-    run = replace(small_run, baseline="prod", settings=(("picked_of", "8"),))
-    assert phrases.picked_note(run) == (
-        "picked as the best of 8 by these facts: to pass asks for intervals of more than 95 %, by which the "
-        "luckiest of as many models that each lost too much passes in at most 2.5 % of runs, and not in up "
-        "to 18 %"
-    )
-    assert phrases.picked_note(run) in phrases.run_notes(run)
-    assert not any(
-        phrases.picked_note(replace(run, settings=s))
-        for s in ((), (("picked_of", "1"),))
-    )
-    # Without a baseline nothing is compared.
-    assert phrases.picked_note(replace(run, baseline="")) == ""
-
-
 def test_the_comparison_as_a_whole(small_run: Run, case: CaseResult) -> None:
     assert small_run.model is not None
     plain = replace(small_run, environment=(), cases=(case,), baseline="prod")

@@ -10,7 +10,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.printing import cells, fit, pad, wrap
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports import comparison as side_by_side
-from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count, number, one_line, p_value
 from pytest_kbrel.reports.terminal import table_lines
@@ -107,8 +107,6 @@ def _notes(run: Run, width: int) -> Iterator[str]:
     ]
     if differences:
         yield f"     differs: {'; '.join(differences)}"
-    if note := phrases.judge_note(run):
-        yield from wrap(note, width, "     ")
 
 
 def _worst_failure(comparison: Comparison, side: Side) -> str:

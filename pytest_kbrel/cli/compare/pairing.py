@@ -17,7 +17,6 @@ from pytest_kbrel.baselines import (
     read_baseline,
 )
 from pytest_kbrel.baselines.format import load_tables, read_compressed
-from pytest_kbrel.bounds import CANDIDATES
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
@@ -32,7 +31,6 @@ from pytest_kbrel.records import (
     Fingerprint,
     Gate,
     GateResult,
-    JudgeError,
     Looks,
     Run,
     Table,
@@ -42,7 +40,7 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.reports import OUTCOMES, REPORT
-from pytest_kbrel.reports.json_report import check_file, read_judge_error, read_report
+from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
 # The first one is the baseline: what it lacks is a failure.
@@ -147,8 +145,6 @@ def decide_outcomes(
             continue
         table = before.table if isinstance(before, BaselineCase) else None
         completed = dataclasses.replace(case, table=_with_texts(case, table))
-        if _is_judged([completed]):
-            completed = dataclasses.replace(completed, judge_error=side.judge_error)
         decided = compare_case(
             completed,
             [gate_of(gate) for gate in case.gates],
@@ -159,7 +155,6 @@ def decide_outcomes(
             another_tokenizer=tokenizer,
             other_suites=baseline.other_suites(case.suite),
             looks=case.looks,
-            picked_of=side.picked_of,
         )
         cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
@@ -176,7 +171,6 @@ def decide_outcomes(
                     [case for case in members if case.id in aggregate.members],
                 ),
                 another_tokenizer=tokenizer,
-                picked_of=side.picked_of,
             )
         )
     return cases
@@ -281,15 +275,12 @@ class RecordedOutcomes:
     """A recorded run with its outcomes: as a baseline (``run``), and its cases with their gates.
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
-    blessed run has neither. ``judge_error`` is that of the model that judged, where it was measured.
-    ``picked_of`` is from how many models this one was picked.
+    blessed run has neither.
     """
 
     run: Baseline
     cases: tuple[CaseResult, ...]
     aggregates: tuple[AggregateCase, ...] = ()
-    judge_error: JudgeError | None = None
-    picked_of: int = 1
 
 
 def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
@@ -333,7 +324,6 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
 
 def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
     try:
-        judge_error = read_judge_error(report)
         facts = sum(int(entry["n"]) for entry in report["cases"])
         tables = load_tables(read_compressed(folder / OUTCOMES, facts))
         cases = [_case(entry, tables) for entry in report["cases"]]
@@ -361,7 +351,6 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
                 from_wire(Fingerprint, helper) for helper in report.get("helpers", ())
             ),
         )
-        picked_of = CANDIDATES.integer(dict(run.settings).get("picked_of") or "1")
     except (
         KeyError,
         TypeError,
@@ -391,8 +380,6 @@ def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
         run=run,
         cases=tuple(case for case in cases if not case.aggregate),
         aggregates=aggregates,
-        judge_error=judge_error,
-        picked_of=picked_of,
     )
 
 

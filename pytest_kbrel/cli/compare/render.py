@@ -168,8 +168,6 @@ def paired_lines(
             yield from wrap(
                 f"differs: {'; '.join(map(one_line, run.differences))}", width, "  "
             )
-        if note := phrases.judge_note(run):
-            yield from wrap(note, width, "  ")
         for case in run.cases:
             yield ""
             yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
