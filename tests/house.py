@@ -307,11 +307,10 @@ ROOMS: dict[str, Room] = {
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
         "printing records replay reports resources serialization session stats suites words",
-        "pyarrow",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
-        "__init__ baselines bounds catalogue errors evaluation facts gates models "
+        "baselines bounds catalogue errors evaluation facts gates models "
         "planning printing probes records replay reports serialization session settings suites words",
         "pytest",
     ),

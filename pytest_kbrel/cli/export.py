@@ -1,4 +1,4 @@
-"""``kbrel export``: a recorded run as CSV, Parquet, or records of Every Eval Ever (schema 0.3)."""
+"""``kbrel export``: a recorded run as CSV, or as records of Every Eval Ever (schema 0.3)."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("eee", "csv", "parquet"),
+        choices=("eee", "csv"),
         required=True,
-        help="eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact; "
-        "parquet: a row for each request with its response",
+        help="eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact",
     )
     parser.add_argument(
         "--output",
         type=Path,
         required=True,
         metavar="PATH",
-        help="the file (csv, parquet), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
+        help="the file (csv), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
     )
     parser.add_argument(
         "--model-id",
@@ -75,12 +74,6 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(
             f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}"
         )
-    if options.format == "parquet":
-        _export_responses(
-            path if path.is_dir() else path.parent, options.output, force=options.force
-        )
-        print_result(options, {"files": [options.output]}, [options.output])
-        return 0
     side = read_outcomes(str(path), Path.cwd())
     if not isinstance(side, RecordedOutcomes):
         raise KbrelError(f"{path}: cannot be exported: {side}")
@@ -102,17 +95,6 @@ def _run(options: argparse.Namespace) -> int:
     )
     print_result(options, {"files": files}, files)
     return 0
-
-
-def _export_responses(folder: Path, output: Path, *, force: bool) -> None:
-    from pytest_kbrel.cli.parquet import write_parquet
-    from pytest_kbrel.reports import RESPONSES
-    from pytest_kbrel.reports.json_report import check_file, read_report
-    from pytest_kbrel.reports.responses import read_responses
-
-    responses = folder / RESPONSES
-    check_file(read_report(folder), responses)
-    write_parquet(read_responses(responses), output, force=force)
 
 
 def write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:

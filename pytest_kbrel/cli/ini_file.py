@@ -1,17 +1,13 @@
-"""A key in the file in which pytest reads its settings: read, or added with nothing else changed."""
+"""Reader of the file in which pytest finds its settings."""
 
 from __future__ import annotations
 
-import copy
-import re
-import shutil
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import iniconfig
 
-from pytest_kbrel.cli.arguments import scratch_folder
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import record
 
@@ -53,51 +49,13 @@ INI_FILES = (
 _NEW, _PYPROJECT = INI_FILES[2], INI_FILES[4]
 
 
-@record
-class IniEdit:
-    """What became of a key: ``line`` is the one that says it, below the head ``table`` of the file ``path``.
-
-    ``outcome``: the file was ``written``, the line was ``added`` to it or is ``left`` to the user to add, or
-    the key ``stands`` there already, with whatever value.
-    """
-
-    path: Path
-    table: str
-    line: str
-    outcome: Literal["written", "added", "left", "stands"]
-
-
-def add_key(directory: Path, key: str, value: str) -> IniEdit:
-    """Add ``key`` to the settings of pytest in ``directory``, in the file that pytest reads there.
-
-    Where there is none, a table is added to pyproject.toml, and without that pytest.ini is written. Comments,
-    order and line ends are kept. A file that cannot be read, or whose other settings would not be the same
-    afterwards, is left as it is. Raises ``OSError`` where a file cannot be written.
-    """
+def line_to_add(directory: Path, key: str, value: str) -> tuple[Path, str]:
+    """Return the file for a setting of pytest and the text to add, empty where the key is there already."""
     file, table = _read_by_pytest(directory)
-    path, line = directory / file.name, file.line(key, value)
-
-    def edit(outcome: Literal["written", "added", "left", "stands"]) -> IniEdit:
-        return IniEdit(path=path, table=table, line=line, outcome=outcome)
-
-    if not path.exists():
-        with path.open("x", encoding="utf-8") as stream:
-            stream.write(f"[{table}]\n{line}\n")
-        return edit("written")
-    try:
-        text = path.read_bytes().decode("utf-8")
-        before = _parse(file, text)
-        if key in _table(file, before, table):
-            return edit("stands")
-        wanted = copy.deepcopy(before)
-        _table(file, wanted, table)[key] = value
-        changed = _with_line(text, table, line)
-        if _parse(file, changed) != wanted:
-            return edit("left")
-    except (ValueError, TypeError, AttributeError, iniconfig.ParseError):
-        return edit("left")
-    _replace(path, changed)
-    return edit("added")
+    path = directory / file.name
+    if path.is_file() and key in path.read_text(encoding="utf-8", errors="replace"):
+        return path, ""
+    return path, f"[{table}]\n{file.line(key, value)}\n"
 
 
 def read_key(directory: Path, key: str) -> tuple[Path, str]:
@@ -169,32 +127,3 @@ def _table(file: IniFile, parsed: Parsed, table: str) -> Parsed:
     for name in table.split(".") if file.is_toml else [table]:
         parsed = parsed.setdefault(name, {})
     return parsed
-
-
-def _with_line(text: str, table: str, line: str) -> str:
-    """Return the text with ``line`` below the head of ``table``; where it has none, with both at its end."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    head = re.compile(
-        rf"^\[{re.escape(table)}\][ \t]*([#;][^\r\n]*)?(\r\n|\n|\Z)", re.MULTILINE
-    )
-    if (match := head.search(text)) is None:
-        gap = (
-            ""
-            if not text or text.endswith(end * 2)
-            else end
-            if text.endswith("\n")
-            else end * 2
-        )
-        return f"{text}{gap}[{table}]{end}{line}{end}"
-    start = text[: match.end()]
-    return f"{start}{'' if match[2] else end}{line}{end}{text[match.end() :]}"
-
-
-def _replace(path: Path, text: str) -> None:
-    # A link stays one.
-    real = path.resolve()
-    with scratch_folder(real) as scratch:
-        new = scratch / real.name
-        new.write_bytes(text.encode("utf-8"))
-        shutil.copymode(real, new)
-        new.replace(real)

@@ -121,17 +121,16 @@ class _Work:
         self.added[target] = lines
 
     def set_ini_key(self) -> None:
-        """Name the baseline in the settings of pytest, so that no run forgets to compare."""
-        from pytest_kbrel.cli.ini_file import add_key
+        """Name the baseline in a new pytest.ini, or say what to add to the file that is there."""
+        from pytest_kbrel.cli.ini_file import line_to_add
 
-        edit = add_key(self.directory, "kb_baseline", BASELINE)
-        if edit.outcome == "written":
-            self.files.append(edit.path)
-        elif edit.outcome == "stands":
-            self.present[edit.path] = "has the key kb_baseline already"
+        path, text = line_to_add(self.directory, "kb_baseline", BASELINE)
+        if not text:
+            self.present[path] = "names kb_baseline already"
+        elif path.exists():
+            self.to_add[path] = text.splitlines()
         else:
-            lines = self.added if edit.outcome == "added" else self.to_add
-            lines[edit.path] = [f"[{edit.table}]", edit.line]
+            self.write(path.name, text)
 
 
 def _run(options: argparse.Namespace) -> int:

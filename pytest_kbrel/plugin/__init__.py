@@ -54,10 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(
                 HiddenItems(workers, split=split), "kbrel-hidden-items"
             )
-        if options.ELSEWHERE in config.workerinput:
-            from pytest_kbrel.plugin.elsewhere import arrive
-
-            arrive(config)
         return
     named = [text for text in config.args if _YAML in text.lower()]
     if named:
@@ -178,10 +174,6 @@ def pytest_runtest_makereport(
         if in_suite(item.nodeid):
             fixtures.drop_prefix(report, call)
         fixtures.make_printable(report)
-        if options.ELSEWHERE in getattr(item.config, "workerinput", ()):
-            from pytest_kbrel.plugin.elsewhere import attach_responses
-
-            attach_responses(report, item.config)
         if report.failed:
             fixtures.attach_failure(report, item)
     return report

@@ -24,7 +24,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end
 from pytest_kbrel.evaluation.model_pool import announcements_of, run_lock, spec_notes
-from pytest_kbrel.plugin import elsewhere, worker
+from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,
     failure_message,
@@ -97,7 +97,6 @@ class Recorder:
         self._page_problem = ""
         # The folder of a baseline written by this run.
         self._blessed: Path | None = None
-        self._copies = elsewhere.Copies()
         self._run_lock = run_lock(settings)
         self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
         self._termination = Termination()
@@ -252,7 +251,6 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
-        elsewhere.keep_responses(report, self._spool_directory.folder)
         text: str | None = getattr(report, "kbrel", None)
         if text is not None:
             wire: dict[str, Any] = json.loads(text)
@@ -272,9 +270,6 @@ class Recorder:
                 *([(BASELINE, self._base)] if self._base is not None else []),
             ]
             mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
-            mixed = mixed or self._copies.differences(
-                wire.get("read", ""), self._suites, self._baseline
-            )
             if mixed:
                 self._problems[mixed] = None
             self._results.add_help(helpers, *wire["helped"])

@@ -162,7 +162,6 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
         "spent": runner.pool.new_spent(),
         "loading": runner.pool.loading(),
         "notes": runner.pool.notes(),
-        "read": runner.what_was_read(),
     }
     # xdist transports unknown attributes of a report.
     report.kbrel = dumps_compact(wire)  # type: ignore[attr-defined]

@@ -91,26 +91,19 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
 
 
 def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
-    """Assign the visible GPUs to the workers on this machine in turn, given their specs of execnet.
+    """Assign the visible GPUs to the workers in turn, given their specs of execnet.
 
     ``device`` is that of --kb-device, ``each`` how many GPUs each worker needs alone, ``None`` for an even
     share. The variable is set on the worker's spec: it is set before torch loads, and the replacement of a
     crashed worker has the same spec and so the same GPU. Raises ``UsageError`` where workers need more GPUs
-    than there are, and where they need GPUs of another machine and do not say which.
+    than there are.
     """
-    here = [spec for spec in specs if spec.popen and not spec.via]
-    for spec in specs:
-        if spec not in here and each and device != "cpu" and DEVICES not in spec.env:
-            raise pytest.UsageError(
-                f"--tx {spec}: each worker takes {each} GPU(s) for itself, and only those of this machine "
-                f"are dealt out; allowed: --tx with the GPUs of each worker, as in ssh=HOST//env:{DEVICES}=0"
-            )
     gpus = [] if device == "cpu" else visible_gpus()
-    if not gpus or not here:
+    if not gpus:
         return
     if each is None:
-        each = len(gpus) // len(here)
-    if each * len(here) > len(gpus):
+        each = len(gpus) // len(specs)
+    if each * len(specs) > len(gpus):
         most = len(gpus) // each
         allowed = (
             f"-n {most} at most"
@@ -118,17 +111,17 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
             else f"{len(gpus)} GPU(s) for each worker at most"
         )
         raise pytest.UsageError(
-            f"-n {len(here)}: each worker takes {each} GPU(s) for itself, and {len(gpus)} can be seen "
+            f"-n {len(specs)}: each worker takes {each} GPU(s) for itself, and {len(gpus)} can be seen "
             f"({DEVICES}); allowed is {allowed}"
         )
     count = max(1, each)
-    for number, spec in enumerate(here):
+    for number, spec in enumerate(specs):
         dealt = [
             gpus[index % len(gpus)]
             for index in range(number * count, (number + 1) * count)
         ]
         if DEVICES not in spec.env:
-            _check_index(device, len(here), len(gpus), count)
+            _check_index(device, len(specs), len(gpus), count)
         spec.env.setdefault(DEVICES, ",".join(dealt))
 
 

@@ -28,8 +28,6 @@ DEALT = "kbrel_dealt"
 SPLIT = "kbrel_split"
 # The key of xdist's ``workeroutput`` for numbers of requests.
 COUNTS = "kbrel_counts"
-# The same for a worker in another folder or on another machine: the environment variables of the options.
-ELSEWHERE = "kbrel_elsewhere"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
 FURTHER_RUNS = "kb_further_runs"
 # The files of a recorded run, of which a damaged one may lack either.

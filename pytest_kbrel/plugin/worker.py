@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -10,7 +9,7 @@ import pytest
 
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
-from pytest_kbrel.plugin import collection, elsewhere
+from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.plugin.turns import Turns
 from pytest_kbrel.records import Case, CaseResult, Suite
@@ -29,10 +28,9 @@ class CaseRunner(CaseAsker):
         config = session.config
         spool = f"{_worker_id(config)}.jsonl"
         super().__init__(
-            elsewhere.settings_there(config, settings),
+            settings,
             root=config.rootpath,
-            spool_path=elsewhere.own_spool(config, spool)
-            or spool_folder(settings.output_path, settings.run) / spool,
+            spool_path=spool_folder(settings.output_path, settings.run) / spool,
             suites=lambda: suites_of(
                 config, [item.nodeid for item in session.items], settings
             ),
@@ -46,13 +44,6 @@ class CaseRunner(CaseAsker):
             failing=settings.failing,
         )
         let_threads_sleep()
-        self._read = functools.cache(
-            lambda: elsewhere.what_was_read(config, self._suites(), self._baseline)
-        )
-
-    def what_was_read(self) -> str:
-        """Return which suites and baseline a worker elsewhere has, empty for another process."""
-        return self._read()
 
     def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
         """Run a case and decide its gates; ``in_parts`` says that this session asked its parts before.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kbrel.plugin import elsewhere
 from pytest_kbrel.plugin.gpus import deal_gpus
 from pytest_kbrel.plugin.options import COUNTS, DEALT, RUN, SPLIT, TODAY, run_id, today
 
@@ -53,7 +52,6 @@ class Distribution:
                 self._dealt,
                 self._may_split,
             )
-        elsewhere.prepare(node)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""
@@ -84,10 +82,8 @@ class Distribution:
     ) -> None:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
         self._config = config
-        elsewhere.check_arguments(config, specs)
-        here = not any(map(elsewhere.is_elsewhere, specs))
-        # Workers on other machines have neither these files nor this store.
-        if len(specs) > 1 and config.getoption("dist") == "load" and here:
+        _check_here(specs)
+        if len(specs) > 1 and config.getoption("dist") == "load":
             self._dealt = len(specs)
         deal_gpus(specs, self._device, self._each)
 
@@ -111,3 +107,14 @@ class Distribution:
                 process.send_signal(signal.SIGINT)
         manager.EXIT_TIMEOUT = PATIENCE
         manager.teardown_nodes()
+
+
+def _check_here(specs: Sequence[Any]) -> None:
+    """Raise ``UsageError`` for a worker that may see other files than the controller."""
+    for spec in specs:
+        if not spec.popen or spec.chdir or spec.via:
+            raise pytest.UsageError(
+                f"--tx {spec}: a worker in another folder or on another machine cannot share files and "
+                "answers with this session; allowed: popen, or a session there with --kb-shard=I/N, "
+                "joined by kbrel merge"
+            )

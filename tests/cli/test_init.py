@@ -133,72 +133,32 @@ def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after"),
+    ("name", "before", "table", "line"),
     [
-        ("pytest.ini", "", "[pytest]\nkb_baseline = prod\n"),
-        (
-            "pytest.ini",
-            "[pytest]  ; ours\nkb_seed = 1\n",
-            "[pytest]  ; ours\nkb_baseline = prod\nkb_seed = 1\n",
-        ),
-        (
-            "tox.ini",
-            "[tox]\na=1\n[pytest]\n# b\n",
-            "[tox]\na=1\n[pytest]\nkb_baseline = prod\n# b\n",
-        ),
-        ("setup.cfg", "[tool:pytest]\r\n", "[tool:pytest]\r\nkb_baseline = prod\r\n"),
+        ("pytest.ini", "", "pytest", "kb_baseline = prod"),
+        ("tox.ini", "[tox]\na=1\n[pytest]\n# b\n", "pytest", "kb_baseline = prod"),
+        ("setup.cfg", "[tool:pytest]\r\n", "tool:pytest", "kb_baseline = prod"),
         (
             "pyproject.toml",
             '[project]\nname = "x" # it',
-            '[project]\nname = "x" # it\n\n[tool.pytest.ini_options]\nkb_baseline = "prod"\n',
+            "tool.pytest.ini_options",
+            'kb_baseline = "prod"',
         ),
         (
             "pyproject.toml",
-            "[tool.pytest.ini_options] # ours\nminversion = '8'\n[tool.other]\n",
-            "[tool.pytest.ini_options] # ours\nkb_baseline = \"prod\"\nminversion = '8'\n[tool.other]\n",
+            "[project\n",
+            "tool.pytest.ini_options",
+            'kb_baseline = "prod"',
         ),
     ],
 )
-def test_the_key_is_added_where_pytest_reads_it(pytester, init, name, before, after):
+def test_the_line_to_add_is_for_the_file_that_pytest_reads(
+    pytester, init, name, before, table, line
+):
     path = pytester.path / name
     path.write_bytes(before.encode())
-    document = init()
-    table = re.search(r"\[(.*pytest.*)\]", after)[1]
-    line = next(line for line in after.splitlines() if "kb_baseline" in line)
-    assert document["added"] == {name: [f"[{table}]", line]}
-    assert path.read_bytes() == after.encode()
-    assert pytester.parseconfig().getini("kb_baseline") == "prod"
-    assert [*init()["left_alone"]][-3] == name
-
-
-def test_of_several_files_it_is_the_one_that_pytest_reads(pytester, init):
-    (pytester.path / "pyproject.toml").write_text("[project]\nname = 'x'\n", "utf-8")
-    (pytester.path / "tox.ini").write_text("[pytest]\n", "utf-8")
-    (pytester.path / "setup.cfg").write_text("[tool:pytest]\n", "utf-8")
-    assert [*init()["added"]] == ["tox.ini"]
-    assert pytester.parseconfig().getini("kb_baseline") == "prod"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[tool]\npytest.ini_options.minversion = '8'\n",
-        "[tool]\npytest = {ini_options = {minversion = '8'}}\n",
-        'a = """\n[tool.pytest.ini_options]\n"""\n[ tool.pytest.ini_options ]\nminversion = "8"\n',
-        "[project\n",
-    ],
-    ids=["dotted", "inline", "in a text", "broken"],
-)
-def test_a_file_that_cannot_be_changed_safely_is_left_and_the_lines_are_named(
-    pytester, init, text
-):
-    path = pytester.path / "pyproject.toml"
-    path.write_text(text, "utf-8")
-    document = init()
-    assert document["to_add"] == {
-        "pyproject.toml": ["[tool.pytest.ini_options]", 'kb_baseline = "prod"']
-    }
-    assert path.read_text("utf-8") == text
+    assert init()["to_add"] == {name: [f"[{table}]", line]}
+    assert path.read_bytes() == before.encode()
 
 
 @pytest.mark.parametrize(

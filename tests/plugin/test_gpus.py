@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from execnet import XSpec
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.registry import read_spec
@@ -82,24 +81,6 @@ def test_more_gpus_for_each_worker_than_there_are_are_refused(
         match=r"takes 4 GPU.* 2 can be seen .* allowed is 2 GPU\(s\) for",
     ):
         dealt(1, each=4)
-
-
-def test_gpus_of_another_machine_are_not_dealt_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(DEVICES, "4,5")
-    here, there = XSpec("popen"), XSpec(f"ssh=node//env:{DEVICES}=0")
-    deal_gpus([there, here], "auto", 1)
-    assert (there.env[DEVICES], here.env[DEVICES]) == ("0", "4")
-    there = XSpec("ssh=node")
-    deal_gpus([here, there], "auto", 0)
-    deal_gpus([here, there], "cpu", 2)
-    assert DEVICES not in there.env
-    with pytest.raises(
-        pytest.UsageError,
-        match=f"^--tx ssh=node: each worker takes 2 .*//env:{DEVICES}=0$",
-    ):
-        deal_gpus([here, there], "auto", 2)
 
 
 @pytest.fixture

@@ -15,35 +15,36 @@ from tests.plugin.conftest import GATE, MODEL
 
 
 @pytest.mark.parametrize(
-    ("workers", "dist", "remote", "own"),
+    ("workers", "dist", "own"),
     [
-        (2, "load", False, True),
-        (1, "load", False, False),
-        (2, "load", True, False),
+        (2, "load", True),
+        (1, "load", False),
         *(
-            (2, dist, False, False)
+            (2, dist, False)
             for dist in ("each", "loadscope", "loadfile", "loadgroup", "worksteal")
         ),
     ],
 )
 def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
-    workers: int, dist: str, remote: bool, own: bool
+    workers: int, dist: str, own: bool
 ) -> None:
-    specs = [
-        XSpec("ssh=elsewhere" if remote and number else "popen")
-        for number in range(workers)
-    ]
+    specs = [XSpec("popen")] * workers
     config: Any = SimpleNamespace(
         getoption=lambda name: dist,
         getvalue=lambda name: ["popen"] * workers,
         getini=lambda name: [],
-        option=SimpleNamespace(rsyncdir=[]),
-        invocation_params=SimpleNamespace(args=()),
         stash=pytest.Stash(),
     )
     distribution = Distribution(cast(Any, SimpleNamespace(dealing_of=print)), "cpu")
     distribution.pytest_xdist_setupnodes(config, specs)
     assert (distribution.pytest_xdist_make_scheduler(config, None) is not None) == own
+
+
+@pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there", "socket=x:1"])
+def test_workers_elsewhere_are_refused_and_shards_are_named(spec: str) -> None:
+    distribution = Distribution(cast(Any, None), "cpu")
+    with pytest.raises(pytest.UsageError, match=r"--tx .*--kb-shard=I/N"):
+        distribution.pytest_xdist_setupnodes(cast(Any, None), [XSpec(spec)])
 
 
 class Workers:
