@@ -9,7 +9,6 @@ from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.sequential import (
-    has_failed,
     is_decided,
     planned_looks,
     with_looks_told,
@@ -23,7 +22,6 @@ __all__ = [
     "decide_aggregate",
     "decide_case",
     "fact_changes",
-    "has_failed",
     "is_decided",
     "measure",
     "part_result",

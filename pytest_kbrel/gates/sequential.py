@@ -40,14 +40,6 @@ def is_decided(result: CaseResult) -> bool:
     return all_decided(result.gates)
 
 
-def has_failed(result: CaseResult) -> bool:
-    """Return True if a comparison with the baseline fails, whatever else is asked of the case."""
-    return not result.waived and any(
-        gate.verdict == "fail" and GATE_RULES[gate.rule].relative
-        for gate in result.gates
-    )
-
-
 def with_looks_told(result: CaseResult) -> CaseResult:
     """Return a case that stopped before its last look, with gates whose reasons say so."""
     looks = result.looks

@@ -101,12 +101,10 @@ def kb_check(
         except BudgetError as error:
             _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
-        results += [result, *_kb_runner.unreported(result)]
+        results.append(result)
         from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
-        if partial := _kb_runner.why_partial(result):
-            pytest.skip(partial)
         message = failure_message(_kb_runner.settings, result)
         waiver_reason = waiver_text(request.config, result)
         if message and waiver_reason:

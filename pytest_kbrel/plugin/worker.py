@@ -11,7 +11,6 @@ from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.output_folder import spool_folder
-from pytest_kbrel.plugin.turns import Turns
 from pytest_kbrel.records import Case, CaseResult, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
@@ -22,7 +21,7 @@ COUNTS_SUFFIX = ".counts"
 
 
 class CaseRunner(CaseAsker):
-    """Runs the cases of one process, in turns where a failure ends the session."""
+    """Runs the cases of one process."""
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
@@ -37,12 +36,6 @@ class CaseRunner(CaseAsker):
         )
         if hasattr(config, "workerinput"):
             self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
-        self._turns = Turns(
-            session,
-            self.asked,
-            lambda case: len(self.looks(case)),
-            failing=settings.failing,
-        )
         let_threads_sleep()
 
     def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
@@ -54,17 +47,9 @@ class CaseRunner(CaseAsker):
         # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
         with self.pool.uncounted_hits() if in_parts else nullcontext():
-            decided = self._turns.decide(case)
+            decided = self.ask_case(case)
         self.pool.check_files()
         return decided
-
-    def why_partial(self, result: CaseResult) -> str:
-        """Return why a case was asked in part: another one ends the session. Empty where it was not."""
-        return self._turns.why_partial(result)
-
-    def unreported(self, result: CaseResult) -> list[CaseResult]:
-        """Return the results of cases that were asked and whose items this failure keeps from being run."""
-        return self._turns.unreported(result)
 
 
 def suites_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from pytest_kbrel.session.part_results import PartResult, PartWriter
 
 NO_TABLE = Table(columns=(), rows=())
-# A case asked look by look: the result at each look before the last is yielded, the last one returned. Sent
-# True, it takes no further look.
-Asking = Generator[CaseResult, bool, CaseResult]
 
 
 class CaseAsker:
@@ -81,8 +78,11 @@ class CaseAsker:
             self._baseline = read_baseline(self.settings.baseline, self._root)
         return self._baseline
 
-    def asked(self, case: Case) -> Asking:
-        """Yield the result of a case at each look but the last, which is returned; see :data:`Asking`."""
+    def ask_case(self, case: Case) -> CaseResult:
+        """Return the result of a case, asked look by look until it is decided.
+
+        Raises ``KbrelError`` where no answers can be had.
+        """
         from pytest_kbrel.gates import (
             decide_case,
             is_decided,
@@ -102,7 +102,6 @@ class CaseAsker:
             self._spool(exchanges)
 
         self._check_scorable(case)
-        # Between two looks other cases may be asked.
         spent, started = 0.0, time.perf_counter()
         nodeid = f"{case.suite}::{case.id}"
         case = self._prepared(case)
@@ -183,10 +182,6 @@ class CaseAsker:
             )
             if is_decided(decided) or look is looks[-1]:
                 break
-            spent += time.perf_counter() - started
-            if (yield decided):
-                break
-            started = time.perf_counter()
         if decided.verdict == "invalid":
             return decided
         return dataclasses.replace(decided, attributions=self._explained(case, result))

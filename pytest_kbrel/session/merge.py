@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_kbrel.baselines import Baseline, check_published
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import with_specs
-from pytest_kbrel.records import Case, CaseResult, Run, Suite
+from pytest_kbrel.records import Run, Suite
 from pytest_kbrel.replay.joined import read_runs, runs_in
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.session.case_asker import CaseAsker
@@ -156,7 +156,7 @@ def _decide(
             results.failures[nodeid] = "the suite has no such case any more"
             continue
         try:
-            results.add(nodeid, _decided(asker, cases[nodeid]))
+            results.add(nodeid, asker.ask_case(cases[nodeid]))
         except KbrelError as error:
             results.failures[nodeid] = str(error)
     results.add_help(asker.pool.helpers(), *asker.pool.new_helper_counts())
@@ -172,16 +172,6 @@ def _decide(
     ):
         results.add(result.nodeid, result)
     return baseline
-
-
-def _decided(asker: CaseAsker, case: Case) -> CaseResult:
-    asking = asker.asked(case)
-    try:
-        while True:
-            next(asking)
-    except StopIteration as stop:
-        result: CaseResult = stop.value
-        return result
 
 
 def _reported(

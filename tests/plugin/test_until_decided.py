@@ -176,29 +176,6 @@ def test_facts_in_several_wordings_are_counted_as_facts(
     )
 
 
-def test_with_x_the_cases_of_a_suite_are_asked_in_turn_up_to_the_first_failure(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    tight = Gate(metric="accuracy", rule="max_drop", bound=0.001)
-    known = dataclasses.replace(lands("head_to_tail[a]", tight), facts=FACTS[::2])
-    lost = lands("head_to_tail[b]", WIDE)
-    of = runner(tmp_path, known, lost, maxfail=1, model="hf/a/bad")
-    first, second = of.decide(known), of.decide(lost)
-    assert (second.verdict, second.looks) == (
-        "fail",
-        Looks(taken=3, of=10, asked=60, facts=200),
-    )
-    assert (first.verdict, first.looks) == (
-        "inconclusive",
-        Looks(taken=3, of=10, asked=30, facts=100),
-    )
-    assert (
-        of.why_partial(first)
-        == "asked in part: head_to_tail[b] failed, which ends the session"
-    )
-    assert "; undecided after 30 of 100 facts" in first.gates[0].reason
-
-
 def test_what_is_not_decided_is_asked_in_full_as_without_looks(
     tmp_path: Path, models: dict[str, FunctionModel]
 ) -> None:
@@ -410,34 +387,6 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
         for folder in ("kbrel-report", "again")
     )
     assert record.read_bytes() == replay.read_bytes()
-
-
-def test_with_x_a_session_reports_what_it_asked_of_the_cases_behind_the_first_failure(
-    pytester: pytest.Pytester, mini_suite: Any, report: Any, slices: Any
-) -> None:
-    few = "  slices: [unseen-zero-shot, unseen-four-shot]\n  choices: 3"
-    mini_suite(
-        SUITE.replace("  choices: 3", few).replace(
-            "ur: {", "iur: {max_drop: 0.9}, ur: {"
-        )
-    )
-    pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
-    result = pytester.runpytest(
-        OVERCONFIDENT, "suites", "--kb-baseline=prod", "--kb-until-decided", "-xv"
-    )
-    assert result.ret == 1
-    result.assert_outcomes(failed=1)
-    failed, partial = sorted(slices(), key=lambda case: case["verdict"])
-    assert (failed["verdict"], partial["verdict"]) == ("fail", "inconclusive")
-    assert partial["looks"]["taken"] == failed["looks"]["taken"] - 1
-    asked = failed["n"] + partial["n"]
-    result.stdout.fnmatch_lines(
-        [
-            f"*undecided after {partial['n']} of*",
-            f"asked until decided: {asked} of 200 facts",
-        ]
-    )
-    assert report()["complete"] is False
 
 
 def test_a_budget_on_the_command_line_bounds_the_facts_asked(
