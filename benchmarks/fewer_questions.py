@@ -275,7 +275,7 @@ def judged(
     measurement = measure_figures(
         gated, [pairing.candidate], [pairing], alpha=stats.sidak(family), looks=look
     )
-    return decide(gates, measurement, comparisons=family, explain=False)
+    return decide(gates, measurement, comparisons=family)
 
 
 def drawn_at_random(

@@ -311,7 +311,7 @@ class World:
         """Judge gates as the product does; nothing is measured that no gate is about."""
         pairings = [pair(new, old) for new, old in zip(after, before, strict=True)]
         measurement = measured_for(gates, figures, pairings, self.family)
-        gates = decide(gates, measurement, comparisons=self.family, explain=False)
+        gates = decide(gates, measurement, comparisons=self.family)
         return verdict_of(gates, baseline_asked=True)
 
     def session(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from pytest_kbrel.printing import redacted_start, visible
+from pytest_kbrel.printing import redacted, visible
 
 DASH = "–"
 # These metrics are initials; the others are words.
@@ -25,8 +25,8 @@ def one_line(text: str, limit: int = 0) -> str:
     clean = "".join(map(visible, text[: limit + 1] if limit else text))
     if not limit or len(clean) <= limit:
         return clean
-    # A key is hidden where text is printed, which finds no half of one.
-    return "".join(map(visible, redacted_start(text, limit)))[: limit - 1] + "…"
+    # Where text is printed, no half of a key would be found.
+    return "".join(map(visible, redacted(text)))[: limit - 1] + "…"
 
 
 def answer_text(answer: str, limit: int = 0) -> str:

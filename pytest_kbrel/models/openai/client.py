@@ -33,7 +33,7 @@ from pytest_kbrel.models.openai.throttle import (
     WaitError,
 )
 from pytest_kbrel.models.openai.usage import Usage
-from pytest_kbrel.printing import redacted, redacted_reply
+from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
 
@@ -170,12 +170,12 @@ class Connection:
             self._reached = True
             return Failed(error=self._why(error))
         self._reached = True
-        reply = read_json(content)
+        reply = read_json(self._masked(content))
         if isinstance(reply, Failed):
             return reply
         if all(map(_is_paid, paths)):
             self._usage.add(reply)
-        return self._redacted(reply)
+        return reply
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -189,7 +189,7 @@ class Connection:
             description=f"{_LIST_BYTES // 1000} kB",
         )
         try:
-            listed: Any = self._redacted(read_json(self._run(self._list, limits)))
+            listed: Any = read_json(self._masked(self._run(self._list, limits)))
             entries = [
                 one
                 for one in listed["data"]
@@ -264,11 +264,12 @@ class Connection:
     def _why(self, error: Exception) -> str:
         return replace_surrogates(describe_error(error))
 
-    def _redacted(self, reply: Any) -> Any:
-        # All that a server says comes in through here or as an error.
-        clean, held_key = redacted_reply(reply)
-        self.repeats_key |= held_key
-        return clean
+    def _masked(self, content: bytes) -> bytes:
+        """Return the body of a reply without keys."""
+        text = content.decode("utf-8", "surrogateescape")
+        shown = redacted(text)
+        self.repeats_key |= shown != text
+        return shown.encode("utf-8", "surrogateescape")
 
 
 def _cause_of(error: Exception) -> Exception:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import zlib
-from collections.abc import Callable, Coroutine, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -25,9 +23,7 @@ _MOST_REDIRECTS = 5
 # An error's message is some hundred bytes.
 _ERROR_BYTES = 64_000
 _PORTS = {"http": 80, "https": 443}
-# zlib's number for a header of gzip or of zlib, whichever stands there.
-_EITHER_HEADER = zlib.MAX_WBITS | 32
-# They no longer hold for a body that was unpacked or cut.
+# They no longer hold for a body that was cut.
 _OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
 # Tells the client of ``openai`` to return a reply as it is, whatever its status.
 _NO_RETRY = (b"x-should-retry", b"false")
@@ -101,16 +97,8 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         self, request: Any, limits: Limits, options: dict[str, Any]
     ) -> Any:
         options |= {"stream": True, "follow_redirects": False}
-        opened: list[Any] = []
-        request.extensions["trace"] = _watcher(opened)
         for _ in range(_MOST_REDIRECTS + 1):
-            try:
-                response = await super().send(request, **options)
-            except asyncio.CancelledError:
-                # Nobody else closes a connection that is given up within its handshake.
-                for stream in opened:
-                    await stream.aclose()
-                raise
+            response = await super().send(request, **options)
             try:
                 if not response.has_redirect_location:
                     return await _read(response, limits)
@@ -135,20 +123,6 @@ def is_refusal(response: Any) -> bool:
     """Return True if the server answers nothing at the moment, and may answer the same request later."""
     told = any(name in response.headers for name in _WAITS)
     return response.status_code == 429 or (response.status_code == 503 and told)
-
-
-def _watcher(
-    opened: list[Any],
-) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, None]]:
-    """Return what keeps the connections that are open and not yet encrypted, if they ever will be."""
-
-    async def watch(event: str, info: Mapping[str, Any]) -> None:
-        if event.endswith("connect_tcp.complete"):
-            opened.append(info["return_value"])
-        elif event.endswith("start_tls.complete"):
-            opened.clear()
-
-    return watch
 
 
 def _next(response: Any) -> Any:
@@ -180,14 +154,21 @@ async def _read(response: Any, limits: Limits) -> Any:
     # What counts of an error is its status.
     error = response.status_code >= 400
     most = _ERROR_BYTES if error else limits.size
-    try:
-        content = await _content(response, most)
-        if len(content) > most and not error:
-            raise ReplyError(f"the reply is larger than {limits.description}")
-    except ReplyError as refused:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    content = bytearray()
+    if encoding not in ("", "identity"):
+        refused = f"the reply is compressed by {encoding[:40]!r}, which it was asked not to be"
         if not error:
-            raise
-        content = str(refused).encode()
+            raise ReplyError(refused)
+        content += refused.encode()
+    else:
+        async with aclosing(response.aiter_raw()) as parts:
+            async for part in parts:
+                content += part
+                if len(content) > most:
+                    break
+    if len(content) > most and not error:
+        raise ReplyError(f"the reply is larger than {limits.description}")
     headers = [
         pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY
     ]
@@ -198,41 +179,6 @@ async def _read(response: Any, limits: Limits) -> Any:
     return Response(
         response.status_code,
         headers=headers,
-        content=content[:most],
+        content=bytes(content[:most]),
         request=response.request,
     )
-
-
-async def _content(response: Any, most: int) -> bytes:
-    """Return the body, unpacked; no more than a byte beyond ``most`` and what one read brings."""
-    unpacked = _unpacker(response.headers.get("content-encoding", ""))
-    content = bytearray()
-    async with aclosing(response.aiter_raw()) as parts:
-        async for part in parts:
-            content += unpacked(part, most + 1 - len(content))
-            if len(content) > most:
-                break
-    return bytes(content)
-
-
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
-    """Return what unpacks a part to so many bytes at most, for servers that pack without being asked."""
-    encoding = encoding.strip().lower()
-    if encoding in ("", "identity"):
-        return lambda part, most: part
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise ReplyError(
-            f"the reply is compressed by {encoding[:40]!r}, which it was asked not to be; "
-            "allowed beside no compression: gzip, deflate"
-        )
-    packed = zlib.decompressobj(_EITHER_HEADER)
-
-    def unpacked(part: bytes, most: int) -> bytes:
-        try:
-            return packed.decompress(part, most)
-        except zlib.error:
-            raise ReplyError(
-                f"the reply says that it is compressed by {encoding}, and is not"
-            ) from None
-
-    return unpacked

@@ -9,7 +9,6 @@ import json
 import threading
 import time
 import tracemalloc
-import zlib
 
 import pytest
 
@@ -194,7 +193,6 @@ def _quietly(model):
 TOO_LARGE = Failed(
     error="the reply is larger than 192 kB, the most for 32 tokens: 64 kB and 4 kB more for each"
 )
-BOMB = chat("0" * 100_000_000)
 
 
 def repeated(part=b"x" * 65_536):
@@ -213,22 +211,12 @@ def repeated(part=b"x" * 65_536):
             [head("transfer-encoding: chunked")], chunks(itertools.repeat(b"x" * 9000))
         ),
         lambda: [head("content-length: 100000000000"), *[b"x" * 65_536] * 10],
-        lambda: [
-            http(gzip.compress(chat("x" * 200_000).encode()), "content-encoding: gzip")
-        ],
-        lambda: [
-            http(
-                zlib.compress(chat("x" * 200_000).encode()), "content-encoding: deflate"
-            )
-        ],
     ],
     ids=[
         "told length",
         "endless",
         "endless chunks",
         "told and endless",
-        "gzip",
-        "deflate",
     ],
 )
 def test_a_reply_that_is_too_large_for_its_tokens_is_an_error_and_is_not_asked_for_again(
@@ -259,19 +247,6 @@ def test_room_for_a_thought_is_room_in_a_reply():
         )
 
 
-def test_a_bomb_is_not_unpacked():
-    packed = gzip.compress(BOMB.encode(), 9)
-    assert len(packed) < 192_000
-    with RawServer(lambda request: [http(packed, "content-encoding: gzip")]) as server:
-        tracemalloc.start()
-        try:
-            assert asked(server) == TOO_LARGE
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    assert peak < 8_000_000
-
-
 def test_an_endless_reply_takes_no_memory():
     with RawServer(lambda request: repeated()) as server:
         tracemalloc.start()
@@ -283,33 +258,11 @@ def test_an_endless_reply_takes_no_memory():
     assert peak < 8_000_000
 
 
-@pytest.mark.parametrize("packed", ["gzip", "deflate"])
-def test_a_server_is_asked_not_to_compress_and_may(packed):
-    data = chat("Lima").encode()
-    body = gzip.compress(data) if packed == "gzip" else zlib.compress(data)
-    with RawServer(
-        lambda request: [http(body, f"content-encoding: {packed}")]
-    ) as server:
-        assert asked(server).text == "Lima"
+def test_a_server_is_asked_not_to_compress_and_one_that_does_is_an_error():
+    body = gzip.compress(chat("Lima").encode())
+    with RawServer(lambda request: [http(body, "content-encoding: gzip")]) as server:
+        assert asked(server).error.startswith("the reply is compressed by 'gzip', ")
         assert server.headers[0]["accept-encoding"] == "identity"
-
-
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [
-        (
-            "br",
-            "the reply is compressed by 'br', which it was asked not to be; allowed beside no compression: ",
-        ),
-        ("gzip, gzip", "the reply is compressed by 'gzip, gzip', "),
-        ("gzip", "the reply says that it is compressed by gzip, and is not"),
-    ],
-)
-def test_a_reply_that_cannot_be_unpacked_is_an_error(header, said):
-    with RawServer(
-        lambda request: [http(chat(), f"content-encoding: {header}")]
-    ) as server:
-        assert asked(server).error.startswith(said)
 
 
 def test_of_an_endless_error_its_status_counts():
