@@ -197,17 +197,17 @@ def test_what_changes_between_two_cases_ends_the_second(
 def test_a_change_after_the_last_answer_ends_the_case(
     pytester, mini_suite, report, checkpoint, monkeypatch
 ):
-    from pytest_kbrel.plugin.turns import Turns
+    from pytest_kbrel.session.case_asker import CaseAsker
 
     mini_suite(SUITE)
-    real = Turns.decide
+    real = CaseAsker.ask_case
 
     def then_overwritten(self, case):
         decided = real(self, case)
         overwrite(checkpoint)
         return decided
 
-    monkeypatch.setattr(Turns, "decide", then_overwritten)
+    monkeypatch.setattr(CaseAsker, "ask_case", then_overwritten)
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
     ((error,),) = errors(report).values()
     assert error.startswith(f"model.safetensors {CHANGED}")
