@@ -26,9 +26,7 @@ FORMS = (
     KEY.lower(),
     quote(KEY, safe=""),
     quote(KEY, safe="").lower(),
-    "".join(f"%{byte:02x}" for byte in KEY.encode()),
-    "".join(f"\\u{ord(char):04x}" for char in KEY),
-    html.escape(KEY).replace("/", "&#x2F;"),
+    html.escape(KEY),
     f"Bearer {KEY}",
 )
 ECHO = " ".join(FORMS)
