@@ -1,4 +1,4 @@
-"""Classifier of uninformative answers, in three kinds; its rules are in ``uninformative.yaml``."""
+"""Classifier of uninformative answers; its patterns are data, a file a language in ``languages/``."""
 
 from __future__ import annotations
 
@@ -6,61 +6,39 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
-from itertools import count
-from typing import Any, Literal
+from typing import NamedTuple
 
-from pytest_kbrel.judges.language import is_english, language_of
-from pytest_kbrel.judges.text.lexicon import word_set
-from pytest_kbrel.judges.text.tokens import LONGEST
+from pytest_kbrel.judges.words import LONGEST, data, fold_letters, read_words, word_set
 from pytest_kbrel.metrics.text import normalise
-from pytest_kbrel.records import base_language, record
+from pytest_kbrel.records import LANGUAGES, base_language
 
-_LONGEST_STRETCH = 12
+# A word that stands so often and is so much of an answer; "Duran Duran" says its name twice.
+_WORD_TIMES, _WORD_SHARE = 4, 0.5
+# A stretch of words that stands so often in a row and is so much of an answer.
+_LONGEST_STRETCH, _STRETCH_TIMES, _STRETCH_SHARE = 12, 3, 0.6
+# A question of fewer words may be a name, and a title has so many with a capital each.
+_QUESTION_WORDS, _TITLE_WORDS = 4, 5
+# One frame stands behind another ("Sorry, but unfortunately"), and nobody means more than a few.
+_FRAMES = 4
 _NOT_APPLICABLE = re.compile(r"[^\w/]*n\s*/\s*a[^\w/]*", re.IGNORECASE)
-_BLANKED = re.compile(r"quoted(\d{1,4})z")
 _SENTENCE = re.compile(r"(?<=[.!?…؟۔])\s+|(?<=[。！？｡।])\s*|\n+")
 _CLAUSE = re.compile(
-    r"[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|[—]|[()](?=\W|$)|\s(?=but\s)",
-    re.IGNORECASE,
+    r"(?i)[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|—|[()](?=\W|$)|\s(?=but\s)"
 )
-_CLAUSE_END = re.compile(r"[,:]\s+|[，：、،]\s*")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』")
-_APOSTROPHES = str.maketrans(dict.fromkeys("´`ʼ′’‘", "'"))
-_APART = re.compile(r"\s+(n't)\b", re.IGNORECASE)
-_CONTRAST = re.compile(
-    r"^\W*(?:but|however|though|still|nevertheless)\b", re.IGNORECASE
-)
+_CONTRAST = re.compile(r"(?i)^\W*(?:but|however|though|still|nevertheless)\b")
 _WORD = re.compile(r"[^\W\d_][\w']*")
-_SMALL = word_set("a an and as at but by de for from in is la le of on or the to with")
-_TITLE_WORDS = 5
-_FRAMES = 4
+_SMALL = word_set("small")
 # An adverbial in front of the sentence proper; a relative clause speaks of what stands before it.
 _LEAD = 3
-_RELATIVE = re.compile(
-    r"(?:who|whom|whose|which|that|where|der|die|das|dessen|deren|qui|que|dont|che|cui|quem|котор\w+)\b"
-)
-# Which denials of what a question takes for granted count: "lacks" only where no number is asked for.
-_Denials = Literal["", "what is", "how many"]
+_Found = tuple[re.Pattern[str], ...]
 
 
-@record
-class _Patterns:
-    """Compiled patterns of English and one other language, for normalised texts."""
-
-    unsure: tuple[re.Pattern[str], ...]
-    denials: tuple[re.Pattern[str], ...]
-    frames: tuple[re.Pattern[str], ...]
-    hedges: tuple[re.Pattern[str], ...]
-    asides: re.Pattern[str]
-
-
-@record
-class _Abstention:
-    """An abstention, and what else the answer states: ``""`` for nothing or a guess."""
+class Abstention(NamedTuple):
+    """Whether an answer abstains, and whether it states something else beside that."""
 
     abstains: bool
-    besides: str = ""
+    states: bool = False
 
 
 def uninformative_kind(
@@ -74,295 +52,231 @@ def uninformative_kind(
     """Return "repetition", "none" or "unsure", ``""`` for an answer that says something.
 
     Reliable KB (arXiv 2407.13578), section 3.3: "repetition" echoes one string, "none" is empty or the
-    question again, "unsure" says in its first sentence that the
-    model cannot answer, and does not go on with "but" and a statement. ``extra`` are a user's own (kind,
-    regular expression), tried after the shipped ones, in the answer as it is and normalised, capitals or not.
-    The patterns of ``language`` come beside the English ones; an answer that is nothing but an abstention in
-    another of the languages is "unsure" too. Where the question is ``unanswerable``, an
-    answer that denies what it takes for granted ("No such person exists.") is "unsure" as well.
+    question again, "unsure" says in its first sentence that the model cannot answer, and does not go on with
+    "but" and a statement. ``extra`` are a user's own (kind, regular expression), searched in the answer as it
+    is and normalised. The patterns of ``language`` come beside the English ones; an answer that is nothing but
+    an abstention in another of the languages is "unsure" too. Where the question is ``unanswerable``, so is
+    an answer that denies what it takes for granted ("No such person exists.").
     """
-    rules, answer, code = _rules(), answer[:LONGEST], base_language(language)
-    normal = normalise(answer)
-    if not normal or is_not_applicable(answer):
+    answer, code = answer[:LONGEST], base_language(language)
+    words = read_words(answer, language).words
+    if not words or _NOT_APPLICABLE.fullmatch(answer):
         return "none"
-    words = normal.split()
     if is_repetition(words):
         return "repetition"
-    if question and _repeats_question(words, normalise(question[:LONGEST]).split()):
+    if _repeats(words, read_words(question, language).words):
         return "none"
-    if _matches(rules["none"]["patterns"], normal):
+    telling = not _telling().isdisjoint(words)
+    if telling and _matches(_own("en", "nothing"), normalise(answer)):
         return "none"
-    denials = _denials(question, code) if unanswerable else ""
-    if _read(answer, code, denials).abstains:
+    denials = _denials(question, code) if unanswerable else ()
+    if (telling or denials or code != "en") and read_abstention(
+        answer, code, denials
+    ).abstains:
         return "unsure"
     for kind, pattern in extra:
-        if re.search(pattern, normal, re.IGNORECASE) or re.search(
-            pattern, answer, re.IGNORECASE
-        ):
+        texts = (normalise(answer), answer)
+        if any(re.search(pattern, text, re.IGNORECASE) for text in texts):
             return kind
     # A model may be asked in one language and decline in another, of which there are signs then.
-    for other, sign in rules["signs"].items():
-        if other != code and sign.search(answer):
-            abstention = _read(answer, other, denials)
-            if abstention.abstains and not abstention.besides:
-                return "unsure"
-    return ""
-
-
-def is_not_applicable(answer: str) -> bool:
-    """Return True if an answer is "N/A", which normalisation would make "n", an answer."""
-    return bool(_NOT_APPLICABLE.fullmatch(answer))
-
-
-def statement_besides(answer: str, language: str = "") -> str:
-    """Return what an answer states beside an abstention, ``""`` for nothing or a guess."""
-    return _read(answer[:LONGEST], base_language(language), "").besides
-
-
-def without_frame(answer: str, language: str = "") -> str:
-    """Return an answer without introductory clauses ("As far as I know, ...")."""
-    patterns = _patterns(base_language(language), "")
-    for _ in range(_FRAMES):
-        end = _CLAUSE_END.search(answer)
-        if (
-            end is None
-            or not answer[end.end() :].strip()
-            or not _WORD.search(answer[: end.start()])
-        ):
-            return answer
-        if _bare(language_of(language).folded(answer[: end.start()]), patterns):
-            return answer
-        answer = answer[end.end() :]
-    return answer
+    others = _other_languages(answer, frozenset(words))
+    declined = (read_abstention(answer, other, denials) for other in others)
+    return "unsure" if Abstention(abstains=True) in declined else ""
 
 
 def is_repetition(words: Sequence[str]) -> bool:
     """Return True if one word, or one stretch of words in a row, makes up most of a text."""
-    limits, size = _rules()["repetition"], len(words)
-    if size < limits["word_times"]:
+    size = len(words)
+    # What is repeated so often has few different words.
+    if size < _WORD_TIMES or len(set(words)) > 0.61 * size + 1:
         return False
-    longest = max(Counter(words).values())
-    if longest >= limits["word_times"] and longest / size >= limits["word_share"]:
+    most = max(Counter(words).values())
+    if most >= _WORD_TIMES and most >= _WORD_SHARE * size:
         return True
-    times = limits["stretch_times"]
     return any(
-        _longest_run(words, length, times) >= limits["stretch_share"] * size
-        for length in range(2, min(_LONGEST_STRETCH, size // times) + 1)
+        _longest_run(words, length)
+        >= max(_STRETCH_SHARE * size, _STRETCH_TIMES * length)
+        for length in range(2, min(_LONGEST_STRETCH, size // _STRETCH_TIMES) + 1)
     )
 
 
-def _longest_run(words: Sequence[str], length: int, times: int) -> int:
-    """Return how many words the longest repetition of a stretch of ``length`` takes, 0 below ``times``."""
+def _longest_run(words: Sequence[str], length: int) -> int:
+    """Return how many words the longest repetition of a stretch of ``length`` words takes."""
     best = same = 0
-    for index in range(length, len(words)):
-        same = same + 1 if words[index] == words[index - length] else 0
+    for one, other in zip(words, words[length:], strict=False):
+        same = same + 1 if one == other else 0
         best = max(best, same)
-    return best + length if best + length >= times * length else 0
+    return best + length
 
 
-def _repeats_question(words: Sequence[str], question: Sequence[str]) -> bool:
-    if words == question:
-        return True
-    if len(question) < _rules()["none"]["question_words"]:
-        return False
-    # "Q: ... A:", whose "A" goes as an article, and the question asked twice are the question still.
-    frame = {"question", "answer", "q"}
-    rest = [word for word in words if word not in frame]
-    body = [word for word in question if word not in frame]
-    return (
-        bool(body and rest)
-        and len(rest) % len(body) == 0
-        and rest == body * (len(rest) // len(body))
-    )
+def _repeats(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
+    """Return True if an answer is the question, once or more."""
+    if len(asked) < _QUESTION_WORDS:
+        return words == asked
+    return words == asked * (len(words) // len(asked))
 
 
-@lru_cache(maxsize=1)
-def _rules() -> Any:
-    """Return ``uninformative.yaml`` with its lists of patterns and its signs compiled."""
-    import yaml
-
-    text = (
-        resources.files("pytest_kbrel.judges")
-        .joinpath("uninformative.yaml")
-        .read_text(encoding="utf-8")
-    )
-    rules: Any = yaml.safe_load(text)
-    for kind in ("none", "unsure", "denials"):
-        for key, patterns in rules[kind].items():
-            if isinstance(patterns, list):
-                rules[kind][key] = tuple(map(re.compile, patterns))
-    rules["signs"] = {
-        language: re.compile(sign, re.IGNORECASE)
-        for language, sign in rules["signs"].items()
-    }
-    return rules
-
-
-@lru_cache(maxsize=64)
-def _patterns(code: str, denials: _Denials) -> _Patterns:
-    unsure, denying, own = (
-        _rules()["unsure"],
-        _rules()["denials"],
-        language_of(code).patterns,
-    )
-    counted = [*denying["patterns"], *own.get("denials", ())] if denials else []
-    if denials == "what is":
-        counted += [*denying["lacks"], *own.get("lacks", ())]
-    return _Patterns(
-        unsure=(*unsure["patterns"], *own.get("unsure", ())),
-        denials=tuple(counted),
-        frames=(*unsure["frames"], *own.get("frames", ())),
-        hedges=(*unsure["hedges"], *own.get("hedges", ())),
-        asides=re.compile(
-            "|".join(filter(None, (unsure["asides"], language_of(code).asides)))
-        ),
-    )
-
-
-def _denials(question: str, code: str) -> _Denials:
-    """Return which denials count: "There are no bridges" is a number where one is asked for."""
-    own = language_of(code).counting
-    english = re.search(_rules()["denials"]["counting"], question, re.IGNORECASE)
-    return (
-        "how many"
-        if english or (own is not None and own.search(question))
-        else "what is"
-    )
+def _matches(patterns: _Found, text: str) -> bool:
+    return any(pattern.search(text) for pattern in patterns)
 
 
 @lru_cache(maxsize=256)
-def _read(answer: str, code: str, denials: _Denials) -> _Abstention:
+def _own(code: str, key: str) -> _Found:
+    """Return the patterns of a language under a key, none of a language without a file."""
+    listed = data(f"languages/{code}").get(key, ()) if code in LANGUAGES else ()
+    patterns = (listed,) if isinstance(listed, str) else listed
+    return tuple(re.compile(_folded(one, code), re.IGNORECASE) for one in patterns)
+
+
+@lru_cache(maxsize=256)
+def _both(code: str, key: str) -> _Found:
+    """Return the patterns of English and of another language."""
+    return _own("en", key) + (() if code == "en" else _own(code, key))
+
+
+def _folded(text: str, code: str) -> str:
+    """Return a text in the letters of the patterns: without accents, and "ä" as "ae" in German."""
+    known = data(f"languages/{code}") if code in LANGUAGES else {}
+    return fold_letters(text.translate(str.maketrans(known.get("fold", {}))))
+
+
+@lru_cache(maxsize=1)
+def _telling() -> frozenset[str]:
+    """Return the words of which every English abstention has one."""
+    return frozenset(read_words(data("languages/en")["tells"]).words)
+
+
+def _other_languages(answer: str, words: frozenset[str]) -> list[str]:
+    """Return the languages but for English that an answer may be in, by its words or its script."""
+    known = data("languages/en")
+    found = [
+        code for code, signs in known["signs"].items() if not words.isdisjoint(signs)
+    ]
+    if not answer.isascii():
+        found += [
+            code for code, one in known["scripts"].items() if re.search(one, answer)
+        ]
+    return found
+
+
+def _denials(question: str, code: str) -> _Found:
+    """Return which denials count: "There are no bridges" is a number where one is asked for."""
+    counted = _matches(_both(code, "counting"), question)
+    return _both(code, "denials") + (() if counted else _both(code, "lacks"))
+
+
+@lru_cache(maxsize=1024)
+def read_abstention(answer: str, code: str, denials: _Found = ()) -> Abstention:
     """Read an answer: the first sentence that is no mere frame tells whether it abstains.
 
-    Quoted text and titles (five words and more with a capital each) are no abstention. One that goes on with
-    "but" and a statement about something else than the model or the reader is none either.
+    Quotations and titles are no abstention. An answer that goes on with "but" and a statement about something
+    else than the model or the reader is none either.
     """
-    if not is_english(code):
-        language = language_of(code)
-        answer = language.folded(answer)
-        if language.contrast is not None:
-            answer = language.contrast.sub(", but ", answer)
-    answer = _APART.sub(r"\1", answer.translate(_APOSTROPHES))
-    quoted = _QUOTED.findall(answer)
+    answer = _folded(answer, code)
+    for contrast in _own(code, "contrast"):
+        answer = contrast.sub(", but ", answer)
     if _WORD.search(_QUOTED.sub("", answer)):
-        numbers = count()
-        blanked = _QUOTED.sub(lambda _: f" quoted{next(numbers)}z ", answer)
-    else:
-        blanked = answer.translate(dict.fromkeys(map(ord, '"“”«»„')))
-    abstention = _read_blanked(blanked, _patterns(code, denials))
-    besides = _BLANKED.sub(
-        lambda name: quoted[int(name[1])] if int(name[1]) < len(quoted) else name[0],
-        abstention.besides,
-    )
-    return _Abstention(abstains=abstention.abstains, besides=besides)
-
-
-def _read_blanked(blanked: str, patterns: _Patterns) -> _Abstention:
-    """Read an answer with names in place of what it quotes."""
-    sentences = [part for part in _SENTENCE.split(blanked) if _WORD.search(part)]
+        answer = _QUOTED.sub(" Quoted ", answer)
+    reader = _Reader(code, denials)
+    sentences = [part for part in _SENTENCE.split(answer) if _WORD.search(part)]
     if not sentences:
-        return _Abstention(abstains=False)
-    first = _first_that_says(sentences, patterns)
-    clauses = [clause for clause in _CLAUSE.split(sentences[first]) if clause.strip()]
-    refusing = [_abstains(clause, patterns) for clause in clauses]
-    if patterns.denials and (index := _denying_clause(clauses, patterns)) is not None:
-        refusing[index] = True
-    if not any(refusing):
-        if not _abstains(sentences[first], patterns, whole=True):
-            other = [
-                part
-                for part in sentences
-                if not any(
-                    _abstains(clause, patterns) for clause in _CLAUSE.split(part)
-                )
-            ]
-            return _Abstention(
-                abstains=False,
-                besides=" ".join(other) if len(other) < len(sentences) else "",
-            )
-        refusing = [True] * len(clauses)
-    rest = clauses[refusing.index(True) + 1 :]
-    after = [
-        clause
-        for sentence in sentences[first + 1 :]
-        for clause in _CLAUSE.split(sentence)
+        return Abstention(abstains=False)
+    first = next(filter(reader.says, sentences[:-1]), sentences[-1])
+    rest = sentences[sentences.index(first) + 1 :]
+    clauses = reader.clauses(first)
+    refusing = [
+        index for index, clause in enumerate(clauses) if reader.abstains(clause)
     ]
-    stated = _is_contrasted([*rest, *after], patterns)
+    if denials and (denying := reader.denying(clauses)) is not None:
+        refusing.append(denying)
+    if not refusing and reader.abstains(first, whole=True):
+        refusing = [len(clauses) - 1]
+    if not refusing:
+        return Abstention(abstains=False)
+    behind = clauses[min(refusing) + 1 :]
+    others = [clause for sentence in rest for clause in reader.clauses(sentence)]
     # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
-    while rest and not _CONTRAST.match(rest[0]):
-        rest = rest[1:]
-    besides = ". ".join(
-        clause.strip(" .")
-        for clause in (*rest, *after)
-        if _bare(clause, patterns) and not _abstains(clause, patterns)
-    )
-    guessed = "?" in besides or _matches(patterns.hedges, normalise(besides))
-    return _Abstention(
-        abstains=not stated or guessed, besides="" if guessed else besides
-    )
+    while behind and not _CONTRAST.match(behind[0]):
+        behind = behind[1:]
+    stated = [
+        clause
+        for clause in (*behind, *others)
+        if reader.bare(clause) and not reader.abstains(clause)
+    ]
+    text = ". ".join(stated)
+    guessed = "?" in text or _matches(_both(code, "hedges"), normalise(text))
+    contrasted = reader.contrasted((*behind, *others))
+    return Abstention(not contrasted or guessed, bool(stated) and not guessed)
 
 
-def _denying_clause(clauses: Sequence[str], patterns: _Patterns) -> int | None:
-    """Return the index of the clause that denies what the question takes for granted.
+class _Reader:
+    """Reader of the clauses of one answer in English and another language."""
 
-    It is the first one that says something, or the next one behind a few words ("In 2032, ...").
-    """
-    bare = {
-        index: text
-        for index, clause in enumerate(clauses)
-        if (text := _bare(clause, patterns))
-    }
-    for number, (index, text) in enumerate(list(bare.items())[:2]):
-        if number and (
-            len(next(iter(bare.values())).split()) > _LEAD or _RELATIVE.match(text)
-        ):
-            return None
-        if not _is_title(clauses[index]) and _matches(patterns.denials, text):
-            return index
-    return None
+    def __init__(self, code: str, denials: _Found) -> None:
+        self._code, self._denials = code, denials
 
+    def clauses(self, sentence: str) -> list[str]:
+        """Return the clauses of a sentence."""
+        return [
+            clause for clause in _CLAUSE.split(sentence) if clause and clause.strip()
+        ]
 
-def _first_that_says(sentences: Sequence[str], patterns: _Patterns) -> int:
-    """Return the index of the first sentence that is neither a frame nor a question before another."""
-    for index, sentence in enumerate(sentences):
-        polite = sentence.endswith("?") and not _abstains(
-            sentence, patterns, whole=True
-        )
-        if _bare(sentence, patterns) and not (polite and index + 1 < len(sentences)):
-            return index
-    return 0
+    def bare(self, text: str) -> str:
+        """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
+        normal = normalise(text)
+        for _ in range(_FRAMES):
+            before = normal
+            for frame in _both(self._code, "frames"):
+                normal = " ".join(frame.sub(" ", normal).split())
+            if normal == before:
+                break
+        return normal
 
+    def says(self, sentence: str) -> bool:
+        """Return True if a sentence is neither a frame nor a question to the reader."""
+        polite = sentence.endswith("?") and not self.abstains(sentence, whole=True)
+        return bool(self.bare(sentence)) and not polite
 
-def _bare(text: str, patterns: _Patterns) -> str:
-    """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
-    normal = normalise(text)
-    # One frame stands behind another ("Sorry, but unfortunately"); nobody means more than a few.
-    for _ in range(_FRAMES):
-        before = normal
-        for frame in patterns.frames:
-            normal = " ".join(frame.sub(" ", normal).split())
-        if normal == before:
-            break
-    return normal
+    def abstains(self, text: str, *, whole: bool = False) -> bool:
+        """Return True if a clause, or with ``whole`` a sentence, abstains; one that is all frame does."""
+        bare, unsure = self.bare(text), _both(self._code, "unsure")
+        if not bare:
+            # "So" and "However" say nothing and are titles.
+            return whole and (" " in normalise(text) or "sorry" in normalise(text))
+        if _is_title(text):
+            return False
+        if whole:
+            return _matches(unsure, bare) or _matches(unsure, normalise(text))
+        open_ended = (one for one in unsure if not one.pattern.endswith("$"))
+        return any(one.search(bare) for one in open_ended)
 
+    def denying(self, clauses: Sequence[str]) -> int | None:
+        """Return the index of the clause that denies what the question takes for granted.
 
-def _abstains(text: str, patterns: _Patterns, *, whole: bool = False) -> bool:
-    """Return True if a clause, or with ``whole`` a sentence, abstains; a sentence that is all frame does."""
-    bare = _bare(text, patterns)
-    if not bare:
-        # "So" and "However" say nothing and are titles.
-        return whole and (" " in normalise(text) or "sorry" in normalise(text))
-    if _is_title(text):
+        It is the first one that says something, or the next one behind a few words ("In 2032, ...").
+        """
+        said = [(i, text) for i, one in enumerate(clauses) if (text := self.bare(one))]
+        short = bool(said) and len(said[0][1].split()) <= _LEAD
+        relative = _both(self._code, "relative")
+        for number, (index, text) in enumerate(said[: 1 + short]):
+            if number and _matches(relative, text):
+                return None
+            if not _is_title(clauses[index]) and _matches(self._denials, text):
+                return index
+        return None
+
+    def contrasted(self, clauses: Sequence[str]) -> bool:
+        """Return True if "but" and a statement of something else than the model or the reader follow."""
+        contrast = False
+        for clause in clauses:
+            contrast = contrast or bool(_CONTRAST.match(clause))
+            bare = self.bare(clause)
+            if bare and self.abstains(clause):
+                # "But I can't tell" states nothing, and what follows it needs a "but" of its own.
+                contrast = False
+            elif bare and contrast:
+                return not _matches(_both(self._code, "asides"), bare)
         return False
-    if whole:
-        return _matches(patterns.unsure, bare) or _matches(
-            patterns.unsure, normalise(text)
-        )
-    return any(
-        pattern.search(bare)
-        for pattern in patterns.unsure
-        if not pattern.pattern.endswith("$")
-    )
 
 
 def _is_title(text: str) -> bool:
@@ -372,21 +286,3 @@ def _is_title(text: str) -> bool:
         and all(word[0].isupper() for word in words)
         and not text.isupper()
     )
-
-
-def _is_contrasted(clauses: Sequence[str], patterns: _Patterns) -> bool:
-    """Return True if a statement of something else than the model or the reader follows with "but"."""
-    contrast = False
-    for clause in clauses:
-        contrast = contrast or bool(_CONTRAST.match(clause))
-        bare = _bare(clause, patterns)
-        if bare and _abstains(clause, patterns):
-            # "But I can't tell" states nothing, and what follows it needs a "but" of its own.
-            contrast = False
-        elif bare and contrast:
-            return not patterns.asides.search(bare)
-    return False
-
-
-def _matches(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
-    return any(pattern.search(text) for pattern in patterns)

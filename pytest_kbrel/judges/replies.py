@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from pytest_kbrel.judges.text.lexicon import word_set
+from pytest_kbrel.judges.stripping import strip_wrapping
+from pytest_kbrel.judges.words import word_set
 from pytest_kbrel.metrics.text import normalise
 
 _LONGEST = 400
@@ -78,15 +79,10 @@ Verdict = Literal["correct", "incorrect", "unparsable"]
 _WORDS = re.compile(r"[a-z]+(?:['’]t)?|[?:]")
 _VERDICTS = ("correct", "incorrect")
 # What may stand in front of the verdict and changes nothing about it.
-_LEAD = word_set(
-    "a it its s is was this that the so therefore final my given proposed predicted model answer prediction "
-    "response reply verdict judgement judgment result label considered :"
-)
+_LEAD = word_set("verdict_lead")
 _NOT = ("not", "isn't", "isn’t", "wasn't", "wasn’t", "isnt")
 # What takes a "correct" back, or makes it a word about something else.
-_TAKEN_BACK = word_set(
-    "but however although though except if unless only partly partially mostly no false wrong"
-)
+_TAKEN_BACK = word_set("taken_back")
 _GOES_ON = re.compile(r"correct[\"'*`_)\]}]*\s*(?:[.,;!—–-]|because\b|since\b|as\b|$)")
 
 
@@ -98,7 +94,7 @@ def read_verdict(reply: str) -> Verdict:
     that belongs to something else ("The correct answer is Lima"), that is hedged ("partly correct", "Correct,
     but ..."), asked or contradicted is ``unparsable``.
     """
-    text = reply.lower()
+    text = strip_wrapping(reply).lower()
     words = _WORDS.findall(text)
     indices = [index for index, word in enumerate(words) if word in _VERDICTS]
     if not indices:

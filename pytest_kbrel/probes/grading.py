@@ -6,12 +6,9 @@ from collections.abc import Generator, Mapping
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.matching.parsing import quantity
 from pytest_kbrel.judges.replies import read_verdict
-from pytest_kbrel.judges.rules import Judged, is_variant, judge
-from pytest_kbrel.judges.text.dates import as_dates
-from pytest_kbrel.judges.text.tokens import read_words
-from pytest_kbrel.probes.base import answer_type_of, question_of
+from pytest_kbrel.judges.rules import Judged, first_number, is_variant, judge
+from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.prompts import any_number, verdict
 from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response
 
@@ -19,6 +16,8 @@ from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Re
 UNPARSABLE = "unparsable"
 # One word is asked for; a few more are read past, and most models spend a token or two on quotes.
 _REPLY_TOKENS = 16
+# A date or a number with its unit has no more.
+_NUMBER_WORDS = 3
 # An unreadable reply is not counted as a right answer; the rule keeps it apart from an answer found wrong.
 _JUDGED = {
     "correct": Judged(label="correct", rule="judge"),
@@ -85,7 +84,6 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
         answer,
         fact.accepted,
         question_of(case, fact, frame),
-        answer_type=answer_type_of(case, fact),
         extra=case.uninformative,
         language=fact.language,
         within=fact.answer_range,
@@ -97,17 +95,11 @@ def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
 
     A number or year by itself that lies in the fact's range is one too.
     """
-    if fact.answer_range is not None and (
-        quantity(read_words(answer).words) or as_dates(answer)
-    ):
+    is_short = len(answer.split()) <= _NUMBER_WORDS
+    number = first_number(answer, fact.language) if is_short else None
+    if fact.answer_range is not None and number is not None:
         return judged_by_rules(case, fact, answer).label == "correct"
-    return is_variant(
-        answer,
-        fact.accepted,
-        question_of(case, fact),
-        answer_type_of(case, fact),
-        language=fact.language,
-    )
+    return is_variant(answer, fact.accepted, language=fact.language)
 
 
 def _is_open(fact: Fact, by_rules: Judged) -> bool:

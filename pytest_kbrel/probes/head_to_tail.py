@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.rules import Judged, strip_wrapping
+from pytest_kbrel.judges.rules import Judged
+from pytest_kbrel.judges.stripping import strip_wrapping
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import (

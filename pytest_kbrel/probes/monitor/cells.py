@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.replies import read_truth
-from pytest_kbrel.judges.text.tokens import is_unspaced
+from pytest_kbrel.judges.words import is_unspaced
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import Answers, question_of, relation_of, template_of

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.text.tokens import read_words
+from pytest_kbrel.judges.words import read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import question_of, question_request, template_of
 from pytest_kbrel.probes.prompts import UNSURE

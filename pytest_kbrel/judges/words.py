@@ -1,0 +1,312 @@
+"""Tokeniser of the judge: the words of a text in one spelling, with numbers in digits.
+
+Accents, articles, plurals and the small words of ten languages are folded in answers and accepted answers
+alike, so that the rules that compare them know English words only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from pytest_kbrel.judges.dates import calendar_of, in_english_dates
+from pytest_kbrel.records import LANGUAGES, base_language
+
+LONGEST = 2000
+"""How many characters of a text are read: a longer one is no answer, and a hostile one costs time."""
+
+_LETTERS = str.maketrans(
+    dict.fromkeys("´`ʼ′’＇", "'")
+    | dict(zip("øØłŁđĐðÐıİ−–—‑‐", "oOlLdDdDiI-----", strict=True))
+    | {"ß": "ss", "þ": "th", "Þ": "Th", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe"}
+    | dict.fromkeys("\xad\u200c\u200d\u2060\ufeff\u0640\u200e\u200f", "")
+    | {
+        "й": "j",
+        "Й": "J",
+        "\u200b": " ",
+        "ة": "ه",
+        "ى": "ي",
+        "ی": "ي",
+        "ک": "ك",
+        "ँ": "ं",
+    }
+)
+# The voicing of kana is no accent.
+_VOICED = "\u3099\u309a"
+_HAN = r"\u3005-\u3007\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED = re.compile(rf"[{_HAN}\u3040-\u30ff]")
+# A run of one script is a word, and so is "city" or the like behind a longer name.
+_RUN = re.compile(
+    rf"([{_HAN}]{{2,}}(?=[都市县県省州国國](?![{_HAN}]))|[{_HAN}]+|[\u3041-\u309f]+|[\u30a1-\u30ff]+)"
+)
+# Vowel signs of Indic scripts and Thai are letters to their readers and none to Unicode.
+_TOKEN = re.compile(
+    r"(?P<number>(?:(?<![\w.)-])-)?(?:\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+|(?:\.\d{3}){2,})(?!\d)(?:\.\d+)?"
+    r"|\d+(?:\.\d+|,\d\d?(?!\d))?))(?:st|nd|rd|th|er|re|o|a|го|е|(?P<scale>[kKMB]|bn|))(?!\w)"
+    r"|(?P<word>(?:[^\W_]|[\u0900-\u0963\u0970-\u0e7f])+)|(?P<mark>[^\w\s]|\n)"
+)
+# "Duesseldorf" is Düsseldorf.
+_UMLAUT = re.compile(r"(?i)([aou])e(?![iu])")
+# A sign that a text must have, a pattern and what it becomes.
+_SUBSTITUTIONS = tuple(
+    (sign, re.compile(pattern), by)
+    for sign, pattern, by in (
+        ("'", r"(?i)n't\b", " not"),
+        ("'", r"(?<=\w)'s\b", ""),
+        ("'", r"(?<=\w)'(?=\w)", ""),
+        ("U", r"\bU\.?S\.?(?:A\b\.?)?(?!\w)|\bUnited States(?: of America)?\b", "USA"),
+        ("U", r"\bU\.?K\.?(?!\w)|\bUnited Kingdom\b", "UK"),
+        ("WW", r"\bWW(?=I{1,2}\b|\d\b)", "World War "),
+        (".", r"(?<=\b[A-Z])\.\s?(?=[A-Z]\b)", ""),
+        ("0", r"(?i)\b(?:c|ca|circa)\b\.?\s?(?=\d)", ""),
+        ("0", r"(?i)\b(\d{1,4})\s*b\.?\s?c(?:\.?\s?e)?\b\.?", r" -\1"),
+        ("0", r"(?i)\ba\.?d\.?\s+(?=\d{1,4}\b)|(?<=\d)\s*(?:a\.?d|c\.?e)\b\.?", ""),
+        ("0", r"\b([12]\d)(\d\d)([-/])(\d\d)(?![-/.,]?\d)", r"\1\2-\1\4"),
+        ("0", r"(?<=\d)(?=(?:km|kg|cm|mm|ft|mi|m)\d?\b)", " "),
+        ("0", r"\b(km|cm|ft|mi|m)2\b", r"square \1"),
+        ("e", _UMLAUT.pattern, r"\1"),
+    )
+)
+_DIGIT = re.compile(r"\d")
+_ROMAN = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
+_ARTICLES = frozenset({"a", "an", "the"})
+_COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+_ENDINGS = {
+    # Those of nouns and adjectives but for a first "и": Niger is not Nigeria.
+    "ru": re.compile(
+        r"(?<=[а-яj]{3})(?:(?<=[гжкхчшщ])иj|[ое]го|[ое]му|[оеы]j|[ое]ю|[ую]ю|ая|яя|[ое]е|[ыео]м|[аяоеиыуюьj])$"
+    ),
+    # The article, and "and", "in", "for", "as", which are written together with the word.
+    "ar": re.compile(
+        r"^(?:[وبلكف]?ال|لل|[وبلكف](?=[\u0621-\u064a]{4}))(?=[\u0621-\u064a]{3})"
+    ),
+}
+
+
+class Text(NamedTuple):
+    """The words of a text, the marks before each, and capitals: 1 for a first one, 2 for all."""
+
+    words: tuple[str, ...]
+    gaps: tuple[str, ...]
+    capitals: tuple[int, ...]
+
+
+class _Language(NamedTuple):
+    """What the words of a language are in English; ``rewrite`` comes before a text is split."""
+
+    words: Mapping[str, str]
+    rewrite: Callable[[str], str]
+
+
+class _English(NamedTuple):
+    """Spellings and numbers of ``words.yaml``."""
+
+    forms: Mapping[str, str]
+    numbers: Mapping[str, int]
+    scales: Mapping[str, int]
+    starts: frozenset[str]
+
+
+@lru_cache(maxsize=32)
+def data(name: str) -> Any:
+    """Return a YAML file of this folder, named without its ending."""
+    import yaml
+
+    file = resources.files("pytest_kbrel.judges").joinpath(f"{name}.yaml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(file.read_text("utf-8"), loader)
+
+
+def word_set(name: str) -> frozenset[str]:
+    """Return the words of a set in ``words.yaml``."""
+    return frozenset(map(_plain, data("words")[name].split()))
+
+
+@lru_cache(maxsize=1)
+def _english() -> _English:
+    known = data("words")
+    forms = {form: line.split()[0] for line in known["forms"] for form in line.split()}
+    numbers = {
+        word: number * (10 if key == "tens" else 1)
+        for key in ("tens", "numbers", "ordinals")
+        for number, word in enumerate(known[key].split())
+    }
+    scales = known["scales"]
+    return _English(forms, numbers, scales, frozenset((*numbers, *scales)))
+
+
+@lru_cache(maxsize=32)
+def _language(code: str) -> _Language:
+    known = data(f"languages/{code}") if code in LANGUAGES and code != "en" else {}
+    words, unspaced = (
+        {
+            fold(fold_letters(word)): english
+            for english, forms in known.get(key, {}).items()
+            for word in forms.split()
+        }
+        for key, fold in (("words", _plain), ("unspaced", str))
+    )
+    patterns = []
+    if alternatives := known.get("alternatives"):
+        patterns.append((re.compile(rf"(?i){alternatives}"), " or "))
+    if elided := "|".join(known.get("elided", ())):
+        patterns.append((re.compile(rf"(?i)\b(?:{elided})'(?=\w)"), " "))
+    for word in sorted(unspaced, key=len, reverse=True):
+        patterns.append((re.compile(re.escape(word)), f" {unspaced[word]} "))
+
+    def rewrite(text: str) -> str:
+        for pattern, by in patterns:
+            text = pattern.sub(by, text)
+        return text
+
+    months = calendar_of(code).months.items()
+    return _Language({_plain(name): month for name, month in months} | words, rewrite)
+
+
+def _plain(word: str) -> str:
+    return _UMLAUT.sub(r"\1", fold_letters(word)).lower()
+
+
+def fold_letters(text: str) -> str:
+    """Return a text without accents, with one way of writing where a script has several."""
+    text = text.translate(_LETTERS)
+    if text.isascii():
+        return text
+    kept = (
+        str(unicodedata.digit(char)) if char.isdecimal() else char
+        for char in unicodedata.normalize("NFKD", text)
+        if not unicodedata.combining(char) or char in _VOICED
+    )
+    return unicodedata.normalize("NFC", "".join(kept)).translate(_LETTERS)
+
+
+def is_unspaced(text: str) -> bool:
+    """Return True if a text has letters of a script without spaces between words (Han, kana)."""
+    return bool(_UNSPACED.search(text))
+
+
+@lru_cache(maxsize=8192)
+def read_words(text: str, language: str = "") -> Text:
+    """Read a text in ``language``; of a longer one only the first ``LONGEST`` characters."""
+    code = base_language(language)
+    known, forms, ending = _language(code), _english().forms, _ENDINGS.get(code)
+    text = known.rewrite(in_english_dates(fold_letters(text[:LONGEST]), code))
+    if is_unspaced(text):
+        text = _RUN.sub(r" \1 ", text)
+    has_digit = _DIGIT.search(text)
+    for sign, pattern, by in _SUBSTITUTIONS:
+        if has_digit if sign == "0" else sign in text:
+            text = pattern.sub(by, text)
+    pieces: list[_Piece] = []
+    gap = "\n"
+    for match in _TOKEN.finditer(text):
+        written, kind = match[0], match.lastgroup
+        if kind == "mark" and written not in forms:
+            gap += written
+            continue
+        if kind == "word" or kind == "mark":
+            word = written.lower()
+            if english := known.words.get(word):
+                pieces += [(part, gap, written) for part in english.split()]
+            else:
+                pieces.append((ending.sub("", word) if ending else word, gap, written))
+        else:
+            pieces.append((_digits(match["number"]), gap, ""))
+            if scale := match["scale"]:
+                pieces.append((scale, "", ""))
+        gap = ""
+    return _text(pieces)
+
+
+# A word, the marks before it, and the word as it is written, empty for digits.
+_Piece = tuple[str, str, str]
+
+
+def _digits(number: str) -> str:
+    """Return a number without separators of thousands."""
+    if re.search(r",\d\d?$", number):
+        number = number.replace(",", ".")
+    number = re.sub(r"[, ]", "", number)
+    return number.replace(".", "") if number.count(".") > 1 else number
+
+
+def _text(pieces: list[_Piece]) -> Text:
+    """Return words, marks and capitals of what was read, with numbers in digits and without articles."""
+    words: list[str] = []
+    gaps: list[str] = []
+    capitals: list[int] = []
+    forms, index, before = _english().forms, 0, ""
+    starts = _english().starts
+    # "The The" is nothing but articles.
+    says = any(word not in _ARTICLES for word, _, _ in pieces)
+    while index < len(pieces):
+        word, gap, written = pieces[index]
+        gap = before + gap
+        used = 0
+        if word in starts or word[0] in "-0123456789":
+            used, word = _number(pieces, index)
+        elif word in _ARTICLES and says and (gap or written != "A"):
+            index, before = index + 1, gap
+            continue
+        elif gap == "" and any(capitals[-1:]) and (numeral := _roman(written)):
+            word = numeral
+        elif word in forms:
+            word = forms[word]
+        elif word[-1] == "s" and len(word) > 3 and word[-2] not in "su":
+            word = word[:-1]
+        words.append(word)
+        gaps.append(gap)
+        capitals.append(
+            written[:1].isupper() + (len(written) > 1 and written.isupper())
+        )
+        index, before = index + max(used, 1), ""
+    return Text(tuple(words), tuple(gaps), tuple(capitals))
+
+
+def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
+    """Read the number that begins at ``start``: how many words it takes, and its digits.
+
+    "126", "one hundred and twenty-six" and "2.5 million" are numbers.
+    """
+    known = _english()
+    total, below, room, index = Decimal(0), Decimal(0), 100, start
+    ahead = [piece[0] for piece in pieces[start : start + 12]]
+    while index < len(pieces):
+        word, gap, _ = pieces[index]
+        if index > start and gap not in ("", "-"):
+            break
+        value, scale = known.numbers.get(word), known.scales.get(word)
+        if scale == 100:
+            below, room = (below or Decimal(1)) * 100, 100
+        elif scale:
+            total, room = total + (below or Decimal(1)) * scale, scale
+            below = Decimal(0)
+        elif value is not None and value < room:
+            below, room = below + value, 10 if value >= 20 else 0
+        elif index == start and _COUNTED.fullmatch(word) and len(word) < 19:
+            below, room = Decimal(word), 0
+        elif (
+            word != "and"
+            or room < 100
+            or known.starts.isdisjoint(ahead[index - start + 1 :][:1])
+        ):
+            break
+        index += 1
+    number = f"{total + below:f}"
+    if index == start:
+        return 0, pieces[start][0]
+    return index - start, re.sub(r"\.?0+$", "", number) if "." in number else number
+
+
+def _roman(word: str) -> str:
+    """Return a Roman numeral of 1 to 39 in digits, ``""`` for another word."""
+    match = _ROMAN.fullmatch(word)
+    if not match:
+        return ""
+    ones = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX").index(match[2])
+    return str(10 * len(match[1]) + ones)

@@ -1,0 +1,60 @@
+"""Answers about the facts that ship: only the own object is right, and no other one of the relation."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from pytest_kbrel import resources
+from pytest_kbrel.facts.files import read_facts
+from pytest_kbrel.judges.rules import judge
+
+SENTENCES = (
+    "{answer}",
+    "It is {answer}.",
+    "The answer for {subject} is {answer}.",
+    "{answer}, I think",
+)
+
+
+def label(sentence, answer, fact):
+    text = sentence.format(answer=answer, subject=fact.subject)
+    question = fact.question or f"What is said of {fact.subject}?"
+    return judge(text, (fact.object, *fact.aliases), question).label
+
+
+@pytest.mark.slow
+def test_the_own_object_is_right_and_no_other_one():
+    relations = defaultdict(list)
+    for fact in read_facts(resources.suites() / "world/facts.jsonl"):
+        relations[fact.relation].append(fact)
+    chance = random.Random(0)
+    judged = 0
+    for facts in relations.values():
+        objects = sorted({fact.object for fact in facts})
+        for fact in chance.sample(facts, min(12, len(facts))):
+            # A capital that bears its country's name stands in the question already.
+            if fact.object not in fact.subject and fact.subject not in fact.object:
+                for sentence in SENTENCES:
+                    assert label(sentence, fact.object, fact) == "correct", fact
+            for other in chance.sample(objects, min(25, len(objects))):
+                if other not in (fact.object, *fact.aliases):
+                    judged += 1
+                    for sentence in SENTENCES:
+                        assert label(sentence, other, fact) != "correct", (fact, other)
+    assert judged > 2000
+
+
+@pytest.mark.slow
+def test_an_object_in_a_list_of_others_is_seldom_right():
+    facts = read_facts(resources.suites() / "world/facts.jsonl")
+    capitals = [fact for fact in facts if fact.relation == "P36"]
+    assert len(capitals) > 100
+    right = 0
+    for index, fact in enumerate(capitals[:-3]):
+        others = [other.object for other in capitals[index + 1 : index + 4]]
+        listed = ", ".join([*others[:2], fact.object, others[2]])
+        right += label("It is {answer}.", listed, fact) == "correct"
+    assert right < 0.08 * len(capitals)
