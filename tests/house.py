@@ -262,8 +262,8 @@ ROOMS: dict[str, Room] = {
         "catalogue errors records",
     ),
     "judges": Room(
-        "right, wrong or uninformative: rules on answers in text/ and matching/",
-        "metrics records resources",
+        "right, wrong or uninformative: rules on answers",
+        "metrics records",
         "babel yaml",
     ),
     "models": Room(

@@ -149,14 +149,14 @@ def _telling() -> frozenset[str]:
 def _other_languages(answer: str, words: frozenset[str]) -> list[str]:
     """Return the languages but for English that an answer may be in, by its words or its script."""
     known = data("languages/en")
-    found = [
+    hits = [
         code for code, signs in known["signs"].items() if not words.isdisjoint(signs)
     ]
     if not answer.isascii():
-        found += [
+        hits += [
             code for code, one in known["scripts"].items() if re.search(one, answer)
         ]
-    return found
+    return hits
 
 
 def _denials(question: str, code: str) -> _Found:

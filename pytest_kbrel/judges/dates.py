@@ -59,7 +59,7 @@ class Dated(NamedTuple):
 
 def dates_in(words: Sequence[str]) -> list[Dated]:
     """Return the dates that the words of a text name, in their order."""
-    found: list[Dated] = []
+    hits: list[Dated] = []
     index, size = 0, len(words)
     while index < size:
         month = _MONTH_OF.get(words[index], 0)
@@ -76,12 +76,12 @@ def dates_in(words: Sequence[str]) -> list[Dated]:
             elif start and (year := _year(words[start - 1], 1000)):
                 start -= 1
             if day or year:
-                found = [item for item in found if item.end <= start]
-                found.append(Dated(Date(year, month, day), start, end))
+                hits = [item for item in hits if item.end <= start]
+                hits.append(Dated(Date(year, month, day), start, end))
         elif year := _year(words[index], 1000):
-            found.append(Dated(Date(year), start, end))
+            hits.append(Dated(Date(year), start, end))
         index = end
-    return found
+    return hits
 
 
 def _day(word: str) -> int:
@@ -101,24 +101,24 @@ def in_english_dates(text: str, language: str) -> str:
         return text
     text = _STAMP.sub(r"\1", text).replace("-00-00", "")
     text = _YEAR_FIRST.sub(
-        lambda found: _english(found[1], found[3], found[4], found[0]), text
+        lambda hits: _english(hits[1], hits[3], hits[4], hits[0]), text
     )
     calendar = calendar_of(language)
 
-    def last(found: re.Match[str]) -> str:
-        one, other = found[1], found[3]
+    def last(hits: re.Match[str]) -> str:
+        one, other = hits[1], hits[3]
         if (calendar.day_first or int(one) > 12) and int(other) <= 12:
             one, other = other, one
-        return _english(found[4], one, other, found[0])
+        return _english(hits[4], one, other, hits[0])
 
     text = _YEAR_LAST.sub(last, text)
     if "年" in text or "月" in text:
         text = _CJK.sub(
-            lambda found: _english(found[1] or found[4], found[2], found[3], found[0]),
+            lambda hits: _english(hits[1] or hits[4], hits[2], hits[3], hits[0]),
             text,
         )
     if calendar.era:
-        text = calendar.era.sub(lambda found: f" -{found[1] or found[2]} ", text)
+        text = calendar.era.sub(lambda hits: f" -{hits[1] or hits[2]} ", text)
     return text
 
 

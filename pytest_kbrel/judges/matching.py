@@ -44,11 +44,11 @@ class Gold(NamedTuple):
 def read_gold(gold: str, language: str = "") -> Gold:
     """Read an accepted answer; what stands in parentheses is left out."""
     text = read_words(_ASIDE.sub("", gold).strip() or gold, language)
-    found, rest = dates_in(text.words), set(text.words)
-    for item in found:
+    hits, rest = dates_in(text.words), set(text.words)
+    for item in hits:
         rest -= set(text.words[item.start : item.end])
-    is_date = len(found) == 1 and rest <= _FILLER
-    return Gold(text, _content(text), found[0].date if is_date else None)
+    is_date = len(hits) == 1 and rest <= _FILLER
+    return Gold(text, _content(text), hits[0].date if is_date else None)
 
 
 def without_coarser_dates(golds: Sequence[Gold]) -> list[Gold]:
@@ -65,8 +65,8 @@ def find_rule(answer: Text, gold: Gold, question: Text, language: str) -> str:
     """Return the rule by which an answer states an accepted one, ``""`` where none does."""
     words = gold.text.words
     if gold.date:
-        found = [one for one in dates_in(answer.words) if one.date.agrees(gold.date)]
-        stated = any(_is_stated(answer, one.start, one.end) for one in found)
+        hits = [one for one in dates_in(answer.words) if one.date.agrees(gold.date)]
+        stated = any(_is_stated(answer, one.start, one.end) for one in hits)
         return "date" if stated else ""
     if words in (("yes",), ("no",)):
         return "yes or no" if answer.words[:1] == words else ""
@@ -175,15 +175,15 @@ def _territories(code: str) -> dict[str, list[tuple[str, ...]]]:
     """Return, by each of their words, the names of more than one word that CLDR has for territories."""
     from babel import Locale, UnknownLocaleError
 
-    found: dict[str, list[tuple[str, ...]]] = {}
+    hits: dict[str, list[tuple[str, ...]]] = {}
     try:
         names = Locale.parse(code).territories.values()
     except (UnknownLocaleError, ValueError):
-        return found
+        return hits
     for name in (read_words(str(name), code).words for name in names):
         for word in name if len(name) > 1 else ():
-            found.setdefault(word, []).append(name)
-    return found
+            hits.setdefault(word, []).append(name)
+    return hits
 
 
 def _is_of_longer_name(
@@ -213,7 +213,11 @@ def _part_of_name(
     comma = next((i for i, gap in enumerate(gold.text.gaps) if i and "," in gap), 0)
     if comma and words == gold.text.words[:comma]:
         return "before comma"
-    ends = 0 < len(content) < len(own) <= 4 and content == own[-len(content) :]
+    # "Shakespeare" and "W. Shakespeare" are William Shakespeare.
+    pairs = zip(content[::-1], own[::-1], strict=False)
+    ends = 0 < len(content) <= len(own) <= 4 and all(
+        one in (two, two[0]) for one, two in pairs
+    )
     named = gold.is_name and _NAMING.isdisjoint(own) and not asked.issuperset(content)
     if ends and named and len(content[-1]) > 2:
         return "surname"

@@ -13,7 +13,7 @@ from pytest_kbrel.judges.matching import (
     without_coarser_dates,
 )
 from pytest_kbrel.judges.stripping import strip_wrapping
-from pytest_kbrel.judges.words import read_words
+from pytest_kbrel.judges.words import COUNTED, read_words
 from pytest_kbrel.records import Label, base_language, record
 
 
@@ -57,16 +57,16 @@ def judge(
     )
     if kind and not (accepted and states):
         return Judged(label="uninformative", rule=kind)
+    label: Label
     if within is not None and (number := first_number(answer, language)) is not None:
-        label: Label = "correct" if within[0] <= number <= within[1] else "wrong"
+        label = "correct" if within[0] <= number <= within[1] else "wrong"
         return Judged(label=label, rule="range")
     asked = read_words(question, language)
     for gold in without_coarser_dates(golds):
         if rule := find_rule(text, gold, asked, language):
             return Judged(label="correct", rule=rule)
-    if kind:
-        return Judged(label="uninformative", rule=kind)
-    return Judged(label="wrong", rule="no rule")
+    label = "uninformative" if kind else "wrong"
+    return Judged(label=label, rule=kind or "no rule")
 
 
 def first_number(answer: str, language: str = "") -> float | None:
@@ -74,10 +74,7 @@ def first_number(answer: str, language: str = "") -> float | None:
     words = read_words(answer, language).words
     if dates := dates_in(words):
         return dates[0].date.year
-    numbers = (
-        word for word in words if word.lstrip("-").replace(".", "", 1).isdecimal()
-    )
-    return next(map(float, numbers), None)
+    return next(map(float, filter(COUNTED.fullmatch, words)), None)
 
 
 def is_variant(answer: str, accepted: Sequence[str], *, language: str = "") -> bool:

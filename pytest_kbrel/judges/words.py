@@ -39,7 +39,8 @@ _LETTERS = str.maketrans(
 # The voicing of kana is no accent.
 _VOICED = "\u3099\u309a"
 _HAN = r"\u3005-\u3007\u3400-\u9fff\uf900-\ufaff"
-_UNSPACED = re.compile(rf"[{_HAN}\u3040-\u30ff]")
+# Kana, Thai, Lao, Tibetan, Burmese and Khmer too have no spaces.
+_UNSPACED = re.compile(rf"[{_HAN}\u3040-\u30ff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]")
 # A run of one script is a word, and so is "city" or the like behind a longer name.
 _RUN = re.compile(
     rf"([{_HAN}]{{2,}}(?=[都市县県省州国國](?![{_HAN}]))|[{_HAN}]+|[\u3041-\u309f]+|[\u30a1-\u30ff]+)"
@@ -75,7 +76,7 @@ _SUBSTITUTIONS = tuple(
 _DIGIT = re.compile(r"\d")
 _ROMAN = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
 _ARTICLES = frozenset({"a", "an", "the"})
-_COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _ENDINGS = {
     # Those of nouns and adjectives but for a first "и": Niger is not Nigeria.
     "ru": re.compile(
@@ -186,7 +187,7 @@ def fold_letters(text: str) -> str:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if a text has letters of a script without spaces between words (Han, kana)."""
+    """Return True if a text has letters of a script without spaces between words."""
     return bool(_UNSPACED.search(text))
 
 
@@ -229,9 +230,7 @@ _Piece = tuple[str, str, str]
 
 def _digits(number: str) -> str:
     """Return a number without separators of thousands."""
-    if re.search(r",\d\d?$", number):
-        number = number.replace(",", ".")
-    number = re.sub(r"[, ]", "", number)
+    number = re.sub(r"[, ]", "", re.sub(r",(?=\d\d?$)", ".", number))
     return number.replace(".", "") if number.count(".") > 1 else number
 
 
@@ -288,7 +287,7 @@ def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
             below = Decimal(0)
         elif value is not None and value < room:
             below, room = below + value, 10 if value >= 20 else 0
-        elif index == start and _COUNTED.fullmatch(word) and len(word) < 19:
+        elif index == start and COUNTED.fullmatch(word) and len(word) < 19:
             below, room = Decimal(word), 0
         elif (
             word != "and"

@@ -34,8 +34,7 @@ def test_its_examples_are_true_and_every_rule_has_one():
     }
 
 
-def test_what_it_says_not_to_count_is_wrong():
-    examples = list(rows(("question", "accepted", "answer")))
-    assert len(examples) > 5
-    for question, accepted, answer in examples:
-        assert judge(answer, [accepted], question).label == "wrong", answer
+def test_what_it_says_not_to_state_an_answer_does_not():
+    for answer in re.findall(r'"([^"]+)"', TEXT[TEXT.index('"It is Quito') :])[:5]:
+        question = "Where is Lima?" if "largest" in answer else "Which city is it?"
+        assert judge(answer, ["Lima"], question).label == "wrong", answer

@@ -11,7 +11,6 @@ from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.probes import (
     IMPLEMENTATIONS,
     Implementation,
-    grading,
     head_to_tail,
     open_case,
     run_case,
@@ -335,17 +334,6 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
         "Question: What is the capital of Nowhere?\nAnswer: unsure\n"
         in oracle.rounds[0][0].prompt
     )
-
-
-def test_a_facts_answer_is_judged_by_the_type_of_its_own_relation(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type)
-    )
-    case = replace(make_case(HeadToTailSettings(), FRANCE), relations=(OTHER, CAPITAL))
-    for fact in (FRANCE, replace(FRANCE, relation="P17")):
-        grading.judged_by_rules(case, fact, "Lutetia")
-    assert seen == ["", "location"]
 
 
 @pytest.mark.parametrize(

@@ -45,35 +45,6 @@ def test_rules_ask_nobody():
     assert verdicts[FRANCE.id] == judged_by_rules(case_of(FRANCE), FRANCE, "Lutetia")
 
 
-@pytest.mark.parametrize(
-    ("own", "of_relation", "kind"),
-    [
-        ("", "", ""),
-        ("", "location", "location"),
-        ("person", "location", "person"),
-        ("", None, ""),
-    ],
-)
-def test_rules_are_told_what_kind_of_answer_is_asked_for(
-    monkeypatch, own, of_relation, kind
-):
-    case = case_of(replace(FRANCE, answer_type=own))
-    typed = (
-        ()
-        if of_relation is None
-        else (replace(case.relations[0], answer_type=of_relation),)
-    )
-    case = replace(
-        case, relations=typed, facts=(replace(case.facts[0], question="Where?"),)
-    )
-    seen = []
-    monkeypatch.setattr(
-        grading, "judge", lambda *given, answer_type, **more: seen.append(answer_type)
-    )
-    judged_by_rules(case, case.facts[0], "Lutetia")
-    assert seen == [kind]
-
-
 def test_without_the_relation_rules_judge_as_well():
     case = replace(case_of(FRANCE), relations=())
     assert (
@@ -120,7 +91,7 @@ def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
 
 def test_a_number_in_the_range_is_the_gold_in_another_writing():
     case = case_of(COUNTED)
-    answers = ("119,500", "about 120,500", "117,000", "There are 119,500.")
+    answers = ("119,500", "about 120,500", "117,000", "The town has about 119,500.")
     assert [grading.is_variant_of(case, COUNTED, answer) for answer in answers] == [
         True,
         True,

@@ -17,7 +17,7 @@ from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
         ("Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
         ("the City of Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
         ("Answer: Paris", "correct", (1, 0, 1, 1, 1, 1, 0)),
-        ("Paris Lyon", "wrong", (0, 0, 2 / 3, 2 / 3, 0, 0, 0)),
+        ("Paris or Lyon", "wrong", (0, 0, 0.5, 0.5, 0, 0, 0)),
         ("Lyon", "wrong", (0, 0, 0, 0, 0, 0, 0)),
         ("Unsure.", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
         ("", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
@@ -129,13 +129,13 @@ def test_another_prompt_is_another_way_of_asking(prompt):
         ),
         (
             Judged(label="wrong", rule="judge"),
-            "Paris Lyon",
-            (0, 0, 2 / 3, 2 / 3, 0, 0, 0),
+            "Paris or Lyon",
+            (0, 0, 0.5, 0.5, 0, 0, 0),
         ),
         (
             Judged(label="wrong", rule="unparsable"),
-            "Paris Lyon",
-            (0, 0, 2 / 3, 2 / 3, 0, 0, 1),
+            "Paris or Lyon",
+            (0, 0, 0.5, 0.5, 0, 0, 1),
         ),
         # What nobody could read the verdict on is in its own class, whatever label came with it.
         (
@@ -200,28 +200,3 @@ def test_soft_scores_take_an_answer_in_another_writing_for_the_gold(
         make_case(HeadToTailSettings(), fact), oracle, oracle.keep
     ).table.rows[0]
     assert row.values[2:4] == pytest.approx(scores)
-
-
-@pytest.mark.parametrize(
-    ("gold", "answer", "question", "answer_type", "variant"),
-    [
-        ("John Fitzgerald Kennedy", "John Kennedy", "What is it?", "person", True),
-        ("John Fitzgerald Kennedy", "John Kennedy", "Who is it?", "", True),
-        ("John Fitzgerald Kennedy", "John Kennedy", "What is it?", "", False),
-        ("John Fitzgerald Kennedy", "John Kennedy", "Who is it?", "location", False),
-        ("French", "France", "Where is it?", "", True),
-        ("French", "France", "What is it?", "", False),
-    ],
-)
-def test_what_is_asked_for_says_what_another_writing_is(
-    gold, answer, question, answer_type, variant
-):
-    changes = {
-        "object": gold,
-        "aliases": (),
-        "question": question,
-        "answer_type": answer_type,
-    }
-    oracle = Oracle(say=lambda request: answer)
-    case = make_case(HeadToTailSettings(), dataclasses.replace(FRANCE, **changes))
-    assert (run_case(case, oracle, oracle.keep).table.rows[0].values[2] == 1) is variant
