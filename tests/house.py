@@ -158,21 +158,17 @@ def page() -> str:
         f"{max(sizes.values()):,} tokens, {sum(sizes.values()):,} tokens in all, {tested:,} in `tests/`."
     )
     rows = [
-        "| floor | room | what it is for | modules | tokens | imports |",
-        "|---|---|---|---|---|---|",
+        "| floor | room | what it is for | modules | tokens |",
+        "|---|---|---|---|---|",
     ]
     above = sorted(floors(graph).items(), key=lambda item: (-item[1], item[0]))
     for room, floor in above:
         names = within[room]
         folder = (PACKAGE / room).is_dir()
         label = f"`{room}/`" if folder and room else f"`{room or '__init__'}.py`"
-        targets = (
-            ", ".join(sorted(target or "`__init__`" for target in graph[room]))
-            or "nothing"
-        )
         size = sum(sizes[name] for name in names)
         rows.append(
-            f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} | {targets} |"
+            f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} |"
         )
     return "\n".join([figures, "", *rows])
 

@@ -327,9 +327,9 @@ def test_a_bare_number_is_the_worst_that_is_good() -> None:
 
 
 def test_the_documentation_has_every_name_of_other_tools() -> None:
-    text = (DOCS / "gates.md").read_text("utf-8")
+    text = (DOCS / "reference" / "suite-keys.md").read_text("utf-8")
     for name in (*SYNONYMS, *REFUSED):
-        assert f"`{name}`" in text, name
+        assert f"`{name}" in text, name
 
 
 @pytest.mark.parametrize("name", CONTROLS)
