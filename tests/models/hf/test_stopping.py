@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
+from tests.models.hf.test_prefix_tree import distinct_tokens
 from tests.models.tiny_checkpoints import BOS, EOS, change_json
 
 
