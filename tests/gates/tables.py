@@ -7,12 +7,16 @@ from typing import Any
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import decide_case
+from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.measurement import measure_figures, pair
+from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import (
     Case,
     CaseResult,
     Gate,
     HeadToTailSettings,
     Label,
+    MetricValue,
     Outcome,
     ProbeName,
     Relation,
@@ -80,6 +84,15 @@ def consistency(
         more = {} if expected else {"expected": ""}
         made.append(outcome(f"{prefix}{i:03}", values, label, **more))
     return Table(columns=RELIABILITY, rows=tuple(made))
+
+
+def measure(
+    table: Table, metrics: Sequence[MetricFormula], before: Table | None = None
+) -> tuple[MetricValue, ...]:
+    """The metrics of one case's table, against another one paired by fact id."""
+    pairings = () if before is None else (pair(table, before),)
+    figures = figures_of(metrics)
+    return measure_figures(figures, (table,), pairings, alpha=0.05).values
 
 
 def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:

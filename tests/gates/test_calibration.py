@@ -7,10 +7,9 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Table
-from tests.gates.tables import answers
+from tests.gates.tables import answers, measure
 
 MARKS = "++-+-?+--+" * 4
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.gates import measure, verdict_of
+from pytest_kbrel.gates import verdict_of
 from pytest_kbrel.gates.cases import compare_case
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
@@ -26,6 +26,7 @@ from tests.gates.tables import (
     consistency,
     decided,
     gate,
+    measure,
     outcome,
     scores,
 )

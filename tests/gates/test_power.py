@@ -10,7 +10,6 @@ import pytest
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of, pooled_figures
-from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.registry import gives_answer_probabilities, read_spec
@@ -23,6 +22,7 @@ from tests.gates.tables import (
     answers,
     consistency,
     gate,
+    measure,
     outcome,
     scores,
 )

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.measurement import measure, measure_figures, pair
+from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import mean, quotient
 from pytest_kbrel.records import GateResult, Integrity, Table
@@ -22,6 +22,7 @@ from tests.gates.tables import (
     consistency,
     decided,
     gate,
+    measure,
     outcome,
     scores,
 )

@@ -77,7 +77,8 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(
     with contextlib.closing(Store(tmp_path / "store")) as store:
         model = opened(folder, batch_size="24")
         # What is tried on the checkpoint itself is no answer.
-        assert model.sharing_modes
+        assert model._scorer.sharing_mode
+        assert model._generator.sharing_mode
         overwritten_in_batch(model, 6, folder / "model.safetensors")
         with pytest.raises(
             ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("
