@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -271,50 +270,6 @@ def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
     assert values(actual)["iur"] == 1.0
 
 
-def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> None:
-    rng = np.random.default_rng(5)
-    marks = rng.choice(list("++-?"), 150)
-    seen = consistency(
-        [(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)],
-        prefix="s",
-    )
-    marks = rng.choice(list("-??"), 100)
-    unseen = consistency(
-        [(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)],
-        prefix="u",
-    )
-    actual = value(
-        over(
-            [
-                member("reliability", "seen", seen),
-                member("reliability", "unseen", unseen),
-            ]
-        ),
-        "avg",
-    )
-    s, u = (np.array([row.values for row in table.rows]) for table in (seen, unseen))
-    drawn = []
-    for _ in range(2000):
-        a, b = (
-            s[rng.integers(0, 150, 150)].mean(axis=0),
-            u[rng.integers(0, 100, 100)].mean(axis=0),
-        )
-        drawn.append((a[3] - a[4] + 2 * (1 - b[4]) - 1) / 2)
-    assert (actual.low, actual.high) == pytest.approx(
-        np.quantile(drawn, [0.025, 0.975]), abs=0.01
-    )
-
-
-def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
-    before = buckets(a_head="+" * 60, a_tail="+-" * 30)
-    worse = buckets(a_head="+" * 60, a_tail="--" * 20 + "+-" * 10)
-    demand = gate("gap", "max_drop", 0.05)
-    failed = over(worse, demand, before=before)
-    assert failed.verdict == "fail"
-    assert failed.gates[0].reason.startswith("gap rose by ")
-    assert over(before, demand, before=before).verdict == "pass"
-
-
 def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
     after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
@@ -364,28 +319,6 @@ def sorted_rows(table: Table) -> list[object]:
     return sorted(table.rows, key=lambda row: row.fact_id)  # type: ignore[return-value]
 
 
-def test_members_that_are_missing_or_invalid_are_named() -> None:
-    members = buckets()
-    names = [m.id for m in members]
-    demand = gate("gap", "max", 1)
-    missing = over(members[1:], demand, named=names)
-    assert missing.verdict == missing.gates[0].verdict == "invalid"
-    assert missing.errors == (
-        "overall cannot be measured: head_to_tail[a-head] has no result; "
-        "allowed: members that were all measured",
-    )
-    broken = [dataclasses.replace(members[0], verdict="invalid"), *members[1:]]
-    assert "head_to_tail[a-head] is invalid" in over(broken, demand).errors[0]
-
-
-def test_a_member_that_the_baseline_lacks_is_named() -> None:
-    demand = gate("gap", "max_drop", 0.1)
-    actual = over(buckets(), demand, before=buckets()[1:])
-    assert actual.verdict == "no baseline"
-    assert "has no case head_to_tail[a-head]:" in actual.gates[0].reason
-    assert over(buckets(), demand).verdict == "no baseline"
-
-
 def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
     demand = gate("gap", "max_drop", 0.1)
     actual = over(buckets(a_tail="-" * 9), demand, before=buckets())
@@ -404,11 +337,3 @@ def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_
     actual = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
     assert actual.verdict == "pass"
     assert "paired over 18 facts of the baseline's 20" in actual.gates[0].reason
-
-
-def test_without_a_wrong_seen_answer_the_unseen_consistency_counts() -> None:
-    right = consistency([("+", 0.8)] * 4, prefix="s")
-    actual = over(
-        [member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)]
-    )
-    assert values(actual)["c_wrong"] == pytest.approx(0.3)

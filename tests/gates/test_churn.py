@@ -38,10 +38,6 @@ def test_verdicts_count_whichever_way_they_changed() -> None:
     assert (len(result.lost), len(result.gained), result.churn.labels) == (2, 1, 3)
 
 
-def test_without_a_baseline_there_is_none() -> None:
-    assert decided(case(), BEFORE).churn is None
-
-
 @pytest.mark.parametrize(("bound", "verdict"), [(0.05, "pass"), (0.049, "fail")])
 @pytest.mark.parametrize("metric", ["churn", "flips"])
 def test_a_gate_may_limit_it(metric: str, bound: float, verdict: str) -> None:
@@ -52,16 +48,6 @@ def test_a_gate_may_limit_it(metric: str, bound: float, verdict: str) -> None:
     assert actual.reason.startswith(
         f"{metric} is 0.050 [{low:.3f}, {high:.3f}] over 40 facts; allowed: at most"
     )
-
-
-def test_without_a_baseline_the_gate_stays_open() -> None:
-    demand = case(gate("churn", "max", 0.1), gate("accuracy", "min", 0.1))
-    result = decided(demand, BEFORE)
-    assert [of.verdict for of in result.gates] == ["no baseline", "pass"]
-    assert result.verdict == "pass"
-    lacking = decided(demand, BEFORE, baseline_asked=True)
-    assert lacking.gates[0].verdict == "no baseline"
-    assert lacking.verdict == "no baseline"
 
 
 def test_the_change_of_confidence_is_told_in_quantiles() -> None:

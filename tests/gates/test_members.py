@@ -79,28 +79,6 @@ def run_of(*before: CaseResult, **more: Any) -> Baseline:
     return dataclasses.replace(empty, **more)
 
 
-def test_what_an_aggregate_says_of_itself() -> None:
-    result = over(members(), GAP)
-    assert (result.id, result.suite, result.probe, result.slice) == (
-        "overall",
-        SUITE,
-        "head_to_tail",
-        "all",
-    )
-    assert (result.members, result.aggregate, result.duration, result.n) == (
-        (HEAD, TAIL),
-        True,
-        0.0,
-        8,
-    )
-    assert (result.errors, result.waiver, result.settings, result.integrity) == (
-        (),
-        None,
-        (),
-        (),
-    )
-
-
 NO_ROWS = dataclasses.replace(
     member("a-tail", "+"), table=Table(columns=HEAD_TO_TAIL, rows=())
 )
@@ -138,21 +116,6 @@ def test_why_nothing_can_be_measured(
     assert (result.waiver, result.members) == (late, tuple(named))
 
 
-@pytest.mark.parametrize(
-    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
-)
-def test_members_that_were_measured_count_whatever_became_of_their_own_gates(
-    verdict: Any,
-) -> None:
-    result = over(
-        [dataclasses.replace(of, verdict=verdict) for of in members()],
-        gate("gap", "max", 0.5),
-    )
-    assert result.verdict == "pass"
-    # Others that the aggregate does not name do not.
-    assert over([*members(), member("a-torso", "---")], gate("gap", "max", 0.5)).n == 8
-
-
 def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it() -> (
     None
 ):
@@ -162,18 +125,6 @@ def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it(
     assert (waived.verdict, waived.waived) == ("fail", True)
     late = over(members(), waivers=[dataclasses.replace(given, expired=True)])
     assert (late.verdict, late.waived) == ("fail", False)
-
-
-def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
-    before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
-    drop = gate("accuracy_tail", "max_drop", 0.02)
-    few, many = (
-        over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200)
-    )
-    assert (few.verdict, many.verdict) == ("fail", "inconclusive")
-    assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
-    assert many.gates[0].p_sidak is not None
-    assert many.gates[0].p_sidak > 0.05
 
 
 @pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])

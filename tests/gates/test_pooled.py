@@ -252,18 +252,6 @@ def test_waived_facts_are_left_out_here_too() -> None:
     assert (actual.value, actual.paired, actual.delta) == (17 / 18, 17, 0.0)
 
 
-def test_an_invalid_member_is_named() -> None:
-    members = [
-        other("+-"),
-        dataclasses.replace(member("monitor", "P1", P36), verdict="invalid"),
-    ]
-    actual = pooled(members, gate("as_expected", "min", 0.0))
-    assert actual.verdict == "invalid"
-    assert actual.errors[0].startswith(
-        "pooled[overall] cannot be measured: monitor[P1] is invalid"
-    )
-
-
 def test_a_paper_has_no_such_figure() -> None:
     demand = gate("as_expected", "max_drop", 0.01)
     paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
@@ -272,13 +260,3 @@ def test_a_paper_has_no_such_figure() -> None:
     assert actual.gates[0].reason == (
         "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
     )
-
-
-def test_a_member_that_the_baseline_lacks_is_named() -> None:
-    actual = pooled(
-        [other("+-"), member("monitor", "P1", P36)],
-        gate("as_expected", "max_drop", 0.01),
-        before={"head_to_tail[b-head]": answers("+-", prefix="b")},
-    )
-    assert actual.verdict == "no baseline"
-    assert "has no case monitor[P1]" in actual.gates[0].reason

@@ -12,7 +12,6 @@ from pytest_kbrel.reports.formatting import signed
 from tests.gates.tables import (
     MONITOR,
     case,
-    consistency,
     decided,
     gate,
     outcome,
@@ -146,24 +145,6 @@ def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
     assert of(actual, "monitor").delta == pytest.approx(
         -of(actual, "monitor").baseline / 2
     )
-
-
-def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
-    before, noisy = (
-        consistency([("+", 0.5)] * N),
-        consistency([("+", 0.5 + ROUNDING)] * N),
-    )
-    turned = Table(
-        columns=(*noisy.columns[::-1], "new"),
-        rows=tuple(
-            outcome(row.fact_id, (*row.values[::-1], 0.25), row.label)
-            for row in noisy.rows
-        ),
-    )
-    actual = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
-    assert {of(actual, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {
-        0.0
-    }
 
 
 def test_figures_over_several_cases_are_unchanged_too() -> None:
