@@ -18,12 +18,8 @@ from pytest_kbrel.models.checkpoint.files import (
     check_safetensors,
     digest_of_files,
     digest_of_tensors,
-    effective_config,
     looks_like_hub_id,
     read_config,
-    refuse_pointer,
-    tokenizer_files,
-    tokenizer_settings,
     weight_files,
 )
 from pytest_kbrel.models.checkpoint.fingerprint import quantisation
@@ -167,82 +163,6 @@ def test_pickles_are_not_opened(tmp_path, name):
         weight_files(tmp_path)
 
 
-def test_three_of_many_wrong_files_are_named(tmp_path):
-    fill(tmp_path, *(f"{name}.bin" for name in "dcba"))
-    with pytest.raises(ModelError, match=r"\(a\.bin, b\.bin, c\.bin\)"):
-        weight_files(tmp_path)
-    fill(tmp_path, *(f"{name}.safetensors" for name in "dcba"))
-    with pytest.raises(
-        ModelError, match=r"found a\.safetensors, b\.safetensors, c\.safetensors, but"
-    ):
-        weight_files(tmp_path)
-
-
-def test_the_files_of_a_vocabulary(tmp_path):
-    own = [
-        "added_tokens.json",
-        "merges.txt",
-        "q.tiktoken",
-        "spiece.model",
-        "tokenizer.json",
-        "vocab.json",
-    ]
-    others = [
-        "tokenizer_config.json",
-        "config.json",
-        "model.safetensors",
-        "my_tokenizer.json",
-        "vocabulary",
-    ]
-    fill(tmp_path, *own[::-1], *others)
-    (tmp_path / "folder.model").mkdir()
-    assert [file.name for file in tokenizer_files(tmp_path)] == own
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("add_prefix_space", False),
-        ("do_lower_case", False),
-        ("keep_accents", True),
-        ("legacy", False),
-        ("split_special_tokens", True),
-        ("strip_accents", False),
-        ("tokenize_chinese_chars", False),
-        ("added_tokens_decoder", {}),
-    ],
-)
-def test_what_a_tokenizers_own_config_says_of_a_texts_tokens(tmp_path, name, value):
-    fill(
-        tmp_path,
-        "tokenizer_config.json",
-        text=json.dumps({name: value, "model_max_length": 8}),
-    )
-    assert tokenizer_settings(tmp_path) == {name: value}
-    fill(tmp_path, "tokenizer_config.json", text=json.dumps({name: None}))
-    assert tokenizer_settings(tmp_path) == {}
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '"legacy"'])
-def test_a_tokenizers_config_that_cannot_be_read_says_nothing(tmp_path, text):
-    assert tokenizer_settings(tmp_path) == {}
-    fill(tmp_path, "tokenizer_config.json", text=text)
-    assert tokenizer_settings(tmp_path) == {}
-
-
-def test_who_saved_a_config_is_not_what_it_says():
-    idle = {
-        "_name_or_path": "x",
-        "transformers_version": "5",
-        "torch_dtype": "float16",
-        "dtype": "float16",
-    }
-    assert effective_config({**idle, "rms_norm_eps": 0, "architectures": []}) == {
-        "rms_norm_eps": 0,
-        "architectures": [],
-    }
-
-
 def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
     tmp_path,
 ):
@@ -282,16 +202,6 @@ def tensor(begin: int, end: int) -> dict[str, object]:
 
 
 WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}}
-
-
-@pytest.mark.parametrize(
-    ("header", "data"),
-    [(WHOLE, 24), ({}, 0), ({"b": tensor(8, 24), "a": tensor(0, 8)}, 24)],
-)
-def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(safetensors(header, data))
-    check_safetensors(file)
 
 
 @pytest.mark.parametrize(
@@ -347,11 +257,6 @@ def test_what_is_no_whole_file_is_named(
         check_safetensors(file)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"x: cannot be read: No such file"):
-        refuse_pointer(tmp_path / "x")
-
-
 def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     for content, said in (
@@ -399,21 +304,6 @@ def saved(
     folder.mkdir(exist_ok=True)
     save_file(tensors, folder / name, metadata=notes or None)
     return folder / name
-
-
-def test_shards_names_and_notes_change_nothing(tmp_path):
-    whole = digest_of_tensors([saved(tmp_path, "model.safetensors", TENSORS)])
-    parts = [
-        saved(
-            tmp_path,
-            f"part-{number}.safetensors",
-            {name: tensor},
-            format="pt",
-            by="somebody",
-        )
-        for number, (name, tensor) in enumerate(TENSORS.items())
-    ]
-    assert digest_of_tensors(parts) == digest_of_tensors(reversed(parts)) == whole
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint import fingerprint as module
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, quantisation
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement
+from pytest_kbrel.models.hf.spec import ModelSpec
 
 TEMPLATE = "{{ messages }}"
 
@@ -120,24 +120,6 @@ def test_all_that_was_done_while_loading_is_named(
     assert result(folder, **settings).derived == derived
 
 
-@pytest.mark.parametrize(
-    ("settings", "more"),
-    [
-        ({"load_in_4bit": True}, ", bitsandbytes 7"),
-        ({"load_in_8bit": True}, ", bitsandbytes 7"),
-        ({"peft": "adapter"}, ", peft 7"),
-        ({"peft": "adapter", "load_in_4bit": True}, ", peft 7, bitsandbytes 7"),
-    ],
-)
-def test_the_libraries_that_compute_are_named(folder, monkeypatch, settings, more):
-    adapter(folder.parent)
-    monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr(module, "version", lambda name: "7")
-    assert result(folder, **settings).backend_version == (
-        f"transformers {transformers.__version__}, torch {torch.__version__}{more}"
-    )
-
-
 def adapter(parent, value=1.0, scale=2):
     made = parent / "adapter"
     made.mkdir(exist_ok=True)
@@ -200,18 +182,6 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
     assert len(set(digests)) == len(digests)
     # A causal model's text begins as the tokenizer says.
     assert result(folder, Model(starts=3)).weights_digest == digests[0]
-
-
-def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
-    digests = {
-        result(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)
-    }
-    assert len(digests) == 3
-
-
-def test_where_a_model_is_computed_makes_no_other_model(folder):
-    one, other = result(folder), result(folder, placement=Placement(), device="cuda:1")
-    assert one == other
 
 
 def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):

@@ -8,30 +8,17 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.batch_plan import (
-    Prompt,
-    distinct_prompts,
-    fits_decode_loop,
-    shared_length,
-)
 from pytest_kbrel.models.hf.checks import (
-    check_architecture,
     check_complete,
-    check_numbers,
 )
-from pytest_kbrel.models.hf.loading import _dtype, _max_length
 from pytest_kbrel.models.hf.sharing import (
     agree,
-    allows_packing,
     best_sharing_mode,
     check_length,
-    sample_pairs,
     window_of,
 )
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import greedy_settings
-from pytest_kbrel.models.tokens import common_prefix, prompt_digest
-from pytest_kbrel.records import GenerateRequest
 
 SPEC = ModelSpec(text="x", path="x")
 LONG = {"rope_type": "longrope", "original_max_position_embeddings": 50}
@@ -93,18 +80,6 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
 
 
 @pytest.mark.parametrize(
-    ("settings", "result"),
-    [
-        ({}, True),
-        ({"attention_layers": ["global"]}, True),
-        ({"attention_layers": ["local"]}, False),
-    ],
-)
-def test_whether_a_mask_of_our_own_is_all(settings, result):
-    assert allows_packing(Config(**settings)) is result
-
-
-@pytest.mark.parametrize(
     ("prompt", "behind", "limit", "encoder_decoder", "fits"),
     [
         (6, 4, 10, False, True),
@@ -124,55 +99,6 @@ def test_how_long_a_text_may_be(prompt, behind, limit, encoder_decoder, fits):
         match=f"too long: {prompt} tokens of prompt and {behind} behind it; the model",
     ):
         check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
-
-
-@pytest.mark.parametrize(
-    ("limit", "result"),
-    [(1, 1), (2048, 2048), (0, None), (-1, None), (None, None), ("8", None)],
-)
-def test_how_many_tokens_a_model_takes(limit, result):
-    assert _max_length(Config(max_position_embeddings=limit)) == result
-    assert _max_length(Config()) is None
-
-
-@pytest.mark.parametrize(
-    ("asked", "saved", "device", "result"),
-    [
-        ("auto", "float16", "cpu", torch.float32),
-        ("auto", torch.float16, "cpu", torch.float32),
-        ("auto", torch.bfloat16, "cpu", "auto"),
-        ("auto", "float32", "cpu", "auto"),
-        ("auto", torch.float16, "cuda", "auto"),
-        ("auto", None, "cpu", "auto"),
-        ("float16", torch.float32, "cpu", torch.float16),
-        ("bfloat16", "float16", "cpu", torch.bfloat16),
-    ],
-)
-def test_in_which_format_a_checkpoint_is_loaded(asked, saved, device, result):
-    spec = ModelSpec(text="x", path="x", dtype=asked)
-    assert _dtype(spec, Config(dtype=saved), torch.device(device)) == result
-
-
-@pytest.mark.parametrize(
-    ("named", "refused"),
-    [
-        (["LlamaForCausalLM"], False),
-        (None, False),
-        ([], False),
-        (["BertForMaskedLM"], True),
-        (["LlamaForSequenceClassification"], True),
-        (["LlamaForTokenClassification"], True),
-        (["ClassificationForCausalLM"], False),
-        (["T5ForConditionalGeneration"], False),
-    ],
-)
-def test_which_architectures_write_text(named, refused):
-    config = SimpleNamespace(architectures=named)
-    if not refused:
-        check_architecture(SPEC, config)
-        return
-    with pytest.raises(ModelError, match=f"x: {named[0]} does not write text"):
-        check_architecture(SPEC, config)
 
 
 USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
@@ -213,26 +139,6 @@ def test_which_weights_a_load_must_have_found(info, said):
         return
     with pytest.raises(ModelError, match=said):
         check_complete(SPEC, whole, USED)
-
-
-@pytest.mark.parametrize(
-    ("values", "fine"),
-    [
-        ([0.0, -1e30], True),
-        ([1.0, float("nan")], False),
-        ([1.0, float("inf")], False),
-        ([1.0, float("-inf")], False),
-        ([], True),
-    ],
-)
-def test_weights_are_numbers(values, fine):
-    named = [("whole", torch.tensor([1, 2])), ("x", torch.tensor(values))]
-    model = SimpleNamespace(named_parameters=lambda: named)
-    if fine:
-        check_numbers(SPEC, model)
-        return
-    with pytest.raises(ModelError, match="NaN or infinity in x;"):
-        check_numbers(SPEC, model)
 
 
 def settings_of(own=None, config=None, tokenizer=None):
@@ -309,22 +215,6 @@ def test_what_of_a_checkpoints_own_generation_settings_is_kept(given, name, valu
     assert getattr(settings_of(**given), name) == value
 
 
-def test_a_checkpoints_own_sampling_is_left_out():
-    own = {
-        "do_sample": True,
-        "num_beams": 4,
-        "repetition_penalty": 1.3,
-        "forced_eos_token_id": 3,
-    }
-    result = settings_of(own=own)
-    assert (result.do_sample, result.num_beams, result.repetition_penalty) == (
-        False,
-        1,
-        1.0,
-    )
-    assert result.forced_eos_token_id is None
-
-
 def model_of(dtype=torch.float32):
     return SimpleNamespace(
         dtype=dtype,
@@ -346,19 +236,6 @@ def model_of(dtype=torch.float32):
 def test_how_far_two_ways_may_differ(dtype, factor, same):
     assert agree(model_of(dtype), [(0.5,)], [(0.5 * factor,)]) is same
     assert agree(model_of(dtype), [(0.1, 0.5)], [(0.1, 0.5 * factor)]) is same
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        (0.0, 0.0, True),
-        (0.0, 1e-30, False),
-        (float("nan"), 0.5, False),
-        (0.5, float("nan"), False),
-    ],
-)
-def test_a_probability_of_nothing_agrees_with_nothing_else(one, other, same):
-    assert agree(model_of(), [(one,)], [(other,)]) is same
 
 
 def ways(**changes):
@@ -398,105 +275,3 @@ def raises(pairs):
 )
 def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, mode):
     assert best_sharing_mode(model_of(), ways(**changes), None) == mode
-
-
-@pytest.mark.parametrize(
-    ("longest", "prefix"), [(None, 6), (64, 6), (24, 6), (20, 5), (4, 1)]
-)
-def test_the_pairs_that_are_tried_fit_into_short_models(longest, prefix):
-    result, moved = sample_pairs(model_of(), longest)
-    assert len(result) == len(moved) == 8
-    assert len({pair.context[:prefix] for pair in result}) == 1
-    assert {len(pair.context) - prefix for pair in result} == {1, 2, 3}
-    assert {len(pair.targets) for pair in result} == {1, 2}
-    assert [pair.targets for pair in result] == [pair.targets for pair in moved]
-    assert all(
-        a.context[prefix:] == b.context[prefix:]
-        for a, b in zip(result, moved, strict=True)
-    )
-
-
-def prompt(*ids, **more):
-    return Prompt(
-        ids=ids,
-        request=GenerateRequest(
-            **({"prompt": str(ids), "max_new_tokens": 4, "stop": ()} | more)
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    ("one", "window", "result"),
-    [
-        (prompt(1, 2), None, True),
-        (prompt(1, 2, num_beams=2), None, False),
-        (prompt(1, 2), 7, True),
-        (prompt(1, 2), 6, False),
-        (prompt(1, 2, num_beams=2), 7, False),
-    ],
-)
-def test_which_prompts_are_continued_in_the_loop(one, window, result):
-    assert fits_decode_loop(one, window) is result
-
-
-@pytest.mark.parametrize(
-    ("change", "same"),
-    [
-        ({"prompt": "other"}, True),
-        ({"watch": (1,)}, True),
-        ({"max_new_tokens": 5}, False),
-        ({"num_beams": 2}, False),
-        ({"steps": True}, False),
-        ({"stop": ("x",)}, False),
-    ],
-)
-def test_what_prompts_of_one_plain_batch_share(change, same):
-    assert (prompt(1, 2).kind == prompt(3, 4, **change).kind) is same
-    assert prompt(1, 2).kind != prompt(1, 2, 3).kind
-
-
-def test_prompts_of_the_same_ids_are_one_whatever_their_text():
-    prompts = [
-        prompt(1, 2),
-        prompt(1, 2, prompt="other"),
-        prompt(1, 2, watch=(1,)),
-        prompt(1, 3),
-    ]
-    assert list(distinct_prompts(prompts).values()) == [[0, 1], [2], [3]]
-
-
-@pytest.mark.parametrize(
-    ("ids", "shared"),
-    [
-        ([(1, 2, 3), (1, 2, 4)], 2),
-        ([(1, 2, 3), (1, 2)], 1),
-        ([(1, 2)], 1),
-        ([(1,), (1, 2)], 0),
-        ([(1, 2), (3, 4)], 0),
-        ([(1, 2, 9), (1, 3, 9), (1, 2, 8)], 1),
-    ],
-)
-def test_how_many_tokens_all_prompts_begin_with(ids, shared):
-    assert shared_length(ids) == shared
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "length"),
-    [((), (1,), 0), ((1, 2), (1, 2), 2), ((1, 2), (1, 2, 3), 2), ((1,), (2,), 0)],
-)
-def test_how_far_two_sequences_are_alike(one, other, length):
-    assert common_prefix(one, other) == length
-
-
-@pytest.mark.parametrize(
-    ("ids", "bos", "leads"),
-    [
-        ((0, 5), 0, True),
-        ((5, 0), 0, False),
-        ((0, 5), None, False),
-        ((), 0, False),
-        ((0,), 0, True),
-    ],
-)
-def test_a_bos_of_zero_is_a_bos(ids, bos, leads):
-    assert len(prompt_digest(ids, bos)) == 16 + leads

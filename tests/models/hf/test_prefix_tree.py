@@ -71,22 +71,6 @@ def test_no_more_is_fed_than_asked_and_no_less_than_the_tree_has(sequences, row_
     assert least <= fed(result) <= sum(len(sequence.ids) for sequence in sequences)
 
 
-@given(asked())
-def test_rows_of_no_length_do_not_branch(sequences):
-    for group in group_by_prefix(sequences, 0):
-        for row in group.rows:
-            assert row.parents == tuple(range(-1, len(row.tokens) - 1))
-
-
-def test_one_row_that_holds_everything_feeds_every_node_once():
-    sequences = [
-        TokenSequence(ids=ids, start=2)
-        for ids in ((1, 2, 3), (1, 2, 3, 4), (1, 2, 5), (1, 2, 3))
-    ]
-    result = group_by_prefix(sequences, 100)
-    assert fed(result) == 5
-
-
 @pytest.mark.parametrize("count", [50, 400])
 def test_a_long_beginning_of_many_rows_is_computed_once(count):
     instruction = tuple(range(60))
@@ -96,20 +80,6 @@ def test_a_long_beginning_of_many_rows_is_computed_once(count):
     result = group_by_prefix(sequences, 32)
     assert [group.prefix for group in result] == [instruction]
     assert fed(result) == 60 + 2 * count
-
-
-def test_two_instructions_get_a_prefix_each():
-    sequences = [
-        TokenSequence(ids=(*(base + k for k in range(50)), 1000 + n), start=49)
-        for base in (0, 500)
-        for n in range(200)
-    ]
-    result = group_by_prefix(sequences, 32)
-    assert sorted(len(group.prefix) for group in result) == [49, 49]
-
-
-def test_nothing_asked_is_nothing_fed():
-    assert group_by_prefix([], 32) == ()
 
 
 @pytest.mark.parametrize("shared", [100, 127, 128, 200, 500])
