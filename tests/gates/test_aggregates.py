@@ -2,20 +2,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
-from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
-    Fingerprint,
-    Gate,
     Integrity,
     MetricValue,
     ProbeName,
@@ -24,62 +18,18 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     MONITOR,
     answers,
-    blessed,
     case,
     consistency,
     decided,
     gate,
     outcome,
-)
-
-MODEL = Fingerprint(
-    spec="m",
-    backend="hf",
-    backend_version="1",
-    architecture="llama",
-    parameters=1,
-    weights_digest="w",
-    tokenizer_digest="t",
-    dtype="float32",
-    device="cpu",
+    over,
+    run_of,
 )
 
 
 def member(probe: ProbeName, name: str, table: Table, **more: Any) -> CaseResult:
     return decided(case(probe=probe, slice=name, **more), table)
-
-
-def over(
-    members: Sequence[CaseResult],
-    *gates: Gate,
-    before: Sequence[CaseResult] | None = None,
-    named: Sequence[str] | None = None,
-) -> CaseResult:
-    aggregate = AggregateCase(
-        id="overall",
-        suite="suites/world.kb.yaml",
-        probe=members[0].probe,
-        slice="overall",
-        members=tuple(named or [m.id for m in members]),
-        gates=gates,
-    )
-    baseline = None
-    if before is not None:
-        cases: dict[str, BaselineCase] = {
-            case_key(m.suite, m.id): blessed(m.table) for m in before
-        }
-        baseline = Baseline(
-            path=Path("b"),
-            kbrel_version="0",
-            created="",
-            reason="",
-            commit="",
-            versions=(),
-            model=MODEL,
-            settings=(),
-            cases=cases,
-        )
-    return decide_aggregate(aggregate, members, baseline=baseline, comparisons=1)
 
 
 def values(result: CaseResult) -> dict[str, float | None]:
@@ -276,7 +226,7 @@ def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     only_two = [
         [m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)
     ]
-    actual = value(over(only_two[0], before=only_two[1]), "gap")
+    actual = value(over(only_two[0], baseline=run_of(*only_two[1])), "gap")
     squares = []
     for new, old in zip(*only_two, strict=True):
         differences = np.array(
@@ -309,7 +259,7 @@ def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_cou
         for m in buckets(a_head="+-" * 20, a_tail="+-" * 15)
         if m.slice in ("a-head", "a-tail")
     ]
-    actual = value(over(run, before=run), "gap")
+    actual = value(over(run, baseline=run_of(*run)), "gap")
     assert (actual.delta, actual.p) == (0.0, 0.5)
     # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
     assert actual.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
@@ -317,23 +267,3 @@ def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_cou
 
 def sorted_rows(table: Table) -> list[object]:
     return sorted(table.rows, key=lambda row: row.fact_id)  # type: ignore[return-value]
-
-
-def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
-    demand = gate("gap", "max_drop", 0.1)
-    actual = over(buckets(a_tail="-" * 9), demand, before=buckets())
-    assert actual.verdict == "not comparable"
-    assert actual.gates[0].reason.startswith(
-        "head_to_tail[a-tail]: 5 of 9 facts are not in the baseline (first: a-tail004), and at least half "
-    )
-    one = over(buckets(a_tail="-" * 5), demand, before=buckets())
-    assert "1 fact not in the baseline left out" in one.gates[0].reason
-
-
-def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> (
-    None
-):
-    before = buckets(a_head="+++-+-", a_torso="+--?-")
-    actual = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
-    assert actual.verdict == "pass"
-    assert "paired over 18 facts of the baseline's 20" in actual.gates[0].reason

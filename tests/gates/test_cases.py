@@ -17,7 +17,6 @@ from pytest_kbrel.records import (
     Digest,
     Fact,
     HeadToTailSettings,
-    Judgement,
     Share,
     Table,
     Unmatched,
@@ -121,13 +120,6 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
         other, another_tokenizer=True
     )
     assert reason(of.table, baseline=None) == f"{LACKS[:-1]}{of.id}{AGAIN}"
-
-
-# The order in which verdicts are looked for: each is worse than all that follow.
-WORST_FIRST: tuple[Judgement, ...] = (
-    *("invalid", "fail", "not comparable"),
-    *("no baseline", "inconclusive", "pass"),
-)
 
 
 def measured(table: Table, before: Table | None) -> Measurement:

@@ -11,7 +11,6 @@ from pytest_kbrel.gates.changes import QUANTILES, churn_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.records import Churn, Table
 from tests.gates.tables import MONITOR, answers, case, decided, gate, outcome
-from tests.gates.test_members import over, run_of
 
 BEFORE = answers("+" * 20 + "-" * 20)
 
@@ -64,16 +63,3 @@ def test_the_change_of_confidence_is_told_in_quantiles() -> None:
     assert dict(churn.anchor_moves) == pytest.approx(
         dict(zip(QUANTILES, (-0.2, -0.2, -0.2, 0.1, 0.1), strict=True))
     )
-
-
-def test_cases_over_several_count_all_their_facts() -> None:
-    names = ("a-head", "a-tail")
-    before = [decided(case(slice=name), BEFORE) for name in names]
-    after = [
-        decided(case(slice=name), with_answers(BEFORE, Q001="other"), BEFORE)
-        for name in names
-    ]
-    assert over(after, baseline=run_of(*before)).churn == Churn(
-        facts=80, texts=2, labels=0
-    )
-    assert over(after).churn is None

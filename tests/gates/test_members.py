@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,8 @@ from pytest_kbrel.baselines import (
     BaselineCase,
     PublishedCase,
     PublishedFigure,
-    case_key,
 )
-from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseKind,
     CaseResult,
     Digest,
@@ -29,12 +25,13 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     answers,
-    blessed,
     case,
     decided,
     gate,
     outcome,
+    run_of,
 )
+from tests.gates.tables import over as decided_over
 
 SUITE = "suites/world.kb.yaml"
 HEAD, TAIL = "head_to_tail[a-head]", "head_to_tail[a-tail]"
@@ -49,34 +46,10 @@ def members(head: str = "+++-", tail: str = "+---") -> list[CaseResult]:
     return [member("a-head", head), member("a-tail", tail)]
 
 
-def over(
-    of: Sequence[CaseResult],
-    *gates: Gate,
-    named: Sequence[str] = (HEAD, TAIL),
-    probe: CaseKind = "head_to_tail",
-    waivers: Sequence[Waiver] = (),
-    **more: Any,
-) -> CaseResult:
-    aggregate = AggregateCase(
-        id="overall",
-        suite=SUITE,
-        probe=probe,
-        slice="all",
-        members=tuple(named),
-        gates=gates,
-        waivers=tuple(waivers),
+def over(of: Sequence[CaseResult], *gates: Gate, **more: Any) -> CaseResult:
+    return decided_over(
+        of, *gates, **{"named": (HEAD, TAIL), "probe": "head_to_tail", **more}
     )
-    return decide_aggregate(
-        aggregate, of, **{"baseline": None, "comparisons": 1, **more}
-    )
-
-
-def run_of(*before: CaseResult, **more: Any) -> Baseline:
-    empty = Baseline(
-        path=Path("b"), kbrel_version="0", created="", reason="", commit="", versions=(), model=None,
-        settings=(), cases={case_key(of.suite, of.id): blessed(of.table) for of in before},
-    )  # fmt: skip
-    return dataclasses.replace(empty, **more)
 
 
 NO_ROWS = dataclasses.replace(
@@ -214,29 +187,6 @@ def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
         3,
         1.0,
         0.0,
-    )
-
-
-def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
-    waivers = tuple(
-        Waiver(owner="Ann", reason="known", expires="2026-12-31", fact=f"a-head00{at}")
-        for at in range(3)
-    )
-    after = [member("a-head", "++++", waivers=waivers), member("a-tail", "+---")]
-    # Without them three of four facts would lack a partner, which stands in the way of a comparison.
-    one_left = Table(
-        columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:]
-    )
-    wide = gate("gap", "max_drop", 2.0)
-    result = over(
-        after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1])
-    )
-    assert result.verdict == "pass"
-    assert "not in the baseline" not in result.gates[0].reason
-    rest = [decided(case(slice="a-head", waivers=waivers), one_left), after[1]]
-    assert (
-        "paired over 5 facts)"
-        in over(rest, wide, baseline=run_of(*after)).gates[0].reason
     )
 
 

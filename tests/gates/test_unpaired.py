@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Baseline, PublishedCase, PublishedFigure
-from pytest_kbrel.gates import decide, decide_aggregate
+from pytest_kbrel.baselines import PublishedCase, PublishedFigure
+from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
     Gate,
     GateResult,
     MetricValue,
     Table,
 )
-from tests.gates.tables import answers, case, decided, gate, outcome, scores
+from tests.gates.tables import answers, case, decided, gate, outcome, run_of
+from tests.gates.tables import over as decided_over
 
 PAPER = "Sun et al., arXiv 2308.10168 v1"
 
@@ -158,14 +156,6 @@ def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
     assert fallen.mde is not None
 
 
-def test_soft_scores_have_the_jackknifes_interval() -> None:
-    table = scores([0.1, 0.5, 0.6, 0.9, 0.2, 0.4])
-    actual = value(against(printed(accuracy_f1=0.4), table), "accuracy_f1")
-    own = value(decided(case(), table), "accuracy_f1")
-    assert own.low is not None
-    assert actual.delta_low == pytest.approx(own.low - 0.4)
-
-
 def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> None:
     relative, absolute = (
         gate("accuracy", "max_drop", 0.02),
@@ -196,19 +186,8 @@ def over(published: PublishedCase, *gates: Gate) -> CaseResult:
             ("a-tail", "+" * 10 + "-" * 30),
         )
     ]
-    aggregate = AggregateCase(
-        id="head_to_tail[overall]",
-        suite="suites/world.kb.yaml",
-        probe="head_to_tail",
-        slice="overall",
-        members=tuple(member.id for member in members),
-        gates=gates,
-    )
-    baseline = Baseline(
-        path=Path("p"), kbrel_version="", created="", reason="", commit="", versions=(), model=None,
-        settings=(), cases={published.id: published}, paper=PAPER,
-    )  # fmt: skip
-    return decide_aggregate(aggregate, members, baseline=baseline, comparisons=1)
+    paper = run_of(cases={published.id: published}, paper=PAPER)
+    return decided_over(members, *gates, id=published.id, baseline=paper)
 
 
 MEMBERS = ("head_to_tail[a-tail]", "head_to_tail[a-head]")
@@ -225,21 +204,6 @@ def test_figures_over_cases_are_held_against_the_papers_own() -> None:
     assert value(result, "gap").unpaired
     assert value(result, "gap").delta == pytest.approx(0.4)
     assert value(result, "missing").baseline is None
-
-
-def test_figures_over_other_cases_are_other_figures() -> None:
-    published = printed(
-        id="head_to_tail[overall]",
-        members=(*MEMBERS, "head_to_tail[b-head]"),
-        accuracy=0.9,
-    )
-    result = over(
-        published, gate("accuracy", "max_drop", 0.1), gate("accuracy", "min", 0.1)
-    )
-    assert [actual.verdict for actual in result.gates] == ["no baseline", "pass"]
-    assert result.verdict == "pass"
-    assert not value(result, "accuracy").unpaired
-    assert "head_to_tail[overall] over the same 2 cases" in result.gates[0].reason
 
 
 CONTROLLED = (
