@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,6 @@ from pytest_kbrel.models.checkpoint.files import (
     read_config,
     weight_files,
 )
-from pytest_kbrel.models.checkpoint.fingerprint import quantisation
-from pytest_kbrel.models.hf.spec import parse_spec
 
 
 def fill(folder, *names, text="{}"):
@@ -322,68 +319,3 @@ def test_another_tensor_is_another_model(tmp_path, change):
         digest_of_tensors([saved(tmp_path, "b.safetensors", TENSORS | change)])
         != before
     )
-
-
-def test_two_tensors_that_change_places_are_another_model(tmp_path):
-    one, other = torch.ones(2), torch.zeros(2)
-    digests = {
-        digest_of_tensors(
-            [saved(tmp_path, f"{number}.safetensors", {"a": first, "b": second})]
-        )
-        for number, (first, second) in enumerate([(one, other), (other, one)])
-    }
-    assert len(digests) == 2
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"plain text that is long enough to have a length in front",
-        struct.pack("<Q", 2) + b"[]",
-        struct.pack("<Q", 20) + b'{"a": 1}',
-        (lambda head: struct.pack("<Q", len(head)) + head + b"12")(
-            json.dumps(
-                {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
-            ).encode()
-        ),
-    ],
-)
-def test_what_is_no_safetensors_is_named(tmp_path, data):
-    (tmp_path / "x.safetensors").write_bytes(data)
-    with pytest.raises(ModelError, match=r"x\.safetensors: no readable safetensors"):
-        digest_of_tensors([tmp_path / "x.safetensors"])
-
-
-@pytest.mark.parametrize(
-    ("text", "args", "config", "result"),
-    [
-        ("reference", "", {}, ""),
-        ("reference:pruned", "", {}, ""),
-        ("reference:int4", "", {}, "int4"),
-        ("x", "load_in_4bit=True", {}, "bitsandbytes 4 bits"),
-        ("x", "load_in_8bit=True", {}, "bitsandbytes 8 bits"),
-        ("x", "gguf_file=x.gguf", {}, "gguf"),
-        (
-            "x",
-            "",
-            {"quantization_config": {"quant_method": "gptq", "bits": 4}},
-            "gptq 4 bits",
-        ),
-        (
-            "x",
-            "",
-            {
-                "quantization_config": {
-                    "quant_method": "bitsandbytes",
-                    "load_in_8bit": True,
-                }
-            },
-            "bitsandbytes 8 bits",
-        ),
-        ("x", "", {"quantization_config": {"quant_method": "fp8"}}, "fp8"),
-        ("x", "", {"quantization_config": None}, ""),
-    ],
-)
-def test_quantisation(text, args, config, result):
-    assert quantisation(parse_spec(text, args), config) == result
