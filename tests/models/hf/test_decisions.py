@@ -5,20 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.checks import (
     check_complete,
 )
 from pytest_kbrel.models.hf.sharing import (
-    agree,
-    best_sharing_mode,
-    check_length,
     window_of,
 )
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import greedy_settings
 
 SPEC = ModelSpec(text="x", path="x")
 LONG = {"rope_type": "longrope", "original_max_position_embeddings": 50}
@@ -79,28 +74,6 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
     assert window_of(Config(**settings)) == window
 
 
-@pytest.mark.parametrize(
-    ("prompt", "behind", "limit", "encoder_decoder", "fits"),
-    [
-        (6, 4, 10, False, True),
-        (6, 5, 10, False, False),
-        (60, 50, None, False, True),
-        (10, 10, 10, True, True),
-        (11, 1, 10, True, False),
-        (1, 11, 10, True, False),
-    ],
-)
-def test_how_long_a_text_may_be(prompt, behind, limit, encoder_decoder, fits):
-    if fits:
-        check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
-        return
-    with pytest.raises(
-        ValueError,
-        match=f"too long: {prompt} tokens of prompt and {behind} behind it; the model",
-    ):
-        check_length(prompt, behind, limit, encoder_decoder=encoder_decoder)
-
-
 USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
 
 
@@ -139,139 +112,3 @@ def test_which_weights_a_load_must_have_found(info, said):
         return
     with pytest.raises(ModelError, match=said):
         check_complete(SPEC, whole, USED)
-
-
-def settings_of(own=None, config=None, tokenizer=None):
-    result = {
-        "eos_token_id": None,
-        "pad_token_id": None,
-        "bos_token_id": None,
-        "decoder_start_token_id": None,
-    }
-    model = SimpleNamespace(
-        generation_config=SimpleNamespace(**(result | (own or {}))),
-        config=Config(**({"eos_token_id": None} | (config or {}))),
-        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2)),
-    )
-    return greedy_settings(model, SimpleNamespace(**(result | (tokenizer or {}))))
-
-
-@pytest.mark.parametrize(
-    ("given", "name", "value"),
-    [
-        ({}, "eos_token_id", None),
-        ({"own": {"eos_token_id": 3}}, "eos_token_id", [3]),
-        ({"config": {"eos_token_id": [5, 4]}}, "eos_token_id", [4, 5]),
-        ({"tokenizer": {"eos_token_id": 0}}, "eos_token_id", [0]),
-        (
-            {
-                "own": {"eos_token_id": [1]},
-                "config": {"eos_token_id": 2},
-                "tokenizer": {"eos_token_id": 1},
-            },
-            "eos_token_id",
-            [1, 2],
-        ),
-        ({}, "pad_token_id", 0),
-        (
-            {
-                "tokenizer": {"pad_token_id": 0},
-                "own": {"pad_token_id": 5, "eos_token_id": 6},
-            },
-            "pad_token_id",
-            0,
-        ),
-        ({"own": {"pad_token_id": 0, "eos_token_id": 6}}, "pad_token_id", 0),
-        ({"own": {"eos_token_id": [7, 6]}}, "pad_token_id", 6),
-        (
-            {"tokenizer": {"pad_token_id": 9}, "own": {"eos_token_id": 6}},
-            "pad_token_id",
-            9,
-        ),
-        (
-            {"tokenizer": {"pad_token_id": 10}, "own": {"eos_token_id": 6}},
-            "pad_token_id",
-            6,
-        ),
-        ({"own": {"bos_token_id": 0}}, "bos_token_id", 0),
-        (
-            {
-                "own": {"decoder_start_token_id": 0},
-                "config": {"decoder_start_token_id": 5},
-            },
-            "decoder_start_token_id",
-            0,
-        ),
-        ({"config": {"decoder_start_token_id": 0}}, "decoder_start_token_id", 0),
-        ({}, "decoder_start_token_id", None),
-        ({}, "do_sample", False),
-        ({}, "num_beams", 1),
-        ({}, "repetition_penalty", 1.0),
-        ({}, "length_penalty", 1.0),
-        ({}, "early_stopping", False),
-    ],
-)
-def test_what_of_a_checkpoints_own_generation_settings_is_kept(given, name, value):
-    assert getattr(settings_of(**given), name) == value
-
-
-def model_of(dtype=torch.float32):
-    return SimpleNamespace(
-        dtype=dtype,
-        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(30, 2)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("dtype", "factor", "same"),
-    [
-        (torch.float32, 1.0009, True),
-        (torch.float32, 1.0011, False),
-        (torch.float64, 1.0011, False),
-        (torch.bfloat16, 1.08, True),
-        (torch.bfloat16, 1.09, False),
-        (torch.float16, 1.08, True),
-    ],
-)
-def test_how_far_two_ways_may_differ(dtype, factor, same):
-    assert agree(model_of(dtype), [(0.5,)], [(0.5 * factor,)]) is same
-    assert agree(model_of(dtype), [(0.1, 0.5)], [(0.1, 0.5 * factor)]) is same
-
-
-def ways(**changes):
-    """Return ways: the plain one tells contexts apart, others are as that one but for ``changes``."""
-
-    def plain(pairs):
-        return [
-            tuple(1 / (2 + pair.context[0] + at) for at in range(len(pair.targets)))
-            for pair in pairs
-        ]
-
-    result = {**dict.fromkeys(("packed", "prefix", "plain"), plain), **changes}
-    return {name: way for name, way in result.items() if way is not None}
-
-
-def wrong(pairs):
-    return [(0.9,) * len(pair.targets) for pair in pairs]
-
-
-def raises(pairs):
-    raise RuntimeError("no such mask")
-
-
-@pytest.mark.parametrize(
-    ("changes", "mode"),
-    [
-        ({}, "packed"),
-        ({"packed": wrong}, "prefix"),
-        ({"packed": raises}, "prefix"),
-        ({"packed": None}, "prefix"),
-        ({"packed": wrong, "prefix": raises}, "plain"),
-        ({"packed": wrong, "prefix": None}, "plain"),
-        # Where contexts do not change the numbers, nothing can be told.
-        ({"plain": wrong, "packed": wrong}, "plain"),
-        ({"plain": raises}, "plain"),
-    ],
-)
-def test_the_first_way_that_gives_the_plain_numbers_is_taken(changes, mode):
-    assert best_sharing_mode(model_of(), ways(**changes), None) == mode
