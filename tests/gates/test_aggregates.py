@@ -79,22 +79,6 @@ def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
     assert actual.table.rows == ()
 
 
-def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
-    def ablated(name: str, *terms: float) -> CaseResult:
-        columns = (*MONITOR[:5], "ablated:0", "cell:none:0", "cell:none:1")
-        rows = (
-            outcome(f"{name}{at}", (1, 0, 0, 0, 0.5, term, 1, 1), "correct")
-            for at, term in enumerate(terms)
-        )
-        return member("monitor", name, Table(columns=columns, rows=tuple(rows)))
-
-    actual = over([ablated("P1", 0.1, 0.4), ablated("P2", 0.2, 0.2)])
-    assert values(actual)["monitor_ablated"] == pytest.approx((0.5 / 1 + 0.4 / 1) / 2)
-    assert "monitor_ablated" not in values(
-        over([ablated("P1", 0.1, 0.4), member("monitor", "P36", P36)])
-    )
-
-
 def test_a_relation_without_a_value_leaves_none_overall() -> None:
     empty = relation("c", [(1, *(0,) * 6)] * 2)
     undefined = member("monitor", "P17", empty, integrity=Integrity(anchor_prob=0.0))

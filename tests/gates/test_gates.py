@@ -154,26 +154,6 @@ def test_losing_every_fact_is_no_certainty_but_an_alarm(n: int, verdict: str) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("bound", "after", "verdict"),
-    [
-        (0.98, "-" * 12 + BEFORE[12:], "fail"),
-        (0.80, "-" * 6 + BEFORE[6:], "pass"),
-        (0.95, "-" * 3 + BEFORE[3:], "inconclusive"),
-        (1.00, "+" * 102 + BEFORE[102:], "pass"),
-    ],
-)
-def test_recovery(bound: float, after: str, verdict: str) -> None:
-    actual = only(
-        decided(
-            case(gate("accuracy", "recovery", bound)), answers(after), answers(BEFORE)
-        )
-    )
-    assert actual.verdict == verdict
-    assert actual.reason.startswith("accuracy recovered ")
-    assert actual.reason.partition("; ")[2].startswith(f"allowed: within {bound:.3f}")
-
-
 def test_undefined_metrics_never_pass() -> None:
     table = consistency([("?", 0.0)] * 5 + [("-", 0.3)] * 5)
     demands = (gate("c_correct", "min", 0.0), gate("c_correct", "max_drop", 1.0))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.measurement import Measured, Measurement, pair
+from pytest_kbrel.gates.measurement import Measured
 from pytest_kbrel.gates.reasons import (
     describe_open_end,
-    left_out,
     moved,
     power,
 )
 from pytest_kbrel.records import MetricValue
-from tests.gates.tables import answers
 from tests.gates.test_statistics import figure
 
 
@@ -102,21 +99,3 @@ def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) ->
             )
             == said
         )
-
-
-def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> (
-    None
-):
-    pairings = tuple(
-        pair(answers(new), answers(old)) for new, old in (("+++", "++"), ("++++", "++"))
-    )
-    assert left_out(measured(), Measurement(figures=(), pairings=pairings)) == (
-        "; 1 fact not in the baseline left out"
-    )
-    both = dataclasses.replace(measured(), figure=figure((0, "x"), (1, "x")))
-    assert left_out(both, Measurement(figures=(), pairings=pairings)) == (
-        "; 2 facts not in the baseline left out"
-    )
-    same = (pair(answers("+"), answers("+")),)
-    assert left_out(measured(), Measurement(figures=(), pairings=same)) == ""
-    assert left_out(measured(), Measurement(figures=())) == ""

@@ -15,10 +15,7 @@ from tests.gates.tables import (
     decided,
     gate,
     outcome,
-    over,
-    run_of,
 )
-from tests.gates.test_aggregates import member
 
 N = 40
 # Consistent, so that a test of signs would be sure of it.
@@ -101,18 +98,3 @@ def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
     assert (of(actual, "monitor").p < 1e-3) == (shift > 0)
     one = judged(monitor(shift, facts=[3]), monitor())
     assert of(one, "pfd").delta == pytest.approx(shift / N, rel=1e-6)
-
-
-def test_figures_over_several_cases_are_unchanged_too() -> None:
-    before = [member("monitor", name, monitor()) for name in ("P36", "P30")]
-    after = [member("monitor", name, monitor(ROUNDING)) for name in ("P36", "P30")]
-    demand = gate("monitor", "max_drop", 0.0)
-    actual, plain = (
-        over(after, demand, baseline=run_of(*before)),
-        over(before, demand, baseline=run_of(*before)),
-    )
-    assert actual.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in actual.metrics] == [
-        compared(value) for value in plain.metrics
-    ]
-    assert {value.delta for value in actual.metrics} == {0.0}

@@ -24,7 +24,6 @@ from tests.gates.tables import (
     gate,
     measure,
     outcome,
-    scores,
 )
 from tests.gates.test_unpaired import only
 
@@ -172,42 +171,6 @@ def test_the_loss_of_all_is_within_a_tolerance_of_all() -> None:
         judged("accuracy", "max_drop", 1.0, answers("-" * 5), answers("+" * 5)).verdict
         == "pass"
     )
-
-
-def test_of_a_share_that_is_none_or_of_one_fact_no_interval_is_told() -> None:
-    rows = [
-        (
-            "accuracy",
-            "-----",
-            "+++--",
-            "accuracy recovered 0.000 of the baseline: accuracy fell by 0.600 [",
-        ),
-        (
-            "hallucination",
-            "+-",
-            "++",
-            "hallucination recovered 0.000 of the baseline: hallucination rose by",
-        ),
-        (
-            "accuracy",
-            "+",
-            "+",
-            "accuracy recovered 1.000 of the baseline: accuracy did not change from 1.000",
-        ),
-    ]
-    for metric, after, before, start in rows:
-        actual = judged(metric, "recovery", 0.9, answers(after), answers(before))
-        assert (actual.verdict, actual.low, actual.high) == ("inconclusive", None, None)
-        assert actual.reason.startswith(start)
-    # Nobody knows how many facts it takes to tell more than one does.
-    assert "would decide" not in actual.reason
-    mean_of_one = judged("accuracy_f1", "recovery", 0.9, scores([0.5]), scores([0.5]))
-    assert (mean_of_one.verdict, mean_of_one.low, mean_of_one.high) == (
-        "inconclusive",
-        None,
-        None,
-    )
-    assert "would decide" not in mean_of_one.reason
 
 
 def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:

@@ -101,16 +101,6 @@ def test_columns_that_a_member_lacks_are_named() -> None:
     assert figure((0, "kx")).lacking((A, B)) == ()
 
 
-def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
-    turned = table("kx", ("q3", (0, 1)), ("q1", (1, 0)), ("q2", (1, 1)))
-    for of in (A, turned):
-        sample = figure((0, "x")).sample((of,))
-        assert [list(row) for row in sample.values[0]] == [[0.0], [1.0], [1.0]]
-    assert figure((0, "x")).value((A,)) == pytest.approx(2 / 3)
-    assert figure((0, "x")).value((table("x"),)) is None
-    assert figure((0, "x")).value((table("x", ("q1", (0.0,))),)) == 0.0
-
-
 def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
     of = figure(
         (0, "xk"),
