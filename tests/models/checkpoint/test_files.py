@@ -15,7 +15,6 @@ from pytest_kbrel.models.checkpoint.files import (
     check_folder,
     check_gguf,
     check_safetensors,
-    digest_of_files,
     digest_of_tensors,
     looks_like_hub_id,
     read_config,
@@ -158,30 +157,6 @@ def test_pickles_are_not_opened(tmp_path, name):
         match=r"found other\.safetensors, but neither model\.safetensors nor",
     ):
         weight_files(tmp_path)
-
-
-def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
-    tmp_path,
-):
-    fill(tmp_path, "a", "same", text="1")
-    fill(tmp_path, "b", text="2")
-    a, b, same = (tmp_path / name for name in ("a", "b", "same"))
-    digests = [
-        digest_of_files(files, extra)
-        for files, extra in [
-            ([], None),
-            ([a], None),
-            ([a, b], None),
-            ([b, a], None),
-            ([a, a], None),
-            ([a], {}),
-            ([a], {"x": 1, "y": 2}),
-            ([a], {"x": 1, "y": "2"}),
-        ]
-    ]
-    assert len(set(digests)) == len(digests)
-    assert digest_of_files([same]) == digests[1]
-    assert digest_of_files([a], {"y": 2, "x": 1}) == digests[6]
 
 
 POINTER = (

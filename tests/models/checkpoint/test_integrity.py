@@ -149,20 +149,6 @@ def test_other_files_beside_them_do_not_count(folder: Path) -> None:
     files.check()
 
 
-@pytest.mark.parametrize(
-    "name", ["generation_config.json", "tokenizer.model", "added_tokens.json"]
-)
-def test_a_file_that_comes_counts(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    files = record_files(spec_of(folder))
-    files.check()
-    made(folder, name)
-    with pytest.raises(
-        ModelError, match=rf"^{re.escape(name)} of .*\(it was not there before\)"
-    ):
-        files.check()
-
-
 def test_shards_and_their_index_count_and_so_does_a_whole_file_that_comes(
     tmp_path: Path,
 ) -> None:

@@ -156,23 +156,6 @@ def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
         opened(folder)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_an_adapter_counts(saved, tmp_path):
-    peft = pytest.importorskip("peft")
-    import transformers
-
-    base = transformers.AutoModelForCausalLM.from_pretrained(saved)
-    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
-    peft.get_peft_model(base, settings).save_pretrained(tmp_path / "adapter")
-    model = opened(saved, f"peft={tmp_path / 'adapter'}")
-    model.score(SCORES)
-    overwrite(tmp_path / "adapter" / "adapter_model.safetensors")
-    with pytest.raises(
-        ModelError, match=rf"^adapter_model\.safetensors of .*/adapter {CHANGED}"
-    ):
-        model.score(SCORES)
-
-
 def test_an_engine_gives_no_answer_after_a_change(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", fake_vllm)
     model = vllm.load(parse_vllm(f"vllm/{folder}", "dtype=float32"))
