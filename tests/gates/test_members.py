@@ -10,12 +10,14 @@ import pytest
 
 from pytest_kbrel.baselines import (
     Baseline,
+    BaselineCase,
     PublishedCase,
     PublishedFigure,
 )
 from pytest_kbrel.records import (
     CaseKind,
     CaseResult,
+    Digest,
     Gate,
     Table,
     Waiver,
@@ -211,3 +213,49 @@ def test_a_fact_with_two_rows_in_members_is_counted_once() -> None:
         decided(case(slice="a-tail"), Table(columns=HEAD_TO_TAIL, rows=rows)),
     ]
     assert (over(apart).n, over(apart, probe="pooled").n) == (5, 5)
+
+
+def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
+    before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
+    drop = gate("accuracy_tail", "max_drop", 0.02)
+    few, many = (
+        over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200)
+    )
+    assert (few.verdict, many.verdict) == ("fail", "inconclusive")
+    assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
+    assert many.gates[0].p_sidak is not None
+    assert many.gates[0].p_sidak > 0.05
+
+
+def test_why_members_were_asked_otherwise_is_told() -> None:
+    def of(prompts: str, settings: tuple[tuple[str, str], ...]) -> list[CaseResult]:
+        digest = Digest(
+            prompts=prompts,
+            bos=0,
+            count=1,
+            settings=prompts,
+            accepted="c" * 8,
+            draws="d" * 8,
+        )
+        made = decided(case(slice="a-head"), answers("++", prompt_digest=str(digest)))
+        return [dataclasses.replace(made, settings=settings)]
+
+    after, before = of("a" * 8, (("limit", "0"),)), of("f" * 8, ())
+    known = run_of(*before)
+    (key,) = known.cases
+    blessed_case = known.cases[key]
+    assert isinstance(blessed_case, BaselineCase)
+    known = dataclasses.replace(
+        known,
+        cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))},
+    )
+    drop = gate("accuracy_head", "max_drop", 0.5)
+    result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
+    assert result.gates[0].reason.startswith(
+        f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
+        "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
+    )
+    assert (
+        ": another tokenizer"
+        not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
+    )
