@@ -100,10 +100,10 @@ def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> No
 
 BUCKETS = {
     "a-head": "+++-",
-    "b-head": "++-?",
+    "b-c-head": "++-?",
     "a-torso": "+--?",
     "a-tail": "----",
-    "b-tail": "+--?--",
+    "b-c-tail": "+--?--",
 }
 
 
@@ -159,7 +159,7 @@ def test_buckets_that_are_absent_have_no_figures() -> None:
 def test_the_top_tenth_counts_once() -> None:
     top = [
         member("head_to_tail", "a-top10", answers("+", prefix="a-head")),
-        member("head_to_tail", "b-top10", answers("++-", prefix="b-head")),
+        member("head_to_tail", "b-c-top10", answers("++-", prefix="b-c-head")),
     ]
     actual = over([*buckets(), *top])
     assert values(actual) == values(over(buckets())) | {"accuracy_top10": 3 / 4}

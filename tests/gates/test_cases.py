@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import BaselineCase
-from pytest_kbrel.gates import fact_changes
+from pytest_kbrel.gates import fact_changes, part_result
 from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged
 from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
 from pytest_kbrel.records import (
@@ -17,6 +17,7 @@ from pytest_kbrel.records import (
     Digest,
     Fact,
     HeadToTailSettings,
+    Integrity,
     Share,
     Table,
     Unmatched,
@@ -339,3 +340,28 @@ def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
 def test_other_probes_have_no_anchor():
     (change,), _ = fact_changes(case(), answers("-"), answers("+"))
     assert (change.old_probability, change.new_probability) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"),
+    [((), "inconclusive"), (("a",), "inconclusive"), (("a", "b"), "invalid")],
+)
+def test_a_shard_decides_nothing_but_that_too_many_responses_failed(errors, verdict):
+    facts = tuple(
+        Fact(id=f"Q{at}", relation="P36", subject="x", object="y") for at in range(4)
+    )
+    of = case(DROP, facts=facts, integrity=Integrity(errored=0.25), notes=("a note",))
+    assert part_result(of, 3, errors) == CaseResult(
+        id=of.id,
+        suite=of.suite,
+        probe=of.probe,
+        slice=of.slice,
+        verdict=verdict,
+        n=3,
+        duration=0.0,
+        metrics=(),
+        gates=(),
+        errors=errors,
+        settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
+        notes=("3 of 4 facts asked here", "a note"),
+    )
