@@ -12,7 +12,6 @@ from speed_work import VOCABULARY, Task
 from pytest_kbrel.models.hf.batch_plan import sequences_of
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.onednn import product
-from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
 
 Clock = Callable[[], float]
 
@@ -62,7 +61,10 @@ def limit_of(model: HfModel, task: Task, clock: Clock = time.perf_counter) -> fl
                 for end in range(one.start + 1, len(one.ids) + 1)
             }
         )
-        trunk = distinct_tokens(one.ids for one in sequences) * sum(layers.values())
+        distinct = {
+            one.ids[:end] for one in sequences for end in range(1, len(one.ids) + 1)
+        }
+        trunk = len(distinct) * sum(layers.values())
     rates = _rates(inner, clock)
     return 2 * (trunk / rates["layers"] + spots * head / rates["head"])
 

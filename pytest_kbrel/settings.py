@@ -101,7 +101,9 @@ class Settings:
         """The verdicts that fail a case under these settings."""
         # A paper has not measured all that a suite may ask; a blessed run has.
         compared = bool(self.compared_with) and not is_published(self.compared_with)
-        return failing(compared=compared, strict=self.inconclusive == "fail")
+        # A shard leaves all to the run that joins it.
+        strict = self.inconclusive == "fail" and self.shard is None
+        return failing(compared=compared, strict=strict)
 
     @property
     def own_specs(self) -> list[Spec]:

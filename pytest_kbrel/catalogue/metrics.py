@@ -273,31 +273,6 @@ OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
     for probe, names in _OVERALL_NAMES.items()
 }
 
-# Rates, and differences of rates, of right or wrong answers: a judge that errs in some share of each kind
-# shrinks all their changes alike.
-JUDGED = {
-    *(
-        "accuracy",
-        "accuracy_macro",
-        "accuracy_head",
-        "accuracy_torso",
-        "accuracy_tail",
-        "accuracy_top10",
-    ),
-    *(
-        "hallucination",
-        "hallucination_macro",
-        "gap",
-        "cr",
-        "wr",
-        "ncr",
-        "ccr",
-        "cwr",
-        "nccr",
-        "as_expected",
-    ),
-}
-
 # A model that gives every answer the same small probability has good figures of MONITOR without knowing
 # anything, so they are shown with two others beside them.
 BESIDE: Mapping[str, tuple[str, ...]] = dict.fromkeys(

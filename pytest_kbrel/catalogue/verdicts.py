@@ -63,7 +63,6 @@ VERDICTS: Mapping[Judgement, VerdictKind] = {
             fails="strict",
             markup={"yellow": True},
         ),
-        VerdictKind(name="part", shown="part", fails="never", markup={"yellow": True}),
         VerdictKind(name="pass", shown="passed", fails="never", markup={"green": True}),
     )
 }

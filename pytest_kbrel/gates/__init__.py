@@ -5,7 +5,6 @@ from pytest_kbrel.gates.cases import compare_case, decide_case, part_result, ver
 from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
-from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.sequential import (
@@ -23,7 +22,6 @@ __all__ = [
     "decide_case",
     "fact_changes",
     "is_decided",
-    "measure",
     "part_result",
     "planned_looks",
     "silent_suites",

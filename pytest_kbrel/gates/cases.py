@@ -134,7 +134,7 @@ def part_result(
     facts: int,
     errors: Sequence[str],
 ) -> CaseResult:
-    """Return what one shard has of a case: nothing is measured, and its gates are not judged.
+    """Return what one shard has of a case: nothing is measured and no gate judged, so it is inconclusive.
 
     ``facts`` of the case are in the shard; ``errors`` are the responses that could not be used. It is
     ``invalid`` where these alone are more than the suite lets the whole case have.
@@ -146,7 +146,7 @@ def part_result(
         probe=case.probe,
         slice=case.slice,
         label=case.label,
-        verdict="invalid" if broken else "part",
+        verdict="invalid" if broken else "inconclusive",
         n=facts,
         duration=0.0,
         metrics=(),

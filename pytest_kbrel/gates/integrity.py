@@ -462,9 +462,6 @@ def _chance(fact: Fact, objects: Counter[str]) -> float:
     return sum(objects[name] - (name == own) > 0 for name in accepted) / different
 
 
-_LONGEST_SHOWN = 60
-
-
 def check_at_most(
     limits: Integrity,
     name: str,

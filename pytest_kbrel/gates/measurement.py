@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
-from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.metrics import MetricFormula
+from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
 
@@ -173,21 +172,6 @@ def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
             row.fact_id: row.cluster for row in tables[member].rows if row.cluster
         } | of_fact
     return stats.Clusters(of_fact=of_fact, case_weights=figure.case_weights(tables))
-
-
-def measure(
-    table: Table,
-    metrics: Sequence[MetricFormula],
-    baseline_table: Table | None = None,
-    *,
-    alpha: float = 0.05,
-) -> tuple[MetricValue, ...]:
-    """Return the metrics of one case's table, against ``baseline_table`` paired by fact id.
-
-    ``alpha`` is the one-sided level of each comparison, which the minimum detectable effect depends on.
-    """
-    pairings = () if baseline_table is None else (pair(table, baseline_table),)
-    return measure_figures(figures_of(metrics), (table,), pairings, alpha=alpha).values
 
 
 def measure_figures(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.gates.integrity import count
 from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
 from pytest_kbrel.records import MetricValue
 
@@ -24,7 +25,7 @@ def moved(measured: Measured) -> str:
         if measured.unasked
         else ""
     )
-    over = f"paired over {facts(value.paired)}{of}"
+    over = f"paired over {count(value.paired, 'fact')}{of}"
     if measured.published is not None:
         over = f"unpaired, against a published figure: {measured.published.source}"
     ends = (value.delta_low, value.delta_high)
@@ -68,7 +69,9 @@ def left_out(measured: Measured, measurement: Measurement) -> str:
         return ""
     members = [member for member, _ in measured.figure.columns]
     added = {fact for member in members for fact in measurement.pairings[member].added}
-    return f"; {facts(len(added))} not in the baseline left out" if added else ""
+    return (
+        f"; {count(len(added), 'fact')} not in the baseline left out" if added else ""
+    )
 
 
 def describe_open_end(
@@ -145,8 +148,3 @@ def interval(low: float | None, high: float | None) -> str:
 def between(value: MetricValue) -> str:
     """Return the interval of a metric behind its value; nothing where it has none."""
     return f" {interval(value.low, value.high)}" if value.low is not None else ""
-
-
-def facts(n: int) -> str:
-    """Return a number of facts in words."""
-    return f"{n} fact{'' if n == 1 else 's'}"

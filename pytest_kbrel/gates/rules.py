@@ -17,12 +17,12 @@ from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, DIVERGENCE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
+from pytest_kbrel.gates.integrity import count
 from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
 from pytest_kbrel.gates.reasons import (
     beside,
     between,
     describe_open_end,
-    facts,
     few_clusters,
     interval,
     left_out,
@@ -201,7 +201,7 @@ def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> _Judg
         else value.value >= gate.bound - _SLACK
     )
     note = f" ({value.note})" if value.low is None and value.note else ""
-    reason = f"{gate.metric} is {number(value.value)}{between(value)} over {facts(value.n)}{note}; {allowed}"
+    reason = f"{gate.metric} is {number(value.value)}{between(value)} over {count(value.n, 'fact')}{note}; {allowed}"
     return _Judged(
         verdict="pass" if met else "fail",
         reason=reason,
@@ -236,7 +236,7 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> 
     where = "above" if sign > 0 else "below"
     figures = [f"{number(of.value or 0.0)}{between(of)}" for of in (value, control)]
     reason = (
-        f"{gate.metric} is {figures[0]} over {facts(value.n)}, {number(above)} {where} its control "
+        f"{gate.metric} is {figures[0]} over {count(value.n, 'fact')}, {number(above)} {where} its control "
         f"{control.name}, {figures[1]}; {allowed}"
     )
     verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"

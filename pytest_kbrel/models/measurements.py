@@ -52,7 +52,7 @@ class RateMeter:
             if method in self._warm:
                 self._responses[method] += len(batch)
                 self._tokens[method] += sum(
-                    tokens_of([response for _, response in batch])
+                    _tokens_of([response for _, response in batch])
                 )
                 self._seconds[method] = self._seconds.get(method, 0.0) + seconds
             self._warm.add(method)
@@ -67,7 +67,7 @@ class RateMeter:
         }
 
 
-def tokens_of(responses: Sequence[object]) -> Iterator[int]:
+def _tokens_of(responses: Sequence[object]) -> Iterator[int]:
     """Yield the number of tokens read for each response that is no failure."""
     for response in responses:
         if isinstance(response, Scored):
@@ -81,11 +81,6 @@ def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> No
     if model.weights_digest and "PYTEST_XDIST_WORKER" not in os.environ:
         for method, rate in rates.items():
             _notes(folder).put(_key(model, method), rate)
-
-
-def stored_rate(folder: Path, model: Fingerprint, method: str) -> float | None:
-    """Return the rate of the last run of this model on this kind of device, ``None`` if none is stored."""
-    return _notes(folder).get(_key(model, method))
 
 
 def last_rates(folder: Path, text: str) -> dict[str, float]:
@@ -102,15 +97,12 @@ def last_rates(folder: Path, text: str) -> dict[str, float]:
             model = from_wire(Fingerprint, parse(described))
             if model.spec == text:
                 rates = {
-                    method: stored_rate(folder, model, method)
+                    method: rate
                     for method in ("score", "generate")
+                    if (rate := _notes(folder).get(_key(model, method))) is not None
                 }
-                if any(rates.values()):
-                    return {
-                        method: rate
-                        for method, rate in rates.items()
-                        if rate is not None
-                    }
+                if rates:
+                    return rates
     except (StoreError, ValueError, TypeError, KeyError):
         # A store that cannot be read has no rate; a run itself says what is wrong with it.
         pass

@@ -11,7 +11,6 @@ from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.records import Request, ScoreRequest
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.batch_plan import TokenAccountant
     from pytest_kbrel.models.hf.spec import ModelSpec
 
 # The rule of thumb for English text: a server does not tell its model's tokenizer.
@@ -37,8 +36,8 @@ class TokenCounter(Protocol):
         ...
 
     @property
-    def accountant(self) -> TokenAccountant | None:
-        """Counter of the tokens that go through the model; ``None`` where nobody knows."""
+    def unscorable(self) -> str:
+        """Why the model can score no continuation; empty where it can, or nobody knows."""
         ...
 
     @property
@@ -47,33 +46,11 @@ class TokenCounter(Protocol):
         ...
 
 
-def open_token_accountant(spec: ModelSpec) -> TokenAccountant:
-    """Return the counter of what goes through a checkpoint; its config and tokenizer are read.
-
-    Raises :class:`ModelError` where the tokenizer cannot be loaded.
-    """
-    try:
-        from pytest_kbrel.models.hf.batch_plan import TokenAccountant
-        from pytest_kbrel.models.hf.loading import device_of, load_outline
-        from pytest_kbrel.models.memory import token_budget
-    except ImportError as error:
-        raise ModelError(
-            f"loading {spec.text}: torch or transformers does not import: {error}"
-        ) from None
-    outline = load_outline(spec)
-    return TokenAccountant(
-        outline.config,
-        outline.encoder,
-        longest=outline.max_length,
-        budget=token_budget(spec, device_of(spec).type),
-    )
-
-
 class TokenEstimator:
     """Counter that takes one token for each :data:`CHARACTERS` characters."""
 
     exact = False
-    accountant = None
+    unscorable = ""
 
     def __init__(self, instruction: str = "", thoughts: int = 0) -> None:
         self._instruction, self.thoughts = instruction, thoughts
@@ -100,13 +77,19 @@ class WordCounter(TokenEstimator):
 
 
 class TokenizerCounter:
-    """Counter by a checkpoint's own tokenizer; raises as :func:`open_token_accountant`."""
+    """Counter by a checkpoint's own tokenizer; raises :class:`ModelError` where that does not load."""
 
     exact = True
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.accountant = open_token_accountant(spec)
-        self._encoder = self.accountant.encoder
+        try:
+            from pytest_kbrel.models.hf.loading import load_outline
+        except ImportError as error:
+            raise ModelError(
+                f"loading {spec.text}: torch or transformers does not import: {error}"
+            ) from None
+        self._encoder = load_outline(spec).encoder
+        self.unscorable = self._encoder.unscorable
         may_think = (
             self._encoder.marks is not None and spec.chat.enable_thinking is not False
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.chat import text_of
@@ -14,40 +15,34 @@ from pytest_kbrel.records import Ask, Case, GenerateRequest, Shard, facts_asked
 
 
 def cost_of(case: Case) -> float:
-    """Return the tokens of all requests of a case: those that are read, and the most that are written.
+    """Return the tokens of all requests of a case: those that are read, and the most that are written."""
+    return len(case.facts) * _of_one_fact(case, _tokens)
 
-    The probe is driven for one fact only, with a stub in place of the model: its tokens stand for those of
-    every other fact.
+
+def requests_of(case: Case, shard: Shard | None = None) -> int:
+    """Return about how many requests a case puts to the model under test, at most.
+
+    Of a case that is asked in shards, they are those of the facts in the ``shard``.
+    """
+    asked = len(facts_asked(case, shard))
+    return int(asked * _of_one_fact(case, lambda ask: not ask.to))
+
+
+def _of_one_fact(case: Case, measure: Callable[[Ask], float]) -> float:
+    """Return the sum over the requests about the case's middle fact, which stands for every other fact.
+
+    The probe is driven for this fact only, with a stub in place of the model.
     """
     if not case.facts:
         return 0.0
     middle = case.facts[len(case.facts) // 2]
     try:
-        tokens = sum(
-            map(_tokens, _asks_about(dataclasses.replace(case, facts=(middle,))))
+        return sum(
+            map(measure, _asks_about(dataclasses.replace(case, facts=(middle,))))
         )
     except KbrelError:
         # The case itself says what is wrong with it.
-        tokens = 1.0
-    return len(case.facts) * tokens
-
-
-def requests_of(case: Case, shard: Shard | None = None) -> int:
-    """Return about how many requests a case puts to the model under test, at most; see :func:`cost_of`.
-
-    Of a case that is asked in shards, they are those of the facts in the ``shard``.
-    """
-    if not case.facts:
-        return 0
-    middle = case.facts[len(case.facts) // 2]
-    try:
-        each = sum(
-            not ask.to
-            for ask in _asks_about(dataclasses.replace(case, facts=(middle,)))
-        )
-    except KbrelError:
-        each = 1
-    return each * len(facts_asked(case, shard))
+        return 1.0
 
 
 def _asks_about(case: Case) -> list[Ask]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.gates.figures import (
-    AS_EXPECTED,
     Figure,
     as_expected,
     figures_of,
@@ -79,13 +78,8 @@ class _View:
         self._coming = coming
 
     def case(self, case: Case) -> tuple[GatePower, ...]:
-        member = self._member(case)
-        return self._powers(
-            f"{case.suite}::{case.id}",
-            case,
-            figures_of(metrics_for(case.probe, case.slice, member.columns)),
-            [member],
-        )
+        metrics = metrics_for(case.probe, case.slice, self._columns_of(case))
+        return self._powers(case, figures_of(metrics), [self._member(case)])
 
     def aggregate(
         self, aggregate: AggregateCase, cases: Sequence[Case]
@@ -98,23 +92,21 @@ class _View:
                 for case, member in zip(cases, members, strict=True)
             ]
         else:
-            pairs = zip(cases, members, strict=True)
-            figures = figures_over(
-                [_result(case, member.columns) for case, member in pairs]
-            )
-        return self._powers(
-            f"{aggregate.suite}::{aggregate.id}", aggregate, figures, members
-        )
+            results = [_result(case, self._columns_of(case)) for case in cases]
+            figures = figures_over(results)
+        return self._powers(aggregate, figures, members)
+
+    def _columns_of(self, case: Case) -> tuple[str, ...]:
+        return self._columns[f"{case.suite}::{case.id}"]
 
     def _powers(
         self,
-        name: str,
         case: Case | AggregateCase,
         figures: Sequence[Figure],
         members: Sequence[Member],
     ) -> tuple[GatePower, ...]:
         return gate_powers(
-            name,
+            f"{case.suite}::{case.id}",
             case.gates,
             figures,
             members,
@@ -137,32 +129,25 @@ class _View:
     def _member(self, case: Case) -> Member:
         facts = tuple(fact.id for fact in case.facts)
         named = ((fact.id, fact.cluster(case.cluster)) for fact in case.facts)
-        clusters = tuple((fact, name) for fact, name in named if name)
-        columns = self._columns[f"{case.suite}::{case.id}"]
         blessed = None if self._baseline is None else self._baseline.case(case)
-        if not isinstance(blessed, BaselineCase):
-            return Member(
-                facts=facts, columns=columns, clusters=clusters, wordings=count_of(case)
-            )
-        table = without(blessed.table, waived_facts(case.waivers))
-        rows = tuple(row for row in table.rows if row.fact_id in set(facts))
-        before = Table(columns=table.columns, rows=rows)
+        before = None
+        if isinstance(blessed, BaselineCase):
+            table = without(blessed.table, waived_facts(case.waivers))
+            rows = tuple(row for row in table.rows if row.fact_id in set(facts))
+            before = Table(columns=table.columns, rows=rows)
         return Member(
             facts=facts,
-            columns=columns,
             before=before,
-            clusters=clusters,
+            clusters=tuple((fact, name) for fact, name in named if name),
             wordings=count_of(case),
         )
 
 
 def _pooled(case: Case, member: Member) -> Member:
-    before = member.before
-    if before is not None:
-        before = as_expected(
-            before, Table(columns=(), rows=tuple(_expected_outcomes(case)))
-        )
-    return dataclasses.replace(member, columns=(AS_EXPECTED,), before=before)
+    if member.before is None:
+        return member
+    expected = Table(columns=(), rows=tuple(_expected_outcomes(case)))
+    return dataclasses.replace(member, before=as_expected(member.before, expected))
 
 
 def _expected_outcomes(case: Case) -> Iterable[Outcome]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 
@@ -16,44 +15,46 @@ from pytest_kbrel.gates.power import (
     GatePower,
 )
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
+from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
-from pytest_kbrel.planning.requests import Range
+from pytest_kbrel.planning.requests import SAMPLED, Range
 from pytest_kbrel.printing import cells, format_table, wrap
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.stats import sidak
 
 # The width of a file.
 UNLIMITED = sys.maxsize
-# Of the gates that an unchanged model most often fails, so many are named.
-_SHOWN = 3
-_WAYS = {
-    "packed": "in packed rows behind shared prefixes",
-    "prefix": "behind shared prefixes",
-    "plain": "each question whole",
-}
+# One screen: a sampled plan is no wider.
+_SCREEN = 80
+_DETAILS = "add -v for each slice, exact tokens and what each gate can find"
 
 
 def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
-    """Return the whole plan, line by line, each of at most ``width`` columns as far as that is possible."""
-    titles = {
-        f"{case.suite}::{case.id}": f"{case.suite}::{case.title}" for case in plan.cases
-    }
-    powers = (
-        replace(gate, case=titles.get(gate.case, gate.case)) for gate in plan.powers
-    )
-    plan = replace(plan, powers=tuple(powers))
+    """Return the plan, line by line, each of at most ``width`` columns as far as that is possible.
+
+    A sampled one is on one screen for any number of cases.
+    """
     lines: list[str] = []
-    for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
-        lines += [suite, *_case_table(list(cases), width), ""]
+    if plan.sampled:
+        width = min(width, _SCREEN)
+        header = ["probe (slices)", "facts", "calls", "tokens read"]
+        lines += _case_table(header, _by_probe(plan.cases), width)
+        exact = all(who.exact for who in plan.participants)
+        tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
+        lines += [f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
+    else:
+        header = ["slice", "facts", "calls", "tokens read", "different"]
+        for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
+            groups = [(case.title, [case]) for case in cases]
+            lines += [suite, *_case_table(header, groups, width), ""]
     for participant in plan.participants:
-        lines += [*_participant(participant), ""]
-    lines += _time(plan)
-    lines += _cost(plan)
-    lines += ["", *_gates(plan, width)]
-    return [short for line in lines for short in wrapped_line(line, width)]
+        lines += _participant(participant, plan.sampled)
+    lines.append("")
+    lines += [*_gates_summed(plan), _DETAILS] if plan.sampled else _gates(plan, width)
+    return [short for line in lines for short in _wrapped(line, width)]
 
 
-def wrapped_line(line: str, width: int) -> list[str]:
+def _wrapped(line: str, width: int) -> list[str]:
     """Return a line that is too long in several, which keep its indent."""
     if cells(line) <= width:
         return [line]
@@ -73,190 +74,163 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     ]
 
 
-def _about_text(value: Range) -> str:
-    """Return a range in words; where it is known about which number it is, that one alone."""
-    if value.about is None or value.low == value.high:
-        return range_text(value)
-    return f"about {number_text(value.about)}"
-
-
-def range_text(value: Range, digits: int = 0) -> str:
-    """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
-    low, high = number_text(value.low, digits), number_text(value.high, digits)
-    between = low if low == high else f"{low} to {high}"
-    if value.about is None or low == high:
-        return between
-    return f"about {number_text(value.about, digits)} ({between})"
-
-
-def number_text(value: float, digits: int = 0) -> str:
-    """Return a number with commas between thousands."""
+def _number(value: float, digits: int = 0) -> str:
     return f"{value:,.{digits}f}"
 
 
-def seconds_text(value: Range) -> str:
+def _range(value: Range, digits: int = 0) -> str:
+    """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
+    low, high = _number(value.low, digits), _number(value.high, digits)
+    between = low if low == high else f"{low} to {high}"
+    if value.about is None or low == high:
+        return between
+    return f"about {_number(value.about, digits)} ({between})"
+
+
+def _about(value: Range) -> str:
+    """Return a range in words; where it is known about which number it is, that one alone."""
+    if value.about is None or value.low == value.high:
+        return _range(value)
+    return f"about {_number(value.about)}"
+
+
+def _seconds(value: Range) -> str:
     """Return a range of seconds in words, in minutes or hours where these are many."""
     if value.high >= 5400:
-        return f"{range_text(value.times(1 / 3600), 1)} hours"
+        return f"{_range(value.times(1 / 3600), 1)} hours"
     if value.high >= 180:
-        return f"{range_text(value.times(1 / 60), 1)} minutes"
-    return f"{range_text(value, 1)} s"
+        return f"{_range(value.times(1 / 60), 1)} minutes"
+    return f"{_range(value, 1)} s"
 
 
-def _case_table(cases: Sequence[PlannedCase], width: int) -> list[str]:
-    lines = _table(_case_rows(cases, range_text), UNLIMITED)
+_Groups = list[tuple[str, list[PlannedCase]]]
+
+
+def _by_probe(cases: Sequence[PlannedCase]) -> _Groups:
+    probes: dict[str, list[PlannedCase]] = {}
+    for case in cases:
+        probes.setdefault(case.id.partition("[")[0], []).append(case)
+    return [(f"{probe} ({len(group):,})", group) for probe, group in probes.items()]
+
+
+def _case_table(header: list[str], groups: _Groups, width: int) -> list[str]:
+    lines = format_table(_case_rows(header, groups, _range))
     if max(map(cells, lines)) > width:
         # The lines about the models have the ends of the ranges.
-        lines = _table(_case_rows(cases, _about_text), width)
+        lines = _table(_case_rows(header, groups, _about), width)
     return lines
 
 
 def _case_rows(
-    cases: Sequence[PlannedCase], text: Callable[[Range], str]
+    header: list[str], groups: _Groups, text: Callable[[Range], str]
 ) -> list[list[str]]:
-    rows = [["slice", "facts", "calls", "different", "prompt tokens"]]
-    for case in cases:
-        of = case.counts
-        rows.append(
-            [
-                one_line(case.title, 60),
-                number_text(case.facts),
-                *map(text, (of.calls, of.new, of.read)),
-            ]
+    if len(groups) > 1:
+        groups = [*groups, ("all", [case for _, group in groups for case in group])]
+    rows = [header]
+    for name, cases in groups:
+        facts = sum(case.facts for case in cases)
+        columns = zip(
+            *((case.counts.calls, case.counts.read, case.counts.new) for case in cases),
+            strict=True,
         )
-    if len(cases) > 1:
-        totals = [
-            reduce(Range.plus, [getattr(case.counts, name) for case in cases])
-            for name in ("calls", "new", "read")
-        ]
-        rows.append(
-            ["all", number_text(sum(case.facts for case in cases)), *map(text, totals)]
-        )
+        totals = [text(reduce(Range.plus, ranges)) for ranges in columns]
+        rows.append([one_line(name, 60), _number(facts), *totals][: len(header)])
     return rows
 
 
-def _participant(who: Participant) -> Iterator[str]:
+def _participant(who: Participant, sampled: bool) -> Iterator[str]:
     counts = who.counts
     times = ", everything twice" if who.passes == 2 else ""
-    yield f"{who.role} {who.text}: {range_text(counts.calls)} calls{times}"
-    yield f"  after deduplication {range_text(counts.new)}: an equal question is asked once"
-    if who.cached is not None:
-        cached, new = range_text(who.cached), range_text(counts.new)
-        yield f"  {cached} of {new} calls kept from earlier runs, which are not asked again"
-    how = "by its own tokenizer" if who.exact else "estimated, 4 characters a token"
-    scored = f", and {range_text(counts.scored)} scored" if counts.scored.high else ""
-    yield f"  tokens read {range_text(counts.read)}{scored} ({how})"
-    if who.fed is not None and who.fed.tokens.high:
-        saving = counts.read.plus(counts.scored).high / who.fed.tokens.high
-        ways = " and ".join(dict.fromkeys(_WAYS[way] for way in who.fed.sharing_modes))
-        yield f"  tokens fed {range_text(who.fed.tokens)}: {saving:.1f} times fewer, {ways}"
-        yield f"  different tokens {range_text(who.fed.different)}: no fewer could be fed"
-    wrote = ""
-    if who.wrote is not None:
-        wrote = f", {range_text(who.wrote)} if answers are as long as those seen"
-    yield f"  tokens written at most {range_text(counts.written)}{wrote}"
+    yield f"{who.role} {one_line(who.text, 60)}: {_range(counts.calls)} calls{times}"
+    if counts.new != counts.calls:
+        yield f"  {_range(counts.new)} after deduplication"
+    how = "" if who.exact or sampled else f", {CHARACTERS} characters a token"
+    scored = f", {_range(counts.scored)} scored" if counts.scored.high else ""
+    written = f"at most {_number(counts.written.high)} written"
+    yield f"  tokens: {_range(counts.read)} read{scored}, {written}{how}"
     if who.thoughts and counts.written.high:
-        yield f"  thoughts are not counted: at most {who.thoughts:,} tokens before each answer, if it thinks"
+        yield f"  thoughts are not counted: at most {who.thoughts:,} tokens before each answer"
+    if who.served:
+        yield "  time: unknown, because a server is not timed"
+    elif who.seconds is None:
+        yield "  time: unknown, because no run of it has stored a rate"
+    else:
+        yield f"  time: {_seconds(who.seconds)} at the rate of its last run, if no answer is cached"
+    if who.cost is not None:
+        least, most = who.cost
+        apart = " but for thoughts" if who.thoughts else ""
+        yield f"  cost: {least:,.4f} for what is read at least, {most:,.4f} at most{apart}"
+    elif who.served:
+        yield "  cost: unknown without --kb-prices=IN,OUT"
 
 
-def _time(plan: Plan) -> Iterator[str]:
-    total = Range(low=plan.probe_seconds, high=plan.probe_seconds)
-    measured = []
-    unknown = []
-    for who in plan.participants:
-        if who.costs is None or who.seconds is None:
-            unknown.append(who.text)
-            continue
-        of = who.costs
-        total = total.plus(who.seconds).plus(Range(low=of.loading, high=of.loading))
-        basis = "asked nothing"
-        if of.answers:
-            basis = f"timed on a batch of {of.answers} questions ({of.seconds:.1f} s)"
-        elif of.rates:
-            basis = "is taken to be as fast as in its last run"
-        measured.append(f"{who.text} was loaded in {of.loading:.1f} s and {basis}")
-    if measured:
-        yield f"time: {seconds_text(total)} in one process, by the tokens that a model reads in a second"
-        yield from (f"  {line}" for line in measured)
-    for text in unknown:
-        yield f"time of {text}: unknown; a server is not timed, since its answers may cost money"
+def _relative(plan: Plan) -> list[GatePower]:
+    return [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
 
 
-def _cost(plan: Plan) -> Iterator[str]:
-    for who in plan.participants:
-        if who.cost is not None:
-            least, most = who.cost
-            apart = " but for thoughts" if who.thoughts else ""
-            yield (
-                f"cost of {who.text}: {least:,.4f} for what is read at least, {most:,.4f} with all that "
-                f"may be read and written{apart}, in the currency of the prices"
-            )
-        elif who.served:
-            yield f"cost of {who.text}: unknown without --kb-prices=IN,OUT"
+def _gates_summed(plan: Plan) -> Iterator[str]:
+    if not plan.powers:
+        return
+    relative = _relative(plan)
+    yield f"gates: {len(plan.powers):,}; {len(relative):,} compare with a baseline"
+    if lacking := sum(gate.note == "needs a baseline" for gate in relative):
+        yield f"  not judged, because no baseline is given: {lacking:,}"
+    if few := len(_slices_with_few_groups(relative)):
+        yield f"  slices with so few answers that they count as fewer than {FEW_CLUSTERS} groups: {few:,}"
+    yield ""
 
 
 def _gates(plan: Plan, width: int) -> Iterator[str]:
-    relative = [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
-    if relative:
-        for suite, family in plan.families:
-            yield (
-                f"cases compared with a baseline: {family} of {suite}; a drop is significant at "
-                f"p < {sidak(family):.2g}"
-            )
+    relative = _relative(plan)
+    if not relative:
+        return
+    for suite, family in plan.families:
+        if not family:
+            continue
+        significance = f"a drop is significant at p < {sidak(family):.2g}"
+        yield f"cases compared with a baseline: {family} of {suite}; {significance}"
+    yield (
+        f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
+        f"a correlation of {CORRELATION} (other figures):"
+    )
+    if any(gate.wordings > 1 for gate in relative):
         yield (
-            f"smallest drops found with 80 % power, if {DISCORDANT:.0%} of the facts change (rates), or with "
-            f"a correlation of {CORRELATION} (other figures):"
+            f"where facts are asked in several wordings, the changes of these have a correlation of "
+            f"{WORDING_CORRELATION}:"
         )
-        if any(gate.wordings > 1 for gate in relative):
-            yield (
-                f"where facts are asked in several wordings, the changes of these have a correlation of "
-                f"{WORDING_CORRELATION}:"
-            )
-        rows = [["gate", "n", "allowed", "found from"]]
-        rows += _alike(relative)
-        yield from _table(rows, width)
-        yield from _few_groups(relative)
+    titles = {
+        f"{case.suite}::{case.id}": one_line(case.title, 60) for case in plan.cases
+    }
+
+    def title(gate: GatePower) -> str:
+        return titles.get(gate.case, one_line(gate.case.partition("::")[2], 60))
+
+    # Gates that differ in their slice only are one row.
+    alike: dict[tuple[str, ...], list[GatePower]] = {}
+    for gate in relative:
+        shown = (_number(gate.n), f"{gate.rule} {gate.bound:g}", _smallest(gate))
+        key = gate.case.partition("[")[0], gate.metric, *shown
+        alike.setdefault(key, []).append(gate)
+    rows = [["gate", "n", "allowed", "found from"]]
+    for (_, metric, *cells_), group in alike.items():
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        rows.append([f"{metric} in {title(group[0])}{more}", *cells_])
+    yield from _table(rows, width)
+    if few := _slices_with_few_groups(relative):
+        yield ""
+        yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
+        for gate in few.values():
+            yield f"  {title(gate)}: {gate.n:,} facts count as {gate.groups:.1f}"
+        yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
 
 
-def _alike(gates: Sequence[GatePower]) -> Iterator[list[str]]:
-    """Yield gates that differ in their slice only as one row."""
-    rows: dict[tuple[str, ...], list[GatePower]] = {}
-    for gate in gates:
-        cells = (number_text(gate.n), _allowed(gate), _smallest(gate))
-        rows.setdefault((gate.case.partition("[")[0], gate.metric, *cells), []).append(
-            gate
-        )
-    for (_, metric, *shown), group in rows.items():
-        yield [f"{metric} in {_cases(group)}", *shown]
-
-
-def slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
+def _slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
     """Return a gate of each slice whose facts count as too few groups, by node id."""
     return {
         gate.case: gate
         for gate in gates
         if gate.groups is not None and gate.groups < FEW_CLUSTERS
     }
-
-
-def _few_groups(gates: Sequence[GatePower]) -> Iterator[str]:
-    """Yield the slices whose facts share so few answers that hardly anything is decided."""
-    few = slices_with_few_groups(gates)
-    if few:
-        yield ""
-        yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
-        for gate in few.values():
-            yield f"  {_cases([gate])}: {number_text(gate.n)} facts count as {gate.groups:.1f}"
-        yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
-
-
-def _cases(gates: Sequence[GatePower]) -> str:
-    first = one_line(gates[0].case.partition("::")[2], 60)
-    return first if len(gates) == 1 else f"{first} and {len(gates) - 1} more"
-
-
-def _allowed(gate: GatePower) -> str:
-    return f"{gate.rule} {gate.bound:g}"
 
 
 def _smallest(gate: GatePower) -> str:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sqlite3
-import time
-import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.planning.sampling import sample_of
@@ -37,8 +32,6 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.settings import RULES
 
-# Which kind of work a request is: who is asked, probe, round and method (``score`` or ``generate``).
-Kind = tuple[str, str, int, str]
 Rows = Callable[[Case], Iterable[Outcome]]
 Scenario = Literal["fewest", "most", "baseline"]
 """Answers that make a probe ask least, answers that make it ask most, and the answers of a baseline."""
@@ -49,73 +42,23 @@ INVENTED = "Quillmere"
 # what is asked, since facts differ then.
 SAMPLED = 4
 _SAMPLED_BY_BASELINE = 32
-T = TypeVar("T")
-
-
-class TempStore:
-    """Set of byte strings in a temporary SQLite file without a name, which ends with this object.
-
-    Raises :class:`KbrelError` where that file cannot be written, as on a full disk.
-    """
-
-    def __init__(self) -> None:
-        # Any thread may end this object.
-        self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._file.execute("CREATE TABLE items (bytes BLOB PRIMARY KEY) WITHOUT ROWID")
-        weakref.finalize(self, self._file.close)
-
-    def add(self, items: Iterable[bytes]) -> list[bool]:
-        """Add ``items``; return for each, in order, whether it is new."""
-
-        def write() -> list[bool]:
-            # Ends the transaction, whatever comes.
-            with self._file:
-                self._file.execute("BEGIN")
-                statement = "INSERT OR IGNORE INTO items VALUES (?)"
-                return [
-                    self._file.execute(statement, (item,)).rowcount > 0
-                    for item in items
-                ]
-
-        return _guarded(write)
-
-    def in_order(self) -> Iterator[bytes]:
-        """Yield all items, sorted."""
-        rows = _guarded(
-            lambda: self._file.execute("SELECT bytes FROM items ORDER BY bytes")
-        )
-        while (row := _guarded(rows.fetchone)) is not None:
-            yield row[0]
-
-
-def _guarded(action: Callable[[], T]) -> T:
-    try:
-        return action()
-    except sqlite3.Error as error:
-        raise KbrelError(
-            f"a plan needs room for temporary files, and one cannot be written: {error}; allowed: another "
-            "folder for them (TMPDIR, or SQLITE_TMPDIR), or fewer slices at a time"
-        ) from None
 
 
 @record
 class Call:
-    """Requests put to one model at once: the new ones of a chunk of a case, of one round and kind.
+    """Requests put to one model at once: the new ones of a chunk of a case, of one round.
 
-    ``received`` is how many requests came in, with those that came before, here or in an earlier call.
-    Where a sample is asked, each request stands for so many of the run.
+    ``to`` is as in :class:`pytest_kbrel.records.Ask`, ``method`` is ``score`` or ``generate``. ``received`` is
+    how many requests came in, with those that came before, here or in an earlier call. Where a sample is
+    asked, each request stands for so many of the run.
     """
 
     case: str
-    kind: Kind
+    to: str
+    method: str
     requests: tuple[Request, ...]
     received: int
-    stands_for: float = 1.0
-
-    @property
-    def to(self) -> str:
-        """The model that gets the requests, as in :class:`pytest_kbrel.records.Ask`."""
-        return self.kind[0]
+    stands_for: float
 
 
 class DryRun:
@@ -126,8 +69,7 @@ class DryRun:
     replaced by TF-IDF, which finds as many. ``sampled``: only a few facts of each case are asked, and any
     examples are shown.
 
-    Once all calls were made, ``columns`` has the columns of each case's table of outcomes, by node id, and
-    ``seconds`` is how long the probes themselves took.
+    Once all calls were made, ``columns`` has the columns of each case's table of outcomes, by node id.
     """
 
     def __init__(
@@ -141,29 +83,17 @@ class DryRun:
         self.scenario = scenario
         self._sampled = sampled
         self.columns: dict[str, tuple[str, ...]] = {}
-        self.seconds = 0.0
         self._cases = cases
         self._rows = rows
 
     def calls(self) -> Iterator[Call]:
         """Make all calls of the run, case by case and chunk by chunk; none is held here."""
-        self.seconds = 0.0
-        making = self._made()
-        while True:
-            started = time.perf_counter()
-            call = next(making, None)
-            self.seconds += time.perf_counter() - started
-            if call is None:
-                return
-            yield call
-
-    def _made(self) -> Iterator[Call]:
-        stores: dict[str, TempStore] = {}
+        seen: set[tuple[str, bytes]] = set()
         for case in self._cases:
             rows = {row.fact_id: row for row in self._rows(case)}
             stub = StubModel(case, self.scenario, rows)
             for part, stands_for in self._parts(case):
-                result = yield from _driven(part, stub, stores, stands_for)
+                result = yield from _driven(part, stub, seen, stands_for)
                 self.columns[f"{case.suite}::{case.id}"] = result.table.columns
 
     def _parts(self, case: Case) -> Iterator[tuple[Case, float]]:
@@ -185,43 +115,40 @@ def is_fixed(case: Case) -> bool:
 
 
 def _driven(
-    case: Case, stub: StubModel, stores: dict[str, TempStore], stands_for: float
+    case: Case, stub: StubModel, seen: set[tuple[str, bytes]], stands_for: float
 ) -> Generator[Call, None, ProbeResult]:
     probe = open_case(case)
-    number = 0
     try:
         asks = next(probe)
         while True:
-            for call in _calls(case, number, asks, stores):
-                yield dataclasses.replace(call, stands_for=stands_for)
+            for (to, method), requests in _by_model(asks).items():
+                new: list[Request] = []
+                for request in requests:
+                    key = to, bytes.fromhex(key_of("", request))
+                    if key not in seen:
+                        seen.add(key)
+                        new.append(request)
+                yield Call(
+                    case=f"{case.suite}::{case.id}",
+                    to=to,
+                    method=method,
+                    requests=tuple(new),
+                    received=len(requests),
+                    stands_for=stands_for,
+                )
             asks = probe.send(tuple(stub.answer(asks)))
-            number += 1
     except StopIteration as stop:
         result: ProbeResult = stop.value
         return result
 
 
-def _calls(
-    case: Case, number: int, asks: Sequence[Ask], stores: dict[str, TempStore]
-) -> Iterator[Call]:
-    by_kind: dict[Kind, list[Request]] = {}
+def _by_model(asks: Sequence[Ask]) -> dict[tuple[str, str], list[Request]]:
+    """Return the requests of ``asks`` by the model that gets them and by method."""
+    requests: dict[tuple[str, str], list[Request]] = {}
     for ask in asks:
         method = "score" if isinstance(ask.request, ScoreRequest) else "generate"
-        by_kind.setdefault((ask.to, case.probe, number, method), []).append(ask.request)
-    for kind, requests in by_kind.items():
-        keys = (bytes.fromhex(key_of("", request)) for request in requests)
-        if kind[0] not in stores:
-            stores[kind[0]] = TempStore()
-        are_new = stores[kind[0]].add(keys)
-        new = tuple(
-            request for request, is_new in zip(requests, are_new, strict=True) if is_new
-        )
-        yield Call(
-            case=f"{case.suite}::{case.id}",
-            kind=kind,
-            requests=new,
-            received=len(requests),
-        )
+        requests.setdefault((ask.to, method), []).append(ask.request)
+    return requests
 
 
 @record

@@ -14,7 +14,6 @@ from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import (
     announcements_of,
-    let_threads_sleep,
     spec_notes,
 )
 from pytest_kbrel.models.answers import ANSWERS
@@ -121,7 +120,6 @@ def start_plan(config: pytest.Config) -> None:
             "model that is to answer, openai/NAME"
         )
     stay_in_one_process(config)
-    let_threads_sleep()
     config.pluginmanager.register(Planner(config, settings, baseline), "kbrel-planner")
 
 
@@ -203,7 +201,6 @@ class Planner(DryPlugin):
         """Print the plan."""
         if self._plan is None:
             return
-        from pytest_kbrel.planning.quick_render import quick_plan_lines
         from pytest_kbrel.planning.render import UNLIMITED, plan_lines
 
         # A file may have lines of any width.
@@ -211,9 +208,7 @@ class Planner(DryPlugin):
             shutil.get_terminal_size().columns if terminalreporter.isatty else UNLIMITED
         )
         terminalreporter.section("plan, nothing was run")
-        for line in (plan_lines if self._in_full else quick_plan_lines)(
-            self._plan, width
-        ):
+        for line in plan_lines(self._plan, width):
             terminalreporter.write_line(printable(line))
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
@@ -222,7 +217,6 @@ class Planner(DryPlugin):
             self._announce(cases)
         from pytest_kbrel.planning.gate_power import power_of_gates
         from pytest_kbrel.planning.plan import make_plan
-        from pytest_kbrel.planning.quick_plan import make_quick_plan
 
         settings, baseline = self._settings, self._baseline
         families = {suite.path: family_size(suite) for suite in suites}
@@ -238,8 +232,14 @@ class Planner(DryPlugin):
                 probabilities=gives_answer_probabilities(settings.own_specs[0]),
             )
 
-        make = make_plan if self._in_full else make_quick_plan
-        self._plan = make(cases, settings, baseline, powers_of, families)
+        self._plan = make_plan(
+            cases,
+            settings,
+            baseline,
+            powers_of,
+            families,
+            sampled=not self._in_full,
+        )
 
     def _announce(self, cases: list[Case]) -> None:
         """Say what is done before it is: on a large suite it takes minutes."""
@@ -248,7 +248,6 @@ class Planner(DryPlugin):
             facts = sum(len(case.facts) for case in cases)
             slices = f"{len(cases):,} slice{'s' if len(cases) > 1 else ''}"
             line = f"kbrel: making all requests of {slices} ({facts:,} facts)"
-            opened = "; ".join(announcements_of(self._settings))
             reporter.ensure_newline()
-            reporter.write_line(printable(f"{line}, then {opened}" if opened else line))
+            reporter.write_line(line)
             reporter.flush()

@@ -102,20 +102,24 @@ def kb_check(
             _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
         results.append(result)
+        from pytest_kbrel.plugin.collection import case_of
         from pytest_kbrel.reports.junit import case_properties
 
         request.node.user_properties.extend(case_properties(result))
         message = failure_message(_kb_runner.settings, result)
         waiver_reason = waiver_text(request.config, result)
+        # The item of a suite is one case; a Python test may check several and must go on to the next.
+        is_item_of_suite = case_of(request.node) is not None
         if message and waiver_reason:
-            from pytest_kbrel.plugin.collection import case_of
-
-            # The item of a suite is one case; a Python test may check several and must go on to the next.
-            if case_of(request.node) is None:
+            if not is_item_of_suite:
                 return result
             pytest.xfail(waiver_reason)
         if message:
             pytest.fail(message, pytrace=False)
+        if (shard := _kb_runner.settings.shard) is not None and is_item_of_suite:
+            pytest.skip(
+                f"shard {shard} asks and stores; kbrel merge or --kb-from-run decides"
+            )
         return result
 
     return check

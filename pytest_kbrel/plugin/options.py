@@ -415,7 +415,7 @@ FLAGS = (
         name="plan",
         switch=True,
         help="Say in seconds about what would run (calls, tokens, time, cost, gates) and run nothing; "
-        "with -v exactly, for each slice, with a timed batch and what each gate could find",
+        "with -v exactly, for each slice, and what each gate could find",
     ),
     Flag(
         name="export_requests",

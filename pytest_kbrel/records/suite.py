@@ -12,12 +12,12 @@ from pytest_kbrel.records.exchange import record
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal[
-    "pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run", "part"
+    "pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"
 ]  # fmt: skip
 AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
-# Cases with these verdicts have no figures. A ``part`` is what one shard has of a case.
-UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run", "part")
+# Cases with these verdicts have no figures.
+UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 RULES: tuple[Rule, ...] = get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = get_args(AnswerType)

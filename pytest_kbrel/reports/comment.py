@@ -36,8 +36,8 @@ _MEANING: dict[Judgement, str] = {
         "judgement of the model: bless a new baseline, or undo what differs."
     ),
     "no baseline": "Some gates compare with a baseline, and there is none for them: they are undecided.",
-    "part": "This is one shard of a run. Nothing is decided before all shards are joined.",
 }
+_SHARD = "This is one shard of a run. Nothing is decided before all shards are joined."
 
 # GitHub links mentions, issues and addresses after Markdown was read: only a character in between stops that.
 _REFERENCE = re.compile(
@@ -120,7 +120,7 @@ def _head(run: Run, name: str, commit: str) -> Iterator[str]:
         marker(name),
         f"## Knowledge gates: {verdict}",
         "",
-        _MEANING[verdict],
+        _SHARD if run.shard and verdict == "inconclusive" else _MEANING[verdict],
         "",
     )
     model = comment_text(view.model_spec(run) or "no model")

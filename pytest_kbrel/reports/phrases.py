@@ -373,9 +373,9 @@ def unmeasured_note(case: CaseResult) -> str:
         return ""
     if case.verdict == "not run":
         return "the session stopped before it"
-    if case.verdict == "part":
-        return case.notes[0]
-    return one_line(case.errors[0], 300) if case.errors else "nothing was measured"
+    if case.errors:
+        return one_line(case.errors[0], 300)
+    return case.notes[0] if case.notes else "nothing was measured"
 
 
 def all_unmatched(run: Run) -> Unmatched:

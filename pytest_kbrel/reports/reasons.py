@@ -120,9 +120,7 @@ def deciding(run: Run) -> tuple[CaseResult, ...]:
     Those that a waiver excuses follow the others. Of one verdict, a slice precedes figures over several, and
     the case that missed its bound by more precedes the others.
     """
-    unsettled = [
-        case for case in view.not_passed(run) if case.verdict not in ("not run", "part")
-    ]
+    unsettled = [case for case in view.not_passed(run) if case.verdict != "not run"]
     return tuple(
         sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case)))
     )

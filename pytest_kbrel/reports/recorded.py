@@ -109,6 +109,7 @@ def _case(data: dict[str, Any]) -> CaseResult:
     settings = [[name, value] for name, value in data.get("settings", {}).items()]
     # A report has the node id: the suite's path and the case's id.
     name = str(data["id"]).removeprefix(f"{data['suite']}::")
-    return from_wire(
-        CaseResult, {**data, "id": name, "metrics": metrics, "settings": settings}
-    )
+    # Earlier versions gave the cases of a shard a verdict of their own.
+    verdict = "inconclusive" if data["verdict"] == "part" else data["verdict"]
+    more = {"id": name, "metrics": metrics, "settings": settings, "verdict": verdict}
+    return from_wire(CaseResult, {**data, **more})

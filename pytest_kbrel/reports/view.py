@@ -200,9 +200,10 @@ def worst(run: Run) -> CaseResult | None:
 
 
 def verdict_counts(run: Run) -> dict[str, int]:
-    """Return how many cases have each verdict, all verdicts named, ``part`` only of a shard."""
-    words = [word for word in JUDGEMENTS if word != "part" or run.shard is not None]
-    return {word: sum(case.verdict == word for case in run.cases) for word in words}
+    """Return how many cases have each verdict, all verdicts named."""
+    return {
+        word: sum(case.verdict == word for case in run.cases) for word in JUDGEMENTS
+    }
 
 
 def model_spec(run: Run) -> str:
@@ -249,8 +250,11 @@ def not_passed(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, worst verdict first.
 
     Where no blessed run was asked for, a case without one is not unsettled: :func:`unjudged_count` counts it.
+    Nor is one that a shard leaves to the run that joins all.
     """
     settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
+    if run.shard is not None:
+        settled.add("inconclusive")
     cases = [case for case in ordered(run) if case.verdict not in settled]
     return tuple(sorted(cases, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
 

@@ -362,7 +362,8 @@ def build_run(
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=names_of(settings.recorded, invocation.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
-        complete=labels.keys() <= cases.keys()
+        complete=settings.shard is None
+        and labels.keys() <= cases.keys()
         and not any(case.verdict in UNMEASURED for case in cases.values()),
         compared=_compared(suites, cases),
     )

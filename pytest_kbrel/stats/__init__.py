@@ -64,7 +64,6 @@ from pytest_kbrel.stats.power import (
     facts_to_clear,
     mde,
     null_end,
-    planned_mde,
 )
 from pytest_kbrel.stats.sequential import (
     boundaries,
@@ -122,7 +121,6 @@ __all__ = [
     "null_end",
     "paired_difference",
     "paired_recovery",
-    "planned_mde",
     "rate_mde",
     "rate_power",
     "rate_recovery",

@@ -6,7 +6,7 @@ import math
 
 from scipy.special import ndtri, stdtrit
 
-from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, Estimate, z_of
+from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, z_of
 from pytest_kbrel.stats.paired_rates import rate_facts_to_clear, rate_mde, tango
 
 _MOST = 1e6
@@ -112,17 +112,3 @@ def facts_to_clear(
 def mde(se: float, df: float, alpha: float) -> float:
     """Return the drop that a t test at level ``alpha`` finds with 80 % power."""
     return (float(stdtrit(df, 1 - alpha)) + float(stdtrit(df, POWER))) * se
-
-
-def planned_mde(figure: Estimate, alpha: float, correlation: float) -> float | None:
-    """Return the drop of ``figure`` that a paired t test at level ``alpha`` would find with 80 % power.
-
-    ``figure`` is estimated before the comparison, and is taken to have the same standard error after it;
-    ``correlation`` is that of the facts' values before and after. The difference then has the standard error
-    se * sqrt(2 * (1 - correlation)). ``None`` where the estimate has no spread to go by.
-    """
-    if not figure.se or figure.n < 2:
-        return None
-    return mde(figure.se, figure.df or figure.n - 1, alpha) * math.sqrt(
-        2 * (1 - correlation)
-    )

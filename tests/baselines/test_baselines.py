@@ -22,11 +22,10 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.gates import measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Run, Table
 from tests.baselines.full_run import full_run
-from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, outcome
+from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, measure, outcome
 
 MODEL = Fingerprint(
     spec="reference",

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.baselines import BaselineCase
-from pytest_kbrel.gates import decide_case
+from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
+from pytest_kbrel.gates import decide_aggregate, decide_case
+from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.measurement import measure_figures, pair
+from pytest_kbrel.metrics import MetricFormula
 from pytest_kbrel.records import (
+    AggregateCase,
     Case,
+    CaseKind,
     CaseResult,
     Gate,
     HeadToTailSettings,
     Label,
+    MetricValue,
     Outcome,
     ProbeName,
     Relation,
     Table,
+    Waiver,
 )
 
 HEAD_TO_TAIL = ("correct", "missing", "f1", "rouge_l")
@@ -82,6 +90,15 @@ def consistency(
     return Table(columns=RELIABILITY, rows=tuple(made))
 
 
+def measure(
+    table: Table, metrics: Sequence[MetricFormula], before: Table | None = None
+) -> tuple[MetricValue, ...]:
+    """The metrics of one case's table, against another one paired by fact id."""
+    pairings = () if before is None else (pair(table, before),)
+    figures = figures_of(metrics)
+    return measure_figures(figures, (table,), pairings, alpha=0.05).values
+
+
 def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:
     """A gate stated on line 7; ``more`` are ``beyond`` and ``never``."""
     return Gate(metric=metric, rule=rule, bound=bound, line=7, **more)
@@ -130,3 +147,37 @@ def decided(
         "comparisons": 1,
     }
     return decide_case(of, table, more.pop("errors", ()), **{**given, **more})
+
+
+def run_of(*before: CaseResult, **more: Any) -> Baseline:
+    """A blessed run of these cases; ``more`` are other fields of it."""
+    cases = {case_key(of.suite, of.id): blessed(of.table) for of in before}
+    given: dict[str, Any] = {
+        **dict.fromkeys(("kbrel_version", "created", "reason", "commit"), ""),
+        **{"path": Path("b"), "versions": (), "model": None, "settings": ()},
+    }
+    return Baseline(**{**given, "cases": cases, **more})
+
+
+def over(
+    of: Sequence[CaseResult],
+    *gates: Gate,
+    named: Sequence[str] | None = None,
+    probe: CaseKind | None = None,
+    id: str = "overall",
+    waivers: Sequence[Waiver] = (),
+    **more: Any,
+) -> CaseResult:
+    """Decide an aggregate over these cases, or over those that are named."""
+    aggregate = AggregateCase(
+        id=id,
+        suite="suites/world.kb.yaml",
+        probe=probe or of[0].probe,
+        slice="overall",
+        members=tuple([one.id for one in of] if named is None else named),
+        gates=gates,
+        waivers=tuple(waivers),
+    )
+    return decide_aggregate(
+        aggregate, of, **{"baseline": None, "comparisons": 1, **more}
+    )

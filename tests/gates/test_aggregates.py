@@ -1,22 +1,15 @@
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
-from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
-    Fingerprint,
-    Gate,
     Integrity,
     MetricValue,
     ProbeName,
@@ -25,62 +18,18 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     MONITOR,
     answers,
-    blessed,
     case,
     consistency,
     decided,
     gate,
     outcome,
-)
-
-MODEL = Fingerprint(
-    spec="m",
-    backend="hf",
-    backend_version="1",
-    architecture="llama",
-    parameters=1,
-    weights_digest="w",
-    tokenizer_digest="t",
-    dtype="float32",
-    device="cpu",
+    over,
+    run_of,
 )
 
 
 def member(probe: ProbeName, name: str, table: Table, **more: Any) -> CaseResult:
     return decided(case(probe=probe, slice=name, **more), table)
-
-
-def over(
-    members: Sequence[CaseResult],
-    *gates: Gate,
-    before: Sequence[CaseResult] | None = None,
-    named: Sequence[str] | None = None,
-) -> CaseResult:
-    aggregate = AggregateCase(
-        id="overall",
-        suite="suites/world.kb.yaml",
-        probe=members[0].probe,
-        slice="overall",
-        members=tuple(named or [m.id for m in members]),
-        gates=gates,
-    )
-    baseline = None
-    if before is not None:
-        cases: dict[str, BaselineCase] = {
-            case_key(m.suite, m.id): blessed(m.table) for m in before
-        }
-        baseline = Baseline(
-            path=Path("b"),
-            kbrel_version="0",
-            created="",
-            reason="",
-            commit="",
-            versions=(),
-            model=MODEL,
-            settings=(),
-            cases=cases,
-        )
-    return decide_aggregate(aggregate, members, baseline=baseline, comparisons=1)
 
 
 def values(result: CaseResult) -> dict[str, float | None]:
@@ -130,22 +79,6 @@ def test_overall_monitor_is_the_plain_mean_over_relations() -> None:
     assert actual.table.rows == ()
 
 
-def test_an_ablation_counts_overall_where_every_relation_has_it() -> None:
-    def ablated(name: str, *terms: float) -> CaseResult:
-        columns = (*MONITOR[:5], "ablated:0", "cell:none:0", "cell:none:1")
-        rows = (
-            outcome(f"{name}{at}", (1, 0, 0, 0, 0.5, term, 1, 1), "correct")
-            for at, term in enumerate(terms)
-        )
-        return member("monitor", name, Table(columns=columns, rows=tuple(rows)))
-
-    actual = over([ablated("P1", 0.1, 0.4), ablated("P2", 0.2, 0.2)])
-    assert values(actual)["monitor_ablated"] == pytest.approx((0.5 / 1 + 0.4 / 1) / 2)
-    assert "monitor_ablated" not in values(
-        over([ablated("P1", 0.1, 0.4), member("monitor", "P36", P36)])
-    )
-
-
 def test_a_relation_without_a_value_leaves_none_overall() -> None:
     empty = relation("c", [(1, *(0,) * 6)] * 2)
     undefined = member("monitor", "P17", empty, integrity=Integrity(anchor_prob=0.0))
@@ -167,10 +100,10 @@ def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> No
 
 BUCKETS = {
     "a-head": "+++-",
-    "b-head": "++-?",
+    "b-c-head": "++-?",
     "a-torso": "+--?",
     "a-tail": "----",
-    "b-tail": "+--?--",
+    "b-c-tail": "+--?--",
 }
 
 
@@ -226,7 +159,7 @@ def test_buckets_that_are_absent_have_no_figures() -> None:
 def test_the_top_tenth_counts_once() -> None:
     top = [
         member("head_to_tail", "a-top10", answers("+", prefix="a-head")),
-        member("head_to_tail", "b-top10", answers("++-", prefix="b-head")),
+        member("head_to_tail", "b-c-top10", answers("++-", prefix="b-c-head")),
     ]
     actual = over([*buckets(), *top])
     assert values(actual) == values(over(buckets())) | {"accuracy_top10": 3 / 4}
@@ -271,57 +204,13 @@ def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
     assert values(actual)["iur"] == 1.0
 
 
-def test_the_interval_of_the_average_agrees_with_a_stratified_bootstrap() -> None:
-    rng = np.random.default_rng(5)
-    marks = rng.choice(list("++-?"), 150)
-    seen = consistency(
-        [(m, float(s)) for m, s in zip(marks, rng.beta(3, 2, 150), strict=True)],
-        prefix="s",
-    )
-    marks = rng.choice(list("-??"), 100)
-    unseen = consistency(
-        [(m, float(s)) for m, s in zip(marks, rng.beta(2, 3, 100), strict=True)],
-        prefix="u",
-    )
-    actual = value(
-        over(
-            [
-                member("reliability", "seen", seen),
-                member("reliability", "unseen", unseen),
-            ]
-        ),
-        "avg",
-    )
-    s, u = (np.array([row.values for row in table.rows]) for table in (seen, unseen))
-    drawn = []
-    for _ in range(2000):
-        a, b = (
-            s[rng.integers(0, 150, 150)].mean(axis=0),
-            u[rng.integers(0, 100, 100)].mean(axis=0),
-        )
-        drawn.append((a[3] - a[4] + 2 * (1 - b[4]) - 1) / 2)
-    assert (actual.low, actual.high) == pytest.approx(
-        np.quantile(drawn, [0.025, 0.975]), abs=0.01
-    )
-
-
-def test_a_regression_over_all_fails_and_the_same_again_does_not() -> None:
-    before = buckets(a_head="+" * 60, a_tail="+-" * 30)
-    worse = buckets(a_head="+" * 60, a_tail="--" * 20 + "+-" * 10)
-    demand = gate("gap", "max_drop", 0.05)
-    failed = over(worse, demand, before=before)
-    assert failed.verdict == "fail"
-    assert failed.gates[0].reason.startswith("gap rose by ")
-    assert over(before, demand, before=before).verdict == "pass"
-
-
 def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
     before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
     after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
     only_two = [
         [m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)
     ]
-    actual = value(over(only_two[0], before=only_two[1]), "gap")
+    actual = value(over(only_two[0], baseline=run_of(*only_two[1])), "gap")
     squares = []
     for new, old in zip(*only_two, strict=True):
         differences = np.array(
@@ -354,7 +243,7 @@ def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_cou
         for m in buckets(a_head="+-" * 20, a_tail="+-" * 15)
         if m.slice in ("a-head", "a-tail")
     ]
-    actual = value(over(run, before=run), "gap")
+    actual = value(over(run, baseline=run_of(*run)), "gap")
     assert (actual.delta, actual.p) == (0.0, 0.5)
     # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
     assert actual.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
@@ -362,53 +251,3 @@ def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_cou
 
 def sorted_rows(table: Table) -> list[object]:
     return sorted(table.rows, key=lambda row: row.fact_id)  # type: ignore[return-value]
-
-
-def test_members_that_are_missing_or_invalid_are_named() -> None:
-    members = buckets()
-    names = [m.id for m in members]
-    demand = gate("gap", "max", 1)
-    missing = over(members[1:], demand, named=names)
-    assert missing.verdict == missing.gates[0].verdict == "invalid"
-    assert missing.errors == (
-        "overall cannot be measured: head_to_tail[a-head] has no result; "
-        "allowed: members that were all measured",
-    )
-    broken = [dataclasses.replace(members[0], verdict="invalid"), *members[1:]]
-    assert "head_to_tail[a-head] is invalid" in over(broken, demand).errors[0]
-
-
-def test_a_member_that_the_baseline_lacks_is_named() -> None:
-    demand = gate("gap", "max_drop", 0.1)
-    actual = over(buckets(), demand, before=buckets()[1:])
-    assert actual.verdict == "no baseline"
-    assert "has no case head_to_tail[a-head]:" in actual.gates[0].reason
-    assert over(buckets(), demand).verdict == "no baseline"
-
-
-def test_a_member_with_other_facts_than_the_baseline_is_named() -> None:
-    demand = gate("gap", "max_drop", 0.1)
-    actual = over(buckets(a_tail="-" * 9), demand, before=buckets())
-    assert actual.verdict == "not comparable"
-    assert actual.gates[0].reason.startswith(
-        "head_to_tail[a-tail]: 5 of 9 facts are not in the baseline (first: a-tail004), and at least half "
-    )
-    one = over(buckets(a_tail="-" * 5), demand, before=buckets())
-    assert "1 fact not in the baseline left out" in one.gates[0].reason
-
-
-def test_facts_of_the_baseline_that_were_not_asked_are_counted_over_the_members_of_a_figure() -> (
-    None
-):
-    before = buckets(a_head="+++-+-", a_torso="+--?-")
-    actual = over(buckets(), gate("gap", "max_drop", 1.0), before=before)
-    assert actual.verdict == "pass"
-    assert "paired over 18 facts of the baseline's 20" in actual.gates[0].reason
-
-
-def test_without_a_wrong_seen_answer_the_unseen_consistency_counts() -> None:
-    right = consistency([("+", 0.8)] * 4, prefix="s")
-    actual = over(
-        [member("reliability", "seen", right), member("reliability", "unseen", UNSEEN)]
-    )
-    assert values(actual)["c_wrong"] == pytest.approx(0.3)

@@ -6,11 +6,9 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.gates.measurement import measure
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Table
-from tests.gates.tables import answers
+from tests.gates.tables import answers, measure
 
 MARKS = "++-+-?+--+" * 4
 
@@ -99,19 +97,3 @@ def test_a_gate_compares_no_ranks_with_a_baseline(metric, rule):
         as_gate(rule, bound, METRICS[metric])
     assert as_gate("min", 0.7, METRICS[metric]) == ("min", 0.7)
     assert as_gate("max_drop", 0.1, METRICS["brier"]) == ("max_drop", 0.1)
-
-
-def test_a_suite_with_such_a_gate_is_refused_with_its_line(tmp_path):
-    from pytest_kbrel.suites.parse import read_suite_file
-
-    for name in ("facts.jsonl", "relations.yaml"):
-        (tmp_path / name).write_text("", encoding="utf-8")
-    suite = tmp_path / "s.kb.yaml"
-    suite.write_text(
-        "suite: s\nfacts: facts.jsonl\nhead_to_tail:\n  gates:\n    ece: {max_drop: {within: 0.1}}\n",
-        encoding="utf-8",
-    )
-    with pytest.raises(
-        SuiteError, match=r"s\.kb\.yaml:5.*'max_drop' of ece.*allowed: max"
-    ):
-        read_suite_file(suite)

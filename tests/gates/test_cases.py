@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import BaselineCase
-from pytest_kbrel.gates import fact_changes
-from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged, verdict_of
+from pytest_kbrel.gates import fact_changes, part_result
+from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged
 from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
 from pytest_kbrel.records import (
     CaseResult,
     Digest,
     Fact,
-    GateResult,
     HeadToTailSettings,
-    Judgement,
+    Integrity,
     Share,
     Table,
     Unmatched,
@@ -99,14 +98,6 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         assert judged.reason == f"not judged: {result.errors[0]}"
 
 
-def test_a_case_that_was_measured_in_a_moment_was_so() -> None:
-    for result in (
-        decided(case(), answers("+"), duration=0.0, requests=0),
-        decided(case(), answers("+")),
-    ):
-        assert (result.duration, result.requests, result.truncated) == (0.0, 0, 0)
-
-
 def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_said_otherwise() -> (
     None
 ):
@@ -130,23 +121,6 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
         other, another_tokenizer=True
     )
     assert reason(of.table, baseline=None) == f"{LACKS[:-1]}{of.id}{AGAIN}"
-
-
-# The order in which verdicts are looked for: each is worse than all that follow.
-WORST_FIRST: tuple[Judgement, ...] = (
-    *("invalid", "fail", "not comparable"),
-    *("no baseline", "inconclusive", "pass"),
-)
-
-
-@pytest.mark.parametrize("at", range(5))
-def test_each_verdict_is_worse_than_the_next(at: int) -> None:
-    two = [
-        GateResult(metric="m", rule="min", bound=0, verdict=verdict, reason="")
-        for verdict in WORST_FIRST[at : at + 2]
-    ]
-    assert verdict_of(two, baseline_asked=True) == WORST_FIRST[at]
-    assert verdict_of(two[::-1], baseline_asked=True) == WORST_FIRST[at]
 
 
 def measured(table: Table, before: Table | None) -> Measurement:
@@ -247,30 +221,6 @@ def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
     given = {"missing": (), "asked": True, "incomparable": (), **more}
     result = obstacle_of(["c"], measurement, given.pop("missing"), **given)
     assert result == (None if verdict is None else (verdict, reason))
-
-
-def test_what_changed_is_told_with_the_relation_and_the_bucket_of_the_fact() -> None:
-    facts = (Fact(id="Q000", relation="P36", subject="x", object="y"),)
-    of = case(facts=facts, buckets=(("Q000", "tail"),))
-    (lost,) = decided(of, answers("-"), answers("+")).lost
-    assert (lost.fact_id, lost.relation, lost.bucket) == ("Q000", "P36", "tail")
-
-
-def test_why_token_ids_and_suites_differ_is_told_with_the_case() -> None:
-    tables = [
-        answers("++", prompt_digest=digest(prompts=prompts))
-        for prompts in ("a" * 8, "f" * 8)
-    ]
-    result = decided(case(DROP), *tables, another_tokenizer=True)
-    assert (
-        "the token ids of the prompts on 2 of 2 facts (first: Q000): another tokenizer"
-        in (result.gates[0].reason)
-    )
-    assert "another tokenizer" not in decided(case(DROP), *tables).gates[0].reason
-    gone = decided(
-        case(DROP), tables[0], baseline_asked=True, other_suites=["a.kb.yaml"]
-    )
-    assert "(it has the suite files a.kb.yaml)" in gone.gates[0].reason
 
 
 def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:
@@ -390,3 +340,28 @@ def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
 def test_other_probes_have_no_anchor():
     (change,), _ = fact_changes(case(), answers("-"), answers("+"))
     assert (change.old_probability, change.new_probability) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("errors", "verdict"),
+    [((), "inconclusive"), (("a",), "inconclusive"), (("a", "b"), "invalid")],
+)
+def test_a_shard_decides_nothing_but_that_too_many_responses_failed(errors, verdict):
+    facts = tuple(
+        Fact(id=f"Q{at}", relation="P36", subject="x", object="y") for at in range(4)
+    )
+    of = case(DROP, facts=facts, integrity=Integrity(errored=0.25), notes=("a note",))
+    assert part_result(of, 3, errors) == CaseResult(
+        id=of.id,
+        suite=of.suite,
+        probe=of.probe,
+        slice=of.slice,
+        verdict=verdict,
+        n=3,
+        duration=0.0,
+        metrics=(),
+        gates=(),
+        errors=errors,
+        settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
+        notes=("3 of 4 facts asked here", "a note"),
+    )

@@ -11,7 +11,6 @@ from pytest_kbrel.gates.changes import QUANTILES, churn_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.records import Churn, Table
 from tests.gates.tables import MONITOR, answers, case, decided, gate, outcome
-from tests.gates.test_members import over, run_of
 
 BEFORE = answers("+" * 20 + "-" * 20)
 
@@ -38,10 +37,6 @@ def test_verdicts_count_whichever_way_they_changed() -> None:
     assert (len(result.lost), len(result.gained), result.churn.labels) == (2, 1, 3)
 
 
-def test_without_a_baseline_there_is_none() -> None:
-    assert decided(case(), BEFORE).churn is None
-
-
 @pytest.mark.parametrize(("bound", "verdict"), [(0.05, "pass"), (0.049, "fail")])
 @pytest.mark.parametrize("metric", ["churn", "flips"])
 def test_a_gate_may_limit_it(metric: str, bound: float, verdict: str) -> None:
@@ -52,16 +47,6 @@ def test_a_gate_may_limit_it(metric: str, bound: float, verdict: str) -> None:
     assert actual.reason.startswith(
         f"{metric} is 0.050 [{low:.3f}, {high:.3f}] over 40 facts; allowed: at most"
     )
-
-
-def test_without_a_baseline_the_gate_stays_open() -> None:
-    demand = case(gate("churn", "max", 0.1), gate("accuracy", "min", 0.1))
-    result = decided(demand, BEFORE)
-    assert [of.verdict for of in result.gates] == ["no baseline", "pass"]
-    assert result.verdict == "pass"
-    lacking = decided(demand, BEFORE, baseline_asked=True)
-    assert lacking.gates[0].verdict == "no baseline"
-    assert lacking.verdict == "no baseline"
 
 
 def test_the_change_of_confidence_is_told_in_quantiles() -> None:
@@ -78,16 +63,3 @@ def test_the_change_of_confidence_is_told_in_quantiles() -> None:
     assert dict(churn.anchor_moves) == pytest.approx(
         dict(zip(QUANTILES, (-0.2, -0.2, -0.2, 0.1, 0.1), strict=True))
     )
-
-
-def test_cases_over_several_count_all_their_facts() -> None:
-    names = ("a-head", "a-tail")
-    before = [decided(case(slice=name), BEFORE) for name in names]
-    after = [
-        decided(case(slice=name), with_answers(BEFORE, Q001="other"), BEFORE)
-        for name in names
-    ]
-    assert over(after, baseline=run_of(*before)).churn == Churn(
-        facts=80, texts=2, labels=0
-    )
-    assert over(after).churn is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,8 @@ from pytest_kbrel.baselines import (
     BaselineCase,
     PublishedCase,
     PublishedFigure,
-    case_key,
 )
-from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseKind,
     CaseResult,
     Digest,
@@ -29,12 +25,13 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     answers,
-    blessed,
     case,
     decided,
     gate,
     outcome,
+    run_of,
 )
+from tests.gates.tables import over as decided_over
 
 SUITE = "suites/world.kb.yaml"
 HEAD, TAIL = "head_to_tail[a-head]", "head_to_tail[a-tail]"
@@ -49,55 +46,9 @@ def members(head: str = "+++-", tail: str = "+---") -> list[CaseResult]:
     return [member("a-head", head), member("a-tail", tail)]
 
 
-def over(
-    of: Sequence[CaseResult],
-    *gates: Gate,
-    named: Sequence[str] = (HEAD, TAIL),
-    probe: CaseKind = "head_to_tail",
-    waivers: Sequence[Waiver] = (),
-    **more: Any,
-) -> CaseResult:
-    aggregate = AggregateCase(
-        id="overall",
-        suite=SUITE,
-        probe=probe,
-        slice="all",
-        members=tuple(named),
-        gates=gates,
-        waivers=tuple(waivers),
-    )
-    return decide_aggregate(
-        aggregate, of, **{"baseline": None, "comparisons": 1, **more}
-    )
-
-
-def run_of(*before: CaseResult, **more: Any) -> Baseline:
-    empty = Baseline(
-        path=Path("b"), kbrel_version="0", created="", reason="", commit="", versions=(), model=None,
-        settings=(), cases={case_key(of.suite, of.id): blessed(of.table) for of in before},
-    )  # fmt: skip
-    return dataclasses.replace(empty, **more)
-
-
-def test_what_an_aggregate_says_of_itself() -> None:
-    result = over(members(), GAP)
-    assert (result.id, result.suite, result.probe, result.slice) == (
-        "overall",
-        SUITE,
-        "head_to_tail",
-        "all",
-    )
-    assert (result.members, result.aggregate, result.duration, result.n) == (
-        (HEAD, TAIL),
-        True,
-        0.0,
-        8,
-    )
-    assert (result.errors, result.waiver, result.settings, result.integrity) == (
-        (),
-        None,
-        (),
-        (),
+def over(of: Sequence[CaseResult], *gates: Gate, **more: Any) -> CaseResult:
+    return decided_over(
+        of, *gates, **{"named": (HEAD, TAIL), "probe": "head_to_tail", **more}
     )
 
 
@@ -138,21 +89,6 @@ def test_why_nothing_can_be_measured(
     assert (result.waiver, result.members) == (late, tuple(named))
 
 
-@pytest.mark.parametrize(
-    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
-)
-def test_members_that_were_measured_count_whatever_became_of_their_own_gates(
-    verdict: Any,
-) -> None:
-    result = over(
-        [dataclasses.replace(of, verdict=verdict) for of in members()],
-        gate("gap", "max", 0.5),
-    )
-    assert result.verdict == "pass"
-    # Others that the aggregate does not name do not.
-    assert over([*members(), member("a-torso", "---")], gate("gap", "max", 0.5)).n == 8
-
-
 def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it() -> (
     None
 ):
@@ -162,18 +98,6 @@ def test_an_expired_waiver_fails_an_aggregate_and_one_in_force_stands_beside_it(
     assert (waived.verdict, waived.waived) == ("fail", True)
     late = over(members(), waivers=[dataclasses.replace(given, expired=True)])
     assert (late.verdict, late.waived) == ("fail", False)
-
-
-def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
-    before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
-    drop = gate("accuracy_tail", "max_drop", 0.02)
-    few, many = (
-        over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200)
-    )
-    assert (few.verdict, many.verdict) == ("fail", "inconclusive")
-    assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
-    assert many.gates[0].p_sidak is not None
-    assert many.gates[0].p_sidak > 0.05
 
 
 @pytest.mark.parametrize("probe", ["head_to_tail", "pooled"])
@@ -208,40 +132,6 @@ def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> N
     )
 
 
-def test_why_members_were_asked_otherwise_is_told() -> None:
-    def of(prompts: str, settings: tuple[tuple[str, str], ...]) -> list[CaseResult]:
-        digest = Digest(
-            prompts=prompts,
-            bos=0,
-            count=1,
-            settings=prompts,
-            accepted="c" * 8,
-            draws="d" * 8,
-        )
-        made = decided(case(slice="a-head"), answers("++", prompt_digest=str(digest)))
-        return [dataclasses.replace(made, settings=settings)]
-
-    after, before = of("a" * 8, (("limit", "0"),)), of("f" * 8, ())
-    known = run_of(*before)
-    (key,) = known.cases
-    blessed_case = known.cases[key]
-    assert isinstance(blessed_case, BaselineCase)
-    known = dataclasses.replace(
-        known,
-        cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))},
-    )
-    drop = gate("accuracy_head", "max_drop", 0.5)
-    result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
-    assert result.gates[0].reason.startswith(
-        f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
-        "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
-    )
-    assert (
-        ": another tokenizer"
-        not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
-    )
-
-
 def test_only_the_pooled_case_lists_the_facts_that_changed() -> None:
     after = [decided(case(slice="a-head"), answers("-+"), answers("+-"))]
     assert (len(after[0].lost), len(after[0].gained)) == (1, 1)
@@ -263,29 +153,6 @@ def test_facts_that_a_waiver_names_are_left_out_on_both_sides() -> None:
         3,
         1.0,
         0.0,
-    )
-
-
-def test_a_waived_fact_is_neither_added_nor_left_unasked_in_a_member() -> None:
-    waivers = tuple(
-        Waiver(owner="Ann", reason="known", expires="2026-12-31", fact=f"a-head00{at}")
-        for at in range(3)
-    )
-    after = [member("a-head", "++++", waivers=waivers), member("a-tail", "+---")]
-    # Without them three of four facts would lack a partner, which stands in the way of a comparison.
-    one_left = Table(
-        columns=HEAD_TO_TAIL, rows=answers("++++", prefix="a-head").rows[3:]
-    )
-    wide = gate("gap", "max_drop", 2.0)
-    result = over(
-        after, wide, baseline=run_of(decided(case(slice="a-head"), one_left), after[1])
-    )
-    assert result.verdict == "pass"
-    assert "not in the baseline" not in result.gates[0].reason
-    rest = [decided(case(slice="a-head", waivers=waivers), one_left), after[1]]
-    assert (
-        "paired over 5 facts)"
-        in over(rest, wide, baseline=run_of(*after)).gates[0].reason
     )
 
 
@@ -346,3 +213,49 @@ def test_a_fact_with_two_rows_in_members_is_counted_once() -> None:
         decided(case(slice="a-tail"), Table(columns=HEAD_TO_TAIL, rows=rows)),
     ]
     assert (over(apart).n, over(apart, probe="pooled").n) == (5, 5)
+
+
+def test_the_level_is_corrected_for_all_comparisons_of_the_run() -> None:
+    before, after = members("+" * 40, "+" * 40), members("+" * 40, "-" * 7 + "+" * 33)
+    drop = gate("accuracy_tail", "max_drop", 0.02)
+    few, many = (
+        over(after, drop, baseline=run_of(*before), comparisons=n) for n in (1, 200)
+    )
+    assert (few.verdict, many.verdict) == ("fail", "inconclusive")
+    assert few.gates[0].p == many.gates[0].p == pytest.approx(few.gates[0].p_sidak)
+    assert many.gates[0].p_sidak is not None
+    assert many.gates[0].p_sidak > 0.05
+
+
+def test_why_members_were_asked_otherwise_is_told() -> None:
+    def of(prompts: str, settings: tuple[tuple[str, str], ...]) -> list[CaseResult]:
+        digest = Digest(
+            prompts=prompts,
+            bos=0,
+            count=1,
+            settings=prompts,
+            accepted="c" * 8,
+            draws="d" * 8,
+        )
+        made = decided(case(slice="a-head"), answers("++", prompt_digest=str(digest)))
+        return [dataclasses.replace(made, settings=settings)]
+
+    after, before = of("a" * 8, (("limit", "0"),)), of("f" * 8, ())
+    known = run_of(*before)
+    (key,) = known.cases
+    blessed_case = known.cases[key]
+    assert isinstance(blessed_case, BaselineCase)
+    known = dataclasses.replace(
+        known,
+        cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))},
+    )
+    drop = gate("accuracy_head", "max_drop", 0.5)
+    result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
+    assert result.gates[0].reason.startswith(
+        f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
+        "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "
+    )
+    assert (
+        ": another tokenizer"
+        not in over(after, drop, named=[HEAD], baseline=known).gates[0].reason
+    )

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
-from pytest_kbrel.gates import decide_aggregate
+from pytest_kbrel.baselines import Baseline, case_key
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
     Change,
     Gate,
@@ -21,8 +17,17 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
-from tests.gates.tables import answers, blessed, case, consistency, decided, gate
-from tests.gates.test_aggregates import MODEL, P36
+from tests.gates.tables import (
+    answers,
+    blessed,
+    case,
+    consistency,
+    decided,
+    gate,
+    over,
+    run_of,
+)
+from tests.gates.test_aggregates import P36
 
 SUITE = "suites/world.kb.yaml"
 
@@ -38,20 +43,11 @@ def member(
 
 
 def baseline_of(tables: dict[str, Table]) -> Baseline:
-    cases: dict[str, BaselineCase] = {
-        case_key(SUITE, name): dataclasses.replace(blessed(table), key=name)
-        for name, table in tables.items()
-    }
-    return Baseline(
-        path=Path("b"),
-        kbrel_version="0",
-        created="",
-        reason="",
-        commit="",
-        versions=(),
-        model=MODEL,
-        settings=(),
-        cases=cases,  # type: ignore[arg-type]
+    return run_of(
+        cases={
+            case_key(SUITE, name): dataclasses.replace(blessed(table), key=name)
+            for name, table in tables.items()
+        }
     )
 
 
@@ -61,20 +57,8 @@ def pooled(
     before: dict[str, Table] | None = None,
     baseline: Baseline | None = None,
 ) -> CaseResult:
-    aggregate = AggregateCase(
-        id="pooled[overall]",
-        suite=SUITE,
-        probe="pooled",
-        slice="overall",
-        members=tuple(m.id for m in members),
-        gates=gates,
-    )
-    return decide_aggregate(
-        aggregate,
-        members,
-        baseline=baseline or (baseline_of(before) if before else None),
-        comparisons=1,
-    )
+    known = baseline or (baseline_of(before) if before else None)
+    return over(members, *gates, probe="pooled", id="pooled[overall]", baseline=known)
 
 
 def value(result: CaseResult) -> MetricValue:
@@ -181,36 +165,6 @@ def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
     assert len(actual.lost) == 36
 
 
-def test_the_interval_of_the_difference_agrees_with_a_bootstrap_over_facts() -> None:
-    rng = np.random.default_rng(8)
-    n, slices = 250, ("a-head", "a-torso", "a-tail")
-    known = rng.random(n) < 0.8
-    lost = known & (rng.random(n) < 0.1)
-    before = {s: known & (rng.random(n) < 0.95) for s in slices}
-    after = {s: before[s] & ~lost for s in slices}
-    tables = {
-        f"head_to_tail[{s}]": answers(
-            "".join("+" if good else "-" for good in before[s])
-        )
-        for s in slices
-    }
-    members = [
-        member(
-            "head_to_tail",
-            s,
-            answers("".join("+" if good else "-" for good in after[s])),
-        )
-        for s in slices
-    ]
-    actual = value(pooled(members, before=tables))
-    moved = sum(after[s].astype(float) - before[s] for s in slices) / 3
-    drawn = [moved[rng.integers(0, n, n)].mean() for _ in range(3000)]
-    assert actual.delta == pytest.approx(moved.mean())
-    assert (actual.delta_low, actual.delta_high) == pytest.approx(
-        np.quantile(drawn, [0.025, 0.975]), abs=0.008
-    )
-
-
 def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
     def lost(fact: str, probability: float | None) -> Change:
         return Change(
@@ -238,32 +192,6 @@ def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
     assert [change.fact_id for change in actual.gained] == ["c"]
 
 
-def test_waived_facts_are_left_out_here_too() -> None:
-    waiver = Waiver(owner="Ann", reason="known", expires="2026-12-31", fact="Q000")
-    before = {
-        "head_to_tail[a-head]": answers("+" * 9),
-        "head_to_tail[b-head]": answers("+" * 9, prefix="b"),
-    }
-    members = [
-        member("head_to_tail", "a-head", answers("-" + "+" * 8), waivers=[waiver]),
-        other("+" * 9),
-    ]
-    actual = value(pooled(members, before=before))
-    assert (actual.value, actual.paired, actual.delta) == (17 / 18, 17, 0.0)
-
-
-def test_an_invalid_member_is_named() -> None:
-    members = [
-        other("+-"),
-        dataclasses.replace(member("monitor", "P1", P36), verdict="invalid"),
-    ]
-    actual = pooled(members, gate("as_expected", "min", 0.0))
-    assert actual.verdict == "invalid"
-    assert actual.errors[0].startswith(
-        "pooled[overall] cannot be measured: monitor[P1] is invalid"
-    )
-
-
 def test_a_paper_has_no_such_figure() -> None:
     demand = gate("as_expected", "max_drop", 0.01)
     paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
@@ -272,13 +200,3 @@ def test_a_paper_has_no_such_figure() -> None:
     assert actual.gates[0].reason == (
         "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
     )
-
-
-def test_a_member_that_the_baseline_lacks_is_named() -> None:
-    actual = pooled(
-        [other("+-"), member("monitor", "P1", P36)],
-        gate("as_expected", "max_drop", 0.01),
-        before={"head_to_tail[b-head]": answers("+-", prefix="b")},
-    )
-    assert actual.verdict == "no baseline"
-    assert "has no case monitor[P1]" in actual.gates[0].reason

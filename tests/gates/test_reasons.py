@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates.measurement import Measured, Measurement, pair
+from pytest_kbrel.gates.measurement import Measured
 from pytest_kbrel.gates.reasons import (
-    between,
     describe_open_end,
-    facts,
-    interval,
-    left_out,
     moved,
-    needed,
-    number,
     power,
 )
 from pytest_kbrel.records import MetricValue
-from tests.gates.tables import answers
 from tests.gates.test_statistics import figure
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (0.0, 0.0, "[0.000, 0.000]"),
-        (None, 0.5, "[-inf, 0.500]"),
-        (-0.5, None, "[-0.500, inf]"),
-        (None, None, "[-inf, inf]"),
-    ],
-)
-def test_an_interval_without_an_end(
-    low: float | None, high: float | None, said: str
-) -> None:
-    assert interval(low, high) == said
-    of = MetricValue(name="m", better="higher", value=0.5, low=low, high=high)
-    assert between(of) == ("" if low is None else f" {said}")
-
-
-def test_words_for_numbers() -> None:
-    assert [facts(n) for n in (0, 1, 2)] == ["0 facts", "1 fact", "2 facts"]
-    assert number(0.0004) == "0.000"
-    assert needed(None) == "; no number of facts below a million would decide"
-    assert needed(0) == "; about 0 facts would decide, were the difference the same"
 
 
 def measured(
@@ -131,21 +99,3 @@ def test_which_drop_would_be_found(mde: float | None, better: Any, said: str) ->
             )
             == said
         )
-
-
-def test_facts_that_the_baseline_lacks_are_counted_over_the_members_of_the_figure() -> (
-    None
-):
-    pairings = tuple(
-        pair(answers(new), answers(old)) for new, old in (("+++", "++"), ("++++", "++"))
-    )
-    assert left_out(measured(), Measurement(figures=(), pairings=pairings)) == (
-        "; 1 fact not in the baseline left out"
-    )
-    both = dataclasses.replace(measured(), figure=figure((0, "x"), (1, "x")))
-    assert left_out(both, Measurement(figures=(), pairings=pairings)) == (
-        "; 2 facts not in the baseline left out"
-    )
-    same = (pair(answers("+"), answers("+")),)
-    assert left_out(measured(), Measurement(figures=(), pairings=same)) == ""
-    assert left_out(measured(), Measurement(figures=())) == ""

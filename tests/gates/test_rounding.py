@@ -7,18 +7,15 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Integrity, MetricValue, Table
+from pytest_kbrel.records import CaseResult, MetricValue, Table
 from pytest_kbrel.reports.formatting import signed
 from tests.gates.tables import (
     MONITOR,
     case,
-    consistency,
     decided,
     gate,
     outcome,
-    scores,
 )
-from tests.gates.test_aggregates import member, over
 
 N = 40
 # Consistent, so that a test of signs would be sure of it.
@@ -93,20 +90,6 @@ def test_rounding_in_every_fact_is_no_difference() -> None:
     assert of(actual, "pfd").value != of(plain, "pfd").value
 
 
-def test_beside_a_changed_fact_rounding_changes_no_verdict() -> None:
-    before = monitor()
-    rounded, plain = (
-        judged(monitor(ROUNDING, lost=12), before),
-        judged(monitor(lost=12), before),
-    )
-    assert rounded.verdict == plain.verdict == "fail"
-    assert [compared(value) for value in rounded.metrics] == [
-        compared(value) for value in plain.metrics
-    ]
-    assert (of(rounded, "monitor").delta, of(rounded, "monitor").p) == (0.0, 0.5)
-    assert len(rounded.lost) == 12
-
-
 @pytest.mark.parametrize("shift", [1e-3, -1e-3, 1e-4])
 def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
     actual = judged(monitor(shift), monitor())
@@ -115,67 +98,3 @@ def test_what_is_more_than_rounding_is_measured_as_it_is(shift: float) -> None:
     assert (of(actual, "monitor").p < 1e-3) == (shift > 0)
     one = judged(monitor(shift, facts=[3]), monitor())
     assert of(one, "pfd").delta == pytest.approx(shift / N, rel=1e-6)
-
-
-def test_small_drops_of_many_facts_are_not_hidden() -> None:
-    actual = decided(
-        case(gate("accuracy_f1", "max_drop", 0.0)),
-        scores([0.3 - 1.2e-4] * N),
-        scores([0.3] * N),
-    )
-    assert actual.verdict == "inconclusive"
-    assert of(actual, "accuracy_f1").delta == pytest.approx(-1.2e-4)
-
-
-def test_where_every_anchor_is_tiny_less_is_called_rounding() -> None:
-    """MONITOR is a ratio: it halves where anchors of 1e-6 do."""
-    before = monitor(scale=1e-6)
-    rows = [
-        outcome(
-            row.fact_id,
-            (*row.values[:4], 2 * row.values[4], *row.values[5:]),
-            row.label,
-        )
-        for row in before.rows
-    ]
-    actual = judged(
-        Table(columns=MONITOR, rows=tuple(rows)),
-        before,
-        integrity=Integrity(anchor_prob=0.0),
-    )
-    assert of(actual, "monitor").delta == pytest.approx(
-        -of(actual, "monitor").baseline / 2
-    )
-
-
-def test_columns_are_matched_by_name_and_a_new_one_is_left_alone() -> None:
-    before, noisy = (
-        consistency([("+", 0.5)] * N),
-        consistency([("+", 0.5 + ROUNDING)] * N),
-    )
-    turned = Table(
-        columns=(*noisy.columns[::-1], "new"),
-        rows=tuple(
-            outcome(row.fact_id, (*row.values[::-1], 0.25), row.label)
-            for row in noisy.rows
-        ),
-    )
-    actual = decided(case(probe="reliability", slice="seen-zero-shot"), turned, before)
-    assert {of(actual, name).delta for name in ("ccr", "nccr", "c_correct", "cr")} == {
-        0.0
-    }
-
-
-def test_figures_over_several_cases_are_unchanged_too() -> None:
-    before = [member("monitor", name, monitor()) for name in ("P36", "P30")]
-    after = [member("monitor", name, monitor(ROUNDING)) for name in ("P36", "P30")]
-    demand = gate("monitor", "max_drop", 0.0)
-    actual, plain = (
-        over(after, demand, before=before),
-        over(before, demand, before=before),
-    )
-    assert actual.verdict == plain.verdict == "pass"
-    assert [compared(value) for value in actual.metrics] == [
-        compared(value) for value in plain.metrics
-    ]
-    assert {value.delta for value in actual.metrics} == {0.0}

@@ -7,20 +7,17 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates import fact_changes
 from pytest_kbrel.gates.figures import (
     Figure,
     as_expected,
     distinct_changes,
-    figure_of,
     figures_over,
     is_good,
-    pooled_figures,
 )
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
-from pytest_kbrel.metrics.base import MetricFormula, ratio
+from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
-from tests.gates.tables import answers, case, consistency, decided, outcome
+from tests.gates.tables import answers, case, decided, outcome
 
 
 def table(columns: str, *rows: tuple[str, tuple[float, ...]]) -> Table:
@@ -58,26 +55,20 @@ MANY = table("x", *((f"m{at}", (1,)) for at in range(6)))
     ("of", "count", "weight"),
     [
         (figure((0, "x")), 3, 3),
-        (figure((1, "x")), 2, 2),
         # A mean over members goes by the smallest.
         (figure((0, "x"), (2, "x"), terms=(1, 1)), 4, 2),
         # A fact of two members is one, and moves the figure in both: by 1 / 6 and 1 / 4.
         (figure((0, "x"), (1, "x"), terms=(1, 1)), 4, 2),
         # Of pooled members one fact is one of all, ...
         (figure((0, "x"), (2, "x"), terms=(2,)), 4, 4),
-        (figure((2, "x"), (3, "x"), terms=(2,)), 7, 7),
         # ... or as many as ask about it.
         (figure((0, "x"), (1, "x"), terms=(2,)), 4, 2),
         (figure((0, "x"), (2, "x"), (1, "x"), terms=(2, 1)), 5, 2),
-        (figure((0, "x"), (2, "x"), (3, "x"), terms=(2, 1)), 10, 8),
         # Terms may have shares of their own.
         (figure((0, "x"), (3, "x"), terms=(1, 1), shares=(0.25, 0.75)), 9, 8),
-        (figure((0, "x"), (2, "x"), terms=(1, 1), shares=(0.25, 0.75)), 4, 1),
         # Of those that are counted in a column, that many.
         (figure((0, "x"), over="k"), 2, 2),
-        (figure((0, "x"), (1, "x"), over="k", terms=(1, 1)), 4, 2),
         (figure((2, "x"), over="k"), 0, 1),
-        (figure((0, "x"), (2, "x"), over="k", terms=(1, 1)), 2, 1),
         (figure((0, "x"), (2, "x"), over="k", terms=(2,)), 2, 2),
         (figure((4, "x"), over="k"), 6, 2),
         (figure((5, "x")), 0, 1),
@@ -89,28 +80,6 @@ def test_how_many_facts_a_figure_is_over_and_what_one_weighs(
     thrice = table("xk", ("q1", (1, 3)), ("q2", (1, 3)))
     tables = (A, B, C, MANY, thrice, table("x"))
     assert (of.count(tables), of.weight(tables)) == (count, weight)
-
-
-def test_a_fact_of_small_slices_weighs_as_one_of_its_bucket_in_all_domains() -> None:
-    sizes = {"head": (1, 2), "torso": (2, 3), "tail": (11, 12)}
-    cases = [
-        result(
-            "head_to_tail",
-            f"{domain}-{bucket}",
-            answers("+" * size, prefix=f"{domain}{bucket}"),
-        )
-        for bucket, of in sizes.items()
-        for domain, size in zip("ab", of, strict=True)
-    ]
-    tables = [case.table for case in cases]
-    assert {name: actual.weight(tables) for name, actual in over(*cases).items()} == {
-        "accuracy_head": 3, "accuracy_torso": 5, "accuracy_tail": 23,
-        # One fact moves a difference of up to 2 by a third.
-        "gap": 6,
-        **dict.fromkeys(("accuracy", "hallucination", "missing"), 9),
-        # Here each slice counts by itself.
-        **dict.fromkeys(("accuracy_macro", "hallucination_macro", "missing_macro"), 6),
-    }  # fmt: skip
 
 
 def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_another() -> (
@@ -132,16 +101,6 @@ def test_columns_that_a_member_lacks_are_named() -> None:
     assert figure((0, "kx")).lacking((A, B)) == ()
 
 
-def test_rows_go_by_the_fact_and_columns_by_their_name() -> None:
-    turned = table("kx", ("q3", (0, 1)), ("q1", (1, 0)), ("q2", (1, 1)))
-    for of in (A, turned):
-        sample = figure((0, "x")).sample((of,))
-        assert [list(row) for row in sample.values[0]] == [[0.0], [1.0], [1.0]]
-    assert figure((0, "x")).value((A,)) == pytest.approx(2 / 3)
-    assert figure((0, "x")).value((table("x"),)) is None
-    assert figure((0, "x")).value((table("x", ("q1", (0.0,))),)) == 0.0
-
-
 def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
     of = figure(
         (0, "xk"),
@@ -154,129 +113,12 @@ def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> No
     assert actual.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
 
 
-def test_a_figure_of_one_case_is_its_metric() -> None:
-    metric = MetricFormula(
-        name="m",
-        better="lower",
-        columns=("x", "k"),
-        formula=lambda totals, n: ratio(totals[..., 0], totals[..., 1]),
-        bounds=(-2.0, 3.0),
-        rate=True,
-        over="k",
-        undefined="why",
-        vacuous=True,
-    )
-    actual = figure_of(metric)
-    assert (actual.name, actual.better, actual.columns, actual.bounds) == (
-        "m",
-        "lower",
-        ((0, ("x", "k")),),
-        (-2, 3),
-    )
-    assert (actual.rate, actual.over, actual.undefined, actual.vacuous) == (
-        True,
-        "k",
-        "why",
-        True,
-    )
-    assert actual.value((A,)) == 1.0
-    plain = figure_of(
-        MetricFormula(name="m", better="higher", columns=("x",), formula=metric.formula)
-    )
-    assert (plain.bounds, plain.rate, plain.over, plain.undefined, plain.vacuous) == (
-        (0.0, 1.0), False, "", "no fact", False,
-    )  # fmt: skip
-
-
 def result(probe: ProbeName, name: str, of: Table) -> CaseResult:
     return decided(case(probe=probe, slice=name), of)
 
 
 def over(*cases: CaseResult) -> dict[str, Figure]:
     return {actual.name: actual for actual in figures_over(cases)}
-
-
-def test_what_figures_over_cases_take_over_from_their_metrics() -> None:
-    seen, unseen = consistency([("+", 0.5)], "s"), consistency([("?", 0)], "u", False)
-    kinds = [
-        result("reliability", "seen-a", seen),
-        result("reliability", "unseen", unseen),
-    ]
-    actual = over(kinds[0], result("reliability", "seen-b", seen), kinds[1])
-    assert list(actual) == ["nccr", "ncr", "iur", "ur", "c_wrong", "avg"]
-    assert {name: [at for at, _ in of.columns] for name, of in actual.items()} == {
-        "nccr": [0, 1], "ncr": [0, 1], "iur": [2], "ur": [2], "c_wrong": [0, 1, 2], "avg": [0, 1, 2],
-    }  # fmt: skip
-    # Plain rates are those over the pooled facts of one kind.
-    assert {name for name, of in actual.items() if of.rate} == {"ur"}
-    assert {name: of.better for name, of in actual.items()} == {
-        **dict.fromkeys(("nccr", "ncr", "iur", "ur", "avg"), "higher"),
-        "c_wrong": "lower",
-    }
-    assert {name: of.bounds for name, of in actual.items() if of.bounds != (0.0, 1.0)} == {
-        "nccr": (-1.0, 1.0), "ncr": (-1.0, 1.0), "avg": (-1.0, 1.0),
-    }  # fmt: skip
-    assert {name for name, of in actual.items() if of.vacuous} == {"c_wrong"}
-    assert actual["c_wrong"].undefined.endswith(" in one of the cases")
-    assert not actual["nccr"].undefined.endswith(" in one of the cases")
-    # Of one kind there is nothing that needs both.
-    assert list(over(kinds[1])) == ["iur", "ur"]
-
-
-def test_figures_of_head_and_tail() -> None:
-    names = ("a-head", "b-head", "a-torso", "a-tail", "a-top10")
-    actual = over(*(result("head_to_tail", name, answers("+-")) for name in names))
-    assert {name: [at for at, _ in of.columns] for name, of in actual.items()} == {
-        "accuracy_head": [0, 1],
-        "accuracy_torso": [2],
-        "accuracy_tail": [3],
-        "accuracy_top10": [4],
-        "gap": [0, 1, 3],
-        **{name: [0, 1, 2, 3] for name in ("accuracy", "hallucination", "missing")},
-        **{
-            name: [0, 2, 3, 1]
-            for name in ("accuracy_macro", "hallucination_macro", "missing_macro")
-        },
-    }
-    assert (actual["gap"].better, actual["gap"].bounds) == ("lower", (-1.0, 1.0))
-    assert {
-        name: of.better for name, of in actual.items() if of.better == "lower"
-    } == dict.fromkeys(
-        ("gap", "hallucination", "missing", "hallucination_macro", "missing_macro"),
-        "lower",
-    )
-    assert {name for name, of in actual.items() if of.rate} == {
-        "accuracy_head", "accuracy_torso", "accuracy_tail", "accuracy_top10",
-    }  # fmt: skip
-    for lacking in ("head", "tail"):
-        some = over(
-            *(
-                result("head_to_tail", n, answers("+-"))
-                for n in names
-                if not n.endswith(lacking)
-            )
-        )
-        assert "gap" not in some
-        assert f"accuracy_{lacking}" not in some
-    # A domain may have a dash of its own.
-    dashed = over(
-        *(
-            result("head_to_tail", n, answers("+-"))
-            for n in ("open-web-head", "open-web-tail")
-        )
-    )
-    assert [at for at, _ in dashed["gap"].columns] == [0, 1]
-
-
-def test_the_pooled_figure_has_one_column_of_each_member() -> None:
-    (actual,) = pooled_figures(2)
-    assert (actual.name, actual.better, actual.rate, actual.bounds) == (
-        "as_expected",
-        "higher",
-        True,
-        (0.0, 1.0),
-    )
-    assert actual.columns == ((0, ("as_expected",)), (1, ("as_expected",)))
 
 
 @pytest.mark.parametrize(
@@ -327,15 +169,6 @@ def test_of_several_changes_of_a_fact_one_with_probabilities_is_kept() -> None:
         change("c"),
     )
     assert distinct_changes([]) == ()
-
-
-def test_lost_and_gained_facts_go_by_their_ids() -> None:
-    lost, gained = fact_changes(None, answers("-+-+-+"), answers("+-+-+-"))
-    assert [of.fact_id for of in lost] == ["Q000", "Q002", "Q004"]
-    assert [of.fact_id for of in gained] == ["Q001", "Q003", "Q005"]
-    assert {(of.relation, of.bucket, of.question) for of in (*lost, *gained)} == {
-        ("", "", f"What of Q00{n}?") for n in range(6)
-    }
 
 
 def waiver(**more: Any) -> Waiver:

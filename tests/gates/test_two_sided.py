@@ -60,6 +60,8 @@ def test_the_worked_verdicts(
     assert actual.verdict == verdict
     assert told in actual.reason
     assert (actual.bound, actual.beyond) == (0.08, 0.02)
+    assert actual.unchanged is not None
+    assert 0 < actual.unchanged < 0.15
 
 
 def test_a_single_number_fails_beyond_its_half() -> None:
@@ -156,6 +158,17 @@ def test_facts_that_share_an_answer_say_less() -> None:
     assert alone.gates[0].verdict == "fail"
     assert together.gates[0].verdict == "inconclusive"
     assert together.gates[0].high > alone.gates[0].high  # type: ignore[operator]
+    (value, other) = (
+        next(of for of in result.metrics if of.name == "accuracy")
+        for result in (together, alone)
+    )
+    assert value.clusters == pytest.approx(20)
+    assert value.design_effect is not None
+    assert value.design_effect > 5
+    assert value.mde is not None
+    assert other.mde is not None
+    assert value.mde > other.mde > 0
+    assert other.clusters is None
 
 
 def test_too_few_answers_are_told() -> None:

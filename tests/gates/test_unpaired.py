@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Baseline, PublishedCase, PublishedFigure
-from pytest_kbrel.gates import decide, decide_aggregate
+from pytest_kbrel.baselines import PublishedCase, PublishedFigure
+from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures
 from pytest_kbrel.metrics.base import mean
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
     Gate,
     GateResult,
     MetricValue,
     Table,
 )
-from tests.gates.tables import answers, case, decided, gate, outcome, scores
+from tests.gates.tables import answers, case, decided, gate, outcome, run_of
+from tests.gates.tables import over as decided_over
 
 PAPER = "Sun et al., arXiv 2308.10168 v1"
 
@@ -146,30 +144,6 @@ def test_recovery(right: int, bound: float, verdict: str) -> None:
     assert turned.verdict in (verdict, "inconclusive")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "bound", "verdict"),
-    [
-        # 0.4 / 0.6 is two thirds; over ten facts that is neither less than 0.7 for sure nor more.
-        (6, 0.7, "inconclusive"),
-        (6, 0.2, "pass"),
-        (10, 0.7, "fail"),
-    ],
-)
-def test_recovery_of_what_should_be_low_is_the_inverse_ratio(
-    wrong: int, bound: float, verdict: str
-) -> None:
-    table = answers("-" * wrong + "+" * (10 - wrong))
-    actual = only(
-        against(
-            printed(hallucination=0.4, n=3000),
-            table,
-            gate("hallucination", "recovery", bound),
-        )
-    )
-    assert actual.verdict == verdict
-    assert actual.observed == pytest.approx(4 / wrong)
-
-
 def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
     fallen = value(against(printed(accuracy=1.0, n=3), answers("---")), "accuracy")
     risen = value(against(printed(accuracy=0.0, n=3), answers("+++")), "accuracy")
@@ -180,29 +154,6 @@ def test_a_difference_is_never_larger_than_the_metrics_range() -> None:
         1.0,
     )
     assert fallen.mde is not None
-
-
-def test_many_comparisons_raise_the_level() -> None:
-    table = answers("+" * 50 + "-" * 50)
-    demand = gate("accuracy", "max_drop", 0.0)
-    one = against(printed(accuracy=0.6), table, demand)
-    many = decided(
-        case(demand),
-        table,
-        baseline=printed(accuracy=0.6),
-        baseline_asked=True,
-        paper=PAPER,
-        comparisons=50,
-    )
-    assert (one.verdict, many.verdict) == ("fail", "inconclusive")
-
-
-def test_soft_scores_have_the_jackknifes_interval() -> None:
-    table = scores([0.1, 0.5, 0.6, 0.9, 0.2, 0.4])
-    actual = value(against(printed(accuracy_f1=0.4), table), "accuracy_f1")
-    own = value(decided(case(), table), "accuracy_f1")
-    assert own.low is not None
-    assert actual.delta_low == pytest.approx(own.low - 0.4)
 
 
 def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> None:
@@ -227,13 +178,6 @@ def test_a_figure_that_the_paper_does_not_print_is_not_judged() -> None:
     assert result.verdict == "pass"
 
 
-def test_one_fact_alone_decides_nothing() -> None:
-    result = against(
-        printed(accuracy_f1=0.6), scores([0.2]), gate("accuracy_f1", "max_drop", 0.1)
-    )
-    assert result.verdict == "inconclusive"
-
-
 def over(published: PublishedCase, *gates: Gate) -> CaseResult:
     members = [
         decided(case(slice=name), answers(marks, prefix=name))
@@ -242,19 +186,8 @@ def over(published: PublishedCase, *gates: Gate) -> CaseResult:
             ("a-tail", "+" * 10 + "-" * 30),
         )
     ]
-    aggregate = AggregateCase(
-        id="head_to_tail[overall]",
-        suite="suites/world.kb.yaml",
-        probe="head_to_tail",
-        slice="overall",
-        members=tuple(member.id for member in members),
-        gates=gates,
-    )
-    baseline = Baseline(
-        path=Path("p"), kbrel_version="", created="", reason="", commit="", versions=(), model=None,
-        settings=(), cases={published.id: published}, paper=PAPER,
-    )  # fmt: skip
-    return decide_aggregate(aggregate, members, baseline=baseline, comparisons=1)
+    paper = run_of(cases={published.id: published}, paper=PAPER)
+    return decided_over(members, *gates, id=published.id, baseline=paper)
 
 
 MEMBERS = ("head_to_tail[a-tail]", "head_to_tail[a-head]")
@@ -271,32 +204,6 @@ def test_figures_over_cases_are_held_against_the_papers_own() -> None:
     assert value(result, "gap").unpaired
     assert value(result, "gap").delta == pytest.approx(0.4)
     assert value(result, "missing").baseline is None
-
-
-def test_figures_over_other_cases_are_other_figures() -> None:
-    published = printed(
-        id="head_to_tail[overall]",
-        members=(*MEMBERS, "head_to_tail[b-head]"),
-        accuracy=0.9,
-    )
-    result = over(
-        published, gate("accuracy", "max_drop", 0.1), gate("accuracy", "min", 0.1)
-    )
-    assert [actual.verdict for actual in result.gates] == ["no baseline", "pass"]
-    assert result.verdict == "pass"
-    assert not value(result, "accuracy").unpaired
-    assert "head_to_tail[overall] over the same 2 cases" in result.gates[0].reason
-
-
-def test_a_figure_that_the_paper_does_not_print_over_these_cases_is_said_to_be_missing_there() -> (
-    None
-):
-    published = printed(id="head_to_tail[overall]", members=MEMBERS, accuracy=0.9)
-    actual = over(published, gate("gap", "max_drop", 0.1)).gates[0]
-    assert (actual.verdict, actual.reason) == (
-        "no baseline",
-        f"{PAPER} prints no gap of this case",
-    )
 
 
 CONTROLLED = (

@@ -71,15 +71,6 @@ def test_a_waived_case_keeps_its_verdict_and_says_so() -> None:
     assert (result.waiver.owner, result.gates[0].verdict) == ("Ann", "fail")
 
 
-def test_a_waiver_that_is_not_needed_is_kept_with_the_case() -> None:
-    result = under(waiver(case=SLICE), after=BEFORE)
-    assert (result.verdict, result.waived, result.waiver is None) == (
-        "pass",
-        False,
-        False,
-    )
-
-
 def test_unsound_responses_are_never_waived() -> None:
     table = Table(columns=answers("").columns, rows=answers(BEFORE, answer=" ").rows)
     result = decided(case(DROP, waivers=(waiver(case=SLICE),)), table, answers(BEFORE))
@@ -89,26 +80,3 @@ def test_unsound_responses_are_never_waived() -> None:
         decided(case(DROP, waivers=(late,)), table, answers(BEFORE)).verdict
         == "invalid"
     )
-
-
-def test_an_expired_waiver_fails_a_case_that_passes_its_gates() -> None:
-    late = waiver(case=SLICE, expired=True)
-    result = under(late, after=BEFORE)
-    assert (result.verdict, result.waived, result.expired) == ("fail", False, (late,))
-    assert {gate.verdict for gate in result.gates} == {"pass"}
-    assert result.errors == ()
-
-
-def test_an_expired_waiver_of_a_fact_fails_the_case_and_excuses_nothing() -> None:
-    late = facts(0, 1, 2, expired=True)
-    result = under(*late, *facts(3))
-    assert (result.verdict, result.expired) == ("fail", late)
-    assert "Q000" in {change.fact_id for change in result.lost}
-    assert result.unmatched.waived == ("Q003",)
-
-
-def test_an_expired_waiver_of_a_fact_outweighs_the_waiver_of_its_case() -> None:
-    result = under(*facts(0, expired=True), waiver(case=SLICE))
-    assert (result.verdict, result.waived) == ("fail", False)
-    assert result.waiver is not None
-    assert result.waiver.fact == "Q000"

@@ -132,19 +132,6 @@ def test_a_fact_is_lost_where_its_mean_falls_and_shows_the_first_wording_that_wa
     ] == [("Q001", "Wording 2?", "wrong 1", "correct 1")]
 
 
-def test_churn_counts_answers_and_its_interval_facts() -> None:
-    before, after = (
-        worded("+++", "-+-", "++-", "+-+"),
-        worded("+-+", "-++", "-++", "+-+"),
-    )
-    result = against(before, after, gate("flips", "max", 0.4))
-    assert result.churn is not None
-    assert (result.churn.facts, result.churn.texts, result.churn.labels) == (12, 4, 4)
-    low, high = stats.wilson(4 / 3, 4)
-    reason = f"flips is 0.333 [{low:.3f}, {high:.3f}] over 4 facts"
-    assert result.gates[0].reason.startswith(reason)
-
-
 def test_wordings_that_cancel_each_other_out_are_no_identical_outcome() -> None:
     before, after = worded(*["++-"] * 12, "+++"), worded("+-+", *["++-"] * 11, "+++")
     same = value(against(before, before), "accuracy").note

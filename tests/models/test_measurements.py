@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+
 import pytest
 
 from pytest_kbrel.models import measurements
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.models.cache.store import FILE
-from pytest_kbrel.models.measurements import (
-    RateMeter,
-    last_rates,
-    store_rates,
-    stored_rate,
-)
-from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
-from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
+from pytest_kbrel.models.cache.store import FILE, Store
+from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates
+from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored, ScoreRequest
 
+TOKEN = 0.001
+MODEL = Fingerprint(
+    spec="./here",
+    backend="hf",
+    backend_version="1",
+    architecture="Llama",
+    parameters=1,
+    weights_digest="a",
+    tokenizer_digest="b",
+    dtype="float32",
+    device="cpu",
+)
 SCORED = Scored(
     probabilities=(0.5,) * 2, token_ids=(1, 2), prompt_tokens=8, prompt_digest=""
 )
@@ -58,12 +67,28 @@ def test_a_failure_has_no_tokens_and_few_answers_no_rate(clock):
 
 def test_a_rate_is_kept_by_model_and_device_and_not_by_a_worker(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    assert last_rates(tmp_path, MODEL.spec) == {}
+    with contextlib.closing(Store(tmp_path)) as store:
+        store.put([("00" * 32, TEXT)], MODEL)
     store_rates(tmp_path, MODEL, {"score": 50.0})
-    assert stored_rate(tmp_path, MODEL, "score") == 50.0
-    assert stored_rate(tmp_path, MODEL, "generate") is None
+    store_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     store_rates(tmp_path, MODEL, {"score": 9.0})
-    assert stored_rate(tmp_path, MODEL, "score") == 50.0
+    assert last_rates(tmp_path, MODEL.spec) == {"score": 50.0}
+    assert last_rates(tmp_path, "reference") == {}
+
+
+class Clocked:
+    """A model that takes a known time for each token it reads, on a clock of its own."""
+
+    now = 0.0
+
+    def describe(self):
+        return MODEL
+
+    def score(self, requests):
+        self.now += TOKEN * 10 * len(requests)
+        return [SCORED] * len(requests)
 
 
 def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
@@ -77,7 +102,7 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     ]
     session.wrap(model).score(requests)
     session.close()
-    assert stored_rate(tmp_path, MODEL, "score") == pytest.approx(1 / TOKEN)
+    assert last_rates(tmp_path, MODEL.spec) == {"score": pytest.approx(1 / TOKEN)}
 
 
 def test_a_store_that_cannot_be_read_has_no_last_rate(tmp_path):

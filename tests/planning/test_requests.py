@@ -8,8 +8,16 @@ import gc
 import pytest
 
 from pytest_kbrel import probes
-from pytest_kbrel.planning.requests import Call, DryRun, DryRuns, Scenario, is_fixed
+from pytest_kbrel.planning.requests import (
+    SAMPLED,
+    Call,
+    DryRun,
+    DryRuns,
+    Scenario,
+    is_fixed,
+)
 from pytest_kbrel.probes import run_case
+from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -23,6 +31,7 @@ from pytest_kbrel.records import (
     Response,
     Scored,
     ScoreRequest,
+    Shot,
     Step,
 )
 from tests.probes.conftest import make_case
@@ -270,3 +279,102 @@ def test_a_guess_never_lies_outside_its_range():
         assert span.low == min(values)
         assert span.high == max(values)
         assert span.about == values[2]
+
+
+def many(*facts: Fact, times: int = 10) -> tuple[Fact, ...]:
+    """Return the facts, and others like them about other subjects."""
+    return tuple(
+        dataclasses.replace(
+            fact, id=f"{fact.id}-{time}", subject=f"{fact.subject} {time}"
+        )
+        for time in range(times)
+        for fact in facts
+    )
+
+
+def asked(run: DryRun, to: str = "") -> float:
+    return sum(call.stands_for * call.received for call in run.calls() if call.to == to)
+
+
+def four_shot() -> Case:
+    settings = dataclasses.replace(RELIABILITY, prompt="four-shot")
+    shots = tuple(
+        Shot(
+            question=f"What is the capital of Land {n}?",
+            answer=f"City {n}",
+            subject=f"Land {n}",
+        )
+        for n in range(40)
+    )
+    return case(settings, *many(*FACTS), repository=shots)
+
+
+ALIKE = {
+    "monitor": case(MonitorSettings(negatives=2), *many(*FACTS)),
+    "few facts": case(MonitorSettings(negatives=2), *FACTS[:3]),
+    "poorest": case(
+        MonitorSettings(),
+        *many(*FACTS),
+        dataclasses.replace(
+            FACTS[0], id="poor", subject="Poor", negatives=("Rome", "Madrid")
+        ),
+    ),
+    "head to tail": case(HeadToTailSettings(prompt="zero-shot"), *many(*FACTS)),
+    "unseen": case(RELIABILITY, *many(*UNSEEN)),
+    "four shots": four_shot(),
+}
+
+
+@pytest.mark.parametrize("scenario", ["fewest", "most"])
+@pytest.mark.parametrize("name", ALIKE)
+def test_where_each_fact_asks_alike_a_few_tell_how_many_all_ask(name, scenario):
+    whole, sample = (
+        DryRun([ALIKE[name]], scenario),
+        DryRun([ALIKE[name]], scenario, sampled=True),
+    )
+    assert asked(sample) == pytest.approx(asked(whole))
+    made = sum(call.received for call in sample.calls())
+    assert made * len(ALIKE[name].facts) == pytest.approx(
+        asked(whole) * min(SAMPLED, len(ALIKE[name].facts))
+    )
+    assert sample.columns == whole.columns
+
+
+def test_examples_that_all_give_the_answer_away_are_not_the_last_ones_tried():
+    """Of the first ones none can be shown, which a run does not care about."""
+    given_away = tuple(
+        Shot(
+            question=f"What is the capital of {fact.subject}?",
+            answer=f"X {n}",
+            subject=fact.subject,
+        )
+        for n, fact in enumerate(FACTS[:1] * 40)
+    )
+    one = four_shot()
+    one = dataclasses.replace(
+        one, facts=FACTS[:1], repository=(*given_away, *one.repository)
+    )
+    assert asked(DryRun([one], "most", sampled=True)) == asked(DryRun([one], "most"))
+
+
+def test_a_baseline_whose_facts_differ_is_told_by_more_of_them():
+    facts = many(*FACTS)
+    rows = [
+        Outcome(
+            fact_id=fact.id,
+            question="",
+            expected="",
+            # Asked least of every third fact, and most of the others.
+            answer=UNSURE if number % 3 == 0 else "Paris",
+            label="wrong",
+            values=(),
+            prompt_digest="",
+        )
+        for number, fact in enumerate(facts)
+    ]
+    one = case(RELIABILITY, *facts)
+    whole, sample = (
+        DryRun([one], "baseline", lambda _: rows, sampled=sampled)
+        for sampled in (False, True)
+    )
+    assert asked(sample) == pytest.approx(asked(whole), rel=0.05)

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import comparable
+from pytest_kbrel.reports.recorded import read_run
 from tests.junit_schema import junit_errors
 from tests.plugin.conftest import (
     GATE,
@@ -315,3 +316,20 @@ def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(
     result = pytester.runpytest("suites", "--kb-from-run", "1", "2")
     assert "out of reach" in one_line(result)
     assert "invalid" in {case["verdict"] for case in report()["cases"]}
+
+
+def test_shards_of_an_earlier_version_are_read_and_joined(
+    pytester, mini_suite, shards, report, monkeypatch
+):
+    mini_suite(ONE)
+    folders = shards(2)
+    for folder in folders:
+        path = pytester.path / folder / "report.json"
+        wire = json.loads(path.read_text(encoding="utf-8"))
+        for case in wire["cases"]:
+            case["verdict"] = "part"
+        path.write_text(json.dumps(wire), encoding="utf-8")
+        assert {case.verdict for case in read_run(path).cases} == {"inconclusive"}
+    monkeypatch.chdir(pytester.path)
+    assert main(["merge", *folders, "--output=joined"]) == 0
+    assert {case["verdict"] for case in report("joined")["cases"]} == {"pass"}

@@ -29,7 +29,9 @@ def asked(folder):
 
 def test_a_shard_is_a_part_and_says_so_everywhere(pytester, mini_suite, report):
     mini_suite(SUITE)
-    result = pytester.runpytest(*GATE, "--kb-shard=2/3", "--junitxml=out.xml")
+    result = pytester.runpytest(
+        *GATE, "--kb-shard=2/3", "--kb-inconclusive=fail", "--junitxml=out.xml"
+    )
     assert result.ret == 0
     text = one_line(result)
     assert "shard 2/3 by fact: it decides nothing" in text
@@ -42,8 +44,9 @@ def test_a_shard_is_a_part_and_says_so_everywhere(pytester, mini_suite, report):
         "by": "fact",
     }
     assert list(actual["shard"]["suites"]) == ["suites/mini.kb.yaml"]
-    assert (actual["complete"], actual["summary"]["verdict"]) == (False, "part")
-    assert {case["verdict"] for case in actual["cases"]} == {"part"}
+    assert (actual["complete"], actual["summary"]["verdict"]) == (False, "inconclusive")
+    assert {case["verdict"] for case in actual["cases"]} == {"inconclusive"}
+    result.assert_outcomes(skipped=6)
     assert not any(
         case["gates"] or case["metrics"] or case["aggregate"]
         for case in actual["cases"]
@@ -154,4 +157,4 @@ def test_a_test_in_python_is_told_the_share(pytester, mini_suite, monkeypatch):
     mini_suite(ONE)
     Path(pytester.path, "suites", "test_mine.py").write_text(PYTHON)
     monkeypatch.setenv("KB_SHARD", "2/3")
-    pytester.runpytest(*GATE).assert_outcomes(passed=4)
+    pytester.runpytest(*GATE).assert_outcomes(passed=1, skipped=3)

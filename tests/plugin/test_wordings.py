@@ -119,7 +119,7 @@ def test_a_plan_counts_the_questions_of_all_wordings(
     planned = pytester.runpytest(
         MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two"
     )
-    planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +14 "])
+    planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +331 +14"])
     planned.stdout.re_match_lines(
         [r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "]
     )

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-import scipy.stats
 
 from pytest_kbrel import stats
 
@@ -43,26 +40,3 @@ def test_so_many_facts_must_at_least_have_fallen_to_be_significant(
     assert stats.sign_flip(np.full(fewest, -1.0)) < alpha
     if fewest > 1:
         assert stats.sign_flip(np.full(fewest - 1, -1.0)) >= alpha
-
-
-def test_the_drop_that_a_comparison_not_yet_made_would_find() -> None:
-    """A t test of the difference of two figures of the same error, correlated by 0.8."""
-    figure = stats.Estimate(value=0.5, se=0.05, df=20, n=50)
-    quantiles = scipy.stats.t.ppf(0.99, 20) + scipy.stats.t.ppf(0.8, 20)
-    error = math.sqrt(0.05**2 + 0.05**2 - 2 * 0.8 * 0.05 * 0.05)
-    assert stats.planned_mde(figure, 0.01, 0.8) == pytest.approx(quantiles * error)
-    # Without degrees of freedom of its own it has those of all facts.
-    plain = stats.Estimate(value=0.5, se=0.05, n=2)
-    quantiles = scipy.stats.t.ppf(0.99, 1) + scipy.stats.t.ppf(0.8, 1)
-    assert stats.planned_mde(plain, 0.01, 0.0) == pytest.approx(
-        quantiles * 0.05 * math.sqrt(2)
-    )
-
-
-def test_nothing_is_foreseen_without_spread() -> None:
-    for figure in (
-        stats.Estimate(value=0.5, se=0.0, n=9),
-        stats.Estimate(n=9),
-        stats.Estimate(se=0.1, n=1),
-    ):
-        assert stats.planned_mde(figure, 0.05, 0.8) is None

@@ -24,7 +24,6 @@ from pytest_kbrel.cli.compare.models import string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
     NOT_KNOWN,
-    UNMEASURED,
     AggregateCase,
     CaseKind,
     CaseResult,
@@ -187,7 +186,7 @@ def _obstacles(
     tables = {}
     for case in cases:
         before = baseline.case(case)
-        if case.aggregate or case.verdict in UNMEASURED:
+        if case.aggregate or not case.metrics:
             continue
         pairings: tuple[Pairing, ...] = ()
         if isinstance(before, BaselineCase):

@@ -1,30 +1,23 @@
-"""Batch planning: which sequences go through a model together, and how many tokens that makes.
-
-The scorer, the generator and the token counts of a dry run share these functions, so that a plan counts what
-a run feeds. No weights are needed.
-"""
+"""Batch planning: which sequences go through a model together. No weights are needed."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pytest_kbrel.models.batching import Batcher
-from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import (
     Group,
     Row,
     TokenSequence,
     group_by_prefix,
-    tokens_in,
 )
-from pytest_kbrel.models.hf.sharing import SharingMode, check_length, window_of
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
-from pytest_kbrel.records import Failed, GenerateRequest, Request, ScoreRequest, record
+from pytest_kbrel.models.hf.sharing import SharingMode
+from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
+from pytest_kbrel.records import Failed, GenerateRequest, record
 
 R = TypeVar("R")
 
@@ -240,107 +233,3 @@ class ScoringBatches:
 
 def _length(pair: Pair) -> int:
     return len(pair.context) + len(pair.lead) + len(pair.targets)
-
-
-class TokenAccountant:
-    """Counts the tokens that go through a checkpoint, from its ``config`` and prompt encoder.
-
-    ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes.
-    """
-
-    def __init__(
-        self, config: Any, encoder: PromptEncoder, *, longest: int | None, budget: int
-    ) -> None:
-        self.encoder = encoder
-        self._budget, self._longest = budget, longest
-        self._encoder_decoder = bool(config.is_encoder_decoder)
-        self._window = window_of(config)
-        vocabulary = int(config.get_text_config(decoder=True).vocab_size)
-        self._batches = ScoringBatches(
-            Batcher(budget), vocabulary=vocabulary, window=self._window
-        )
-
-    def tries(self, requests: Sequence[Request]) -> tuple[list[Ids], list[Ids]]:
-        """Return the sequences of two prefix trees: of what is scored, and of the prompts to be continued.
-
-        The number of nodes of these trees is the least number of tokens that can be fed.
-        """
-        pairs, prompts = self._read(requests)
-        return [sequence.ids for sequence in sequences_of(pairs)], [
-            prompt.ids for prompt in prompts
-        ]
-
-    def count(
-        self,
-        requests: Sequence[Request],
-        mode: SharingMode,
-        prefix_cache: PrefixCache | None = None,
-    ) -> int:
-        """Return how many tokens are fed for ``requests`` in one call, padding and written tokens apart.
-
-        ``prefix_cache`` holds what the model has cached in the calls before.
-        """
-        pairs, prompts = self._read(requests)
-        fed = self._count_prompts(prompts, mode, prefix_cache or PrefixCache())
-        return self._count_scored(pairs, mode) + fed
-
-    def _read(self, requests: Sequence[Request]) -> tuple[list[Pair], list[Prompt]]:
-        """Return pairs and prompts, without those that the model refuses and never computes."""
-        pairs: list[Pair] = []
-        prompts: list[Prompt] = []
-        for request in self.encoder.reading(requests):
-            with contextlib.suppress(ValueError):
-                if isinstance(request, ScoreRequest):
-                    pair = self.encoder.pair(request)
-                    self._check(len(pair.context), len(pair.lead) + len(pair.targets))
-                    pairs.append(pair)
-                elif ids := self.encoder.prompt(request):
-                    self._check(len(ids), request.max_new_tokens)
-                    prompts.append(Prompt(ids=ids, request=request))
-        return pairs, prompts
-
-    def _count_scored(self, pairs: Sequence[Pair], mode: SharingMode) -> int:
-        if self._encoder_decoder:
-            tokens = 0
-            for batch in self._batches.of_pairs(pairs, range(len(pairs)), list):
-                contexts = [pairs[n].context for n, _ in batch]
-                tokens += sum(map(len, set(contexts) if mode == "prefix" else contexts))
-            return tokens + sum(len(pair.lead) + len(pair.targets) for pair in pairs)
-        shareable = self._batches.shareable(pairs) if mode != "plain" else []
-        groups = self._batches.groups([pairs[n] for n in shareable], mode)
-        whole = sequences_of(
-            [pairs[n] for n in set(range(len(pairs))).difference(shareable)]
-        )
-        shared = sum(len(group.prefix) + tokens_in(group.rows) for group in groups)
-        return shared + sum(len(sequence.ids) for sequence in whole)
-
-    def _count_prompts(
-        self, prompts: Sequence[Prompt], mode: SharingMode, prefix_cache: PrefixCache
-    ) -> int:
-        looped, tokens = [], 0
-        for prompt in distinct_prompts(prompts):
-            if (
-                mode != "plain"
-                and not self._encoder_decoder
-                and fits_decode_loop(prompt, self._window)
-            ):
-                looped.append(prompt)
-            else:
-                tokens += len(prompt.ids)
-        prefixes: list[Ids] = []
-
-        def feed(ids: Ids) -> Layers:
-            prefixes.append(ids)
-            return []
-
-        for group in (
-            prompt_groups(looped, self._budget, mode, self._longest) if looped else ()
-        ):
-            prefix_cache.layers(group.prefix, feed)
-            tokens += tokens_in(group.rows)
-        return tokens + sum(map(len, prefixes))
-
-    def _check(self, prompt: int, behind: int) -> None:
-        check_length(
-            prompt, behind, self._longest, encoder_decoder=self._encoder_decoder
-        )

@@ -89,11 +89,6 @@ class HfModel:
         self._lock = threading.Lock()
 
     @property
-    def sharing_modes(self) -> tuple[SharingMode, SharingMode]:
-        """The sharing modes of scoring and of generating, tried on the checkpoint if not done before."""
-        return self._scorer.sharing_mode, self._generator.sharing_mode
-
-    @property
     def engine(self) -> str:
         """The sharing modes in words; empty while none has been tried."""
         # Where ``cached_property`` stores it: the attribute itself would try it now.

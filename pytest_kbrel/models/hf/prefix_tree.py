@@ -7,7 +7,7 @@ prefix, its own ancestors in the row, and nothing else. This module is arithmeti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from pytest_kbrel.models.tokens import Ids, common_prefix
@@ -93,20 +93,6 @@ def group_by_prefix(
                 length, rows = 0, whole
             groups.append(Group(prefix=sequences[numbers[0]].ids[:length], rows=rows))
     return tuple(groups)
-
-
-def distinct_tokens(sequences: Iterable[Ids]) -> int:
-    """Return the number of nodes of the prefix tree of ``sequences``: the least that can be fed."""
-    return distinct_in_order(sorted(sequences))
-
-
-def distinct_in_order(sequences: Iterable[Ids]) -> int:
-    """Return the number of :func:`distinct_tokens` for sorted sequences; only the last one is held."""
-    count, before = 0, Ids()
-    for ids in sequences:
-        count += len(ids) - common_prefix(before, ids)
-        before = ids
-    return count
 
 
 def tokens_in(rows: Sequence[Row]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,11 @@ from pytest_kbrel.models.checkpoint.files import (
     check_folder,
     check_gguf,
     check_safetensors,
-    digest_of_files,
     digest_of_tensors,
-    effective_config,
     looks_like_hub_id,
     read_config,
-    refuse_pointer,
-    tokenizer_files,
-    tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.checkpoint.fingerprint import quantisation
-from pytest_kbrel.models.hf.spec import parse_spec
 
 
 def fill(folder, *names, text="{}"):
@@ -167,106 +159,6 @@ def test_pickles_are_not_opened(tmp_path, name):
         weight_files(tmp_path)
 
 
-def test_three_of_many_wrong_files_are_named(tmp_path):
-    fill(tmp_path, *(f"{name}.bin" for name in "dcba"))
-    with pytest.raises(ModelError, match=r"\(a\.bin, b\.bin, c\.bin\)"):
-        weight_files(tmp_path)
-    fill(tmp_path, *(f"{name}.safetensors" for name in "dcba"))
-    with pytest.raises(
-        ModelError, match=r"found a\.safetensors, b\.safetensors, c\.safetensors, but"
-    ):
-        weight_files(tmp_path)
-
-
-def test_the_files_of_a_vocabulary(tmp_path):
-    own = [
-        "added_tokens.json",
-        "merges.txt",
-        "q.tiktoken",
-        "spiece.model",
-        "tokenizer.json",
-        "vocab.json",
-    ]
-    others = [
-        "tokenizer_config.json",
-        "config.json",
-        "model.safetensors",
-        "my_tokenizer.json",
-        "vocabulary",
-    ]
-    fill(tmp_path, *own[::-1], *others)
-    (tmp_path / "folder.model").mkdir()
-    assert [file.name for file in tokenizer_files(tmp_path)] == own
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("add_prefix_space", False),
-        ("do_lower_case", False),
-        ("keep_accents", True),
-        ("legacy", False),
-        ("split_special_tokens", True),
-        ("strip_accents", False),
-        ("tokenize_chinese_chars", False),
-        ("added_tokens_decoder", {}),
-    ],
-)
-def test_what_a_tokenizers_own_config_says_of_a_texts_tokens(tmp_path, name, value):
-    fill(
-        tmp_path,
-        "tokenizer_config.json",
-        text=json.dumps({name: value, "model_max_length": 8}),
-    )
-    assert tokenizer_settings(tmp_path) == {name: value}
-    fill(tmp_path, "tokenizer_config.json", text=json.dumps({name: None}))
-    assert tokenizer_settings(tmp_path) == {}
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '"legacy"'])
-def test_a_tokenizers_config_that_cannot_be_read_says_nothing(tmp_path, text):
-    assert tokenizer_settings(tmp_path) == {}
-    fill(tmp_path, "tokenizer_config.json", text=text)
-    assert tokenizer_settings(tmp_path) == {}
-
-
-def test_who_saved_a_config_is_not_what_it_says():
-    idle = {
-        "_name_or_path": "x",
-        "transformers_version": "5",
-        "torch_dtype": "float16",
-        "dtype": "float16",
-    }
-    assert effective_config({**idle, "rms_norm_eps": 0, "architectures": []}) == {
-        "rms_norm_eps": 0,
-        "architectures": [],
-    }
-
-
-def test_a_digest_is_of_contents_in_their_order_and_of_what_is_said_beside_them(
-    tmp_path,
-):
-    fill(tmp_path, "a", "same", text="1")
-    fill(tmp_path, "b", text="2")
-    a, b, same = (tmp_path / name for name in ("a", "b", "same"))
-    digests = [
-        digest_of_files(files, extra)
-        for files, extra in [
-            ([], None),
-            ([a], None),
-            ([a, b], None),
-            ([b, a], None),
-            ([a, a], None),
-            ([a], {}),
-            ([a], {"x": 1, "y": 2}),
-            ([a], {"x": 1, "y": "2"}),
-        ]
-    ]
-    assert len(set(digests)) == len(digests)
-    assert digest_of_files([same]) == digests[1]
-    assert digest_of_files([a], {"y": 2, "x": 1}) == digests[6]
-
-
 POINTER = (
     "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4976698672\n"
 )
@@ -282,16 +174,6 @@ def tensor(begin: int, end: int) -> dict[str, object]:
 
 
 WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}}
-
-
-@pytest.mark.parametrize(
-    ("header", "data"),
-    [(WHOLE, 24), ({}, 0), ({"b": tensor(8, 24), "a": tensor(0, 8)}, 24)],
-)
-def test_a_whole_file_passes(tmp_path: Path, header: object, data: int) -> None:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(safetensors(header, data))
-    check_safetensors(file)
 
 
 @pytest.mark.parametrize(
@@ -347,11 +229,6 @@ def test_what_is_no_whole_file_is_named(
         check_safetensors(file)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"x: cannot be read: No such file"):
-        refuse_pointer(tmp_path / "x")
-
-
 def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     for content, said in (
@@ -401,21 +278,6 @@ def saved(
     return folder / name
 
 
-def test_shards_names_and_notes_change_nothing(tmp_path):
-    whole = digest_of_tensors([saved(tmp_path, "model.safetensors", TENSORS)])
-    parts = [
-        saved(
-            tmp_path,
-            f"part-{number}.safetensors",
-            {name: tensor},
-            format="pt",
-            by="somebody",
-        )
-        for number, (name, tensor) in enumerate(TENSORS.items())
-    ]
-    assert digest_of_tensors(parts) == digest_of_tensors(reversed(parts)) == whole
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -432,68 +294,3 @@ def test_another_tensor_is_another_model(tmp_path, change):
         digest_of_tensors([saved(tmp_path, "b.safetensors", TENSORS | change)])
         != before
     )
-
-
-def test_two_tensors_that_change_places_are_another_model(tmp_path):
-    one, other = torch.ones(2), torch.zeros(2)
-    digests = {
-        digest_of_tensors(
-            [saved(tmp_path, f"{number}.safetensors", {"a": first, "b": second})]
-        )
-        for number, (first, second) in enumerate([(one, other), (other, one)])
-    }
-    assert len(digests) == 2
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"plain text that is long enough to have a length in front",
-        struct.pack("<Q", 2) + b"[]",
-        struct.pack("<Q", 20) + b'{"a": 1}',
-        (lambda head: struct.pack("<Q", len(head)) + head + b"12")(
-            json.dumps(
-                {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
-            ).encode()
-        ),
-    ],
-)
-def test_what_is_no_safetensors_is_named(tmp_path, data):
-    (tmp_path / "x.safetensors").write_bytes(data)
-    with pytest.raises(ModelError, match=r"x\.safetensors: no readable safetensors"):
-        digest_of_tensors([tmp_path / "x.safetensors"])
-
-
-@pytest.mark.parametrize(
-    ("text", "args", "config", "result"),
-    [
-        ("reference", "", {}, ""),
-        ("reference:pruned", "", {}, ""),
-        ("reference:int4", "", {}, "int4"),
-        ("x", "load_in_4bit=True", {}, "bitsandbytes 4 bits"),
-        ("x", "load_in_8bit=True", {}, "bitsandbytes 8 bits"),
-        ("x", "gguf_file=x.gguf", {}, "gguf"),
-        (
-            "x",
-            "",
-            {"quantization_config": {"quant_method": "gptq", "bits": 4}},
-            "gptq 4 bits",
-        ),
-        (
-            "x",
-            "",
-            {
-                "quantization_config": {
-                    "quant_method": "bitsandbytes",
-                    "load_in_8bit": True,
-                }
-            },
-            "bitsandbytes 8 bits",
-        ),
-        ("x", "", {"quantization_config": {"quant_method": "fp8"}}, "fp8"),
-        ("x", "", {"quantization_config": None}, ""),
-    ],
-)
-def test_quantisation(text, args, config, result):
-    assert quantisation(parse_spec(text, args), config) == result

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import save_file
 
-from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint import fingerprint as module
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, quantisation
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement
+from pytest_kbrel.models.hf.spec import ModelSpec
 
 TEMPLATE = "{{ messages }}"
 
@@ -70,32 +67,6 @@ def result(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
     )
 
 
-def test_what_a_fingerprint_says(folder):
-    said = result(folder)
-    assert replace(said, weights_digest="", tokenizer_digest="") == replace(
-        said,
-        spec="here",
-        backend="hf",
-        backend_version=f"transformers {transformers.__version__}, torch {torch.__version__}",
-        architecture="Model",
-        parameters=12,
-        weights_digest="",
-        tokenizer_digest="",
-        dtype="float32",
-        device="cpu",
-        derived="",
-        chat_template=False,
-        adds_bos=False,
-        scoring_version=SCORING_VERSION,
-        quantisation="",
-        decoding="greedy",
-    )
-    assert len(said.weights_digest) == len(said.tokenizer_digest) == 64
-    assert result(folder, Model(dtype=torch.bfloat16)).dtype == "bfloat16"
-    assert result(folder, adds_bos=True).adds_bos
-    assert result(folder, chat_template=True).chat_template
-
-
 @pytest.mark.parametrize(
     ("settings", "derived"),
     [
@@ -118,24 +89,6 @@ def test_all_that_was_done_while_loading_is_named(
 ):
     monkeypatch.setattr(module, "version", lambda name: "1")
     assert result(folder, **settings).derived == derived
-
-
-@pytest.mark.parametrize(
-    ("settings", "more"),
-    [
-        ({"load_in_4bit": True}, ", bitsandbytes 7"),
-        ({"load_in_8bit": True}, ", bitsandbytes 7"),
-        ({"peft": "adapter"}, ", peft 7"),
-        ({"peft": "adapter", "load_in_4bit": True}, ", peft 7, bitsandbytes 7"),
-    ],
-)
-def test_the_libraries_that_compute_are_named(folder, monkeypatch, settings, more):
-    adapter(folder.parent)
-    monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr(module, "version", lambda name: "7")
-    assert result(folder, **settings).backend_version == (
-        f"transformers {transformers.__version__}, torch {torch.__version__}{more}"
-    )
 
 
 def adapter(parent, value=1.0, scale=2):
@@ -200,18 +153,6 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
     assert len(set(digests)) == len(digests)
     # A causal model's text begins as the tokenizer says.
     assert result(folder, Model(starts=3)).weights_digest == digests[0]
-
-
-def test_a_token_in_place_of_an_empty_prompt_makes_another_model(folder):
-    digests = {
-        result(folder, prefix_token_id=token).weights_digest for token in (None, 0, 1)
-    }
-    assert len(digests) == 3
-
-
-def test_where_a_model_is_computed_makes_no_other_model(folder):
-    one, other = result(folder), result(folder, placement=Placement(), device="cuda:1")
-    assert one == other
 
 
 def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):

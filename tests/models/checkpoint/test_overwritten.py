@@ -77,7 +77,8 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(
     with contextlib.closing(Store(tmp_path / "store")) as store:
         model = opened(folder, batch_size="24")
         # What is tried on the checkpoint itself is no answer.
-        assert model.sharing_modes
+        assert model._scorer.sharing_mode
+        assert model._generator.sharing_mode
         overwritten_in_batch(model, 6, folder / "model.safetensors")
         with pytest.raises(
             ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("
@@ -153,23 +154,6 @@ def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
     monkeypatch.setattr(loading, last, then_changed)
     with pytest.raises(ModelError, match=CHANGED):
         opened(folder)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_an_adapter_counts(saved, tmp_path):
-    peft = pytest.importorskip("peft")
-    import transformers
-
-    base = transformers.AutoModelForCausalLM.from_pretrained(saved)
-    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM")
-    peft.get_peft_model(base, settings).save_pretrained(tmp_path / "adapter")
-    model = opened(saved, f"peft={tmp_path / 'adapter'}")
-    model.score(SCORES)
-    overwrite(tmp_path / "adapter" / "adapter_model.safetensors")
-    with pytest.raises(
-        ModelError, match=rf"^adapter_model\.safetensors of .*/adapter {CHANGED}"
-    ):
-        model.score(SCORES)
 
 
 def test_an_engine_gives_no_answer_after_a_change(folder, monkeypatch):

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.checks import base_note, check_adapter_keys
+from pytest_kbrel.models.hf.checks import base_note
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 from tests.models import tiny_checkpoints
@@ -20,31 +20,6 @@ from tests.models.tiny_checkpoints import change_json
 
 SPEC = ModelSpec(text="./base", path="./base", peft="./adapter")
 ASKED = [ScoreRequest(prompt="Paris is", continuation=" the capital")]
-
-
-def test_keys_that_all_fit_are_no_error():
-    check_adapter_keys(SPEC)
-    # One that all layers share is saved once.
-    check_adapter_keys(SPEC, missing=["base_model.model.a.vblora_vector_bank.default"])
-
-
-@pytest.mark.parametrize(
-    ("result", "said"),
-    [
-        (
-            {"missing": ["b", "a"]},
-            "no weights for some of the places that its config names: a and 1 more;",
-        ),
-        ({"left_over": ["a"]}, "weights that the model has no place for: a;"),
-        ({"misshapen": ["a"]}, "weights of another shape than the model's: a;"),
-    ],
-)
-def test_keys_that_do_not_fit_are_named(result, said):
-    with pytest.raises(
-        ModelError,
-        match=rf"\./base: the adapter \./adapter does not fit: it has {said}",
-    ):
-        check_adapter_keys(SPEC, **result)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +40,6 @@ def test_another_base_model_than_the_adapter_names_is_told(base, is_another):
         assert said.startswith(
             f"warning: the adapter ./adapter names another base model, {base},"
         )
-
-
-def test_the_folder_that_an_adapter_names_is_known_by_any_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "real").mkdir()
-    (tmp_path / "base").symlink_to(tmp_path / "real")
-    named = SimpleNamespace(base_model_name_or_path=str(tmp_path / "real"))
-    assert base_note(SPEC, named) == ""
-    (tmp_path / "else").mkdir()
-    named.base_model_name_or_path = str(tmp_path / "else")
-    assert "another base model" in base_note(SPEC, named)
 
 
 @pytest.fixture(scope="module")

@@ -8,56 +8,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_kind, fast_note
+from pytest_kbrel.models.hf.checks import bos_note, check_kind, fast_note
 from pytest_kbrel.models.hf.spec import ModelSpec
 
 SPEC = ModelSpec(text="x", path="x")
-
-
-def check_tokenizer(vocabulary=None, *, special=(), bos=None, prefix=None):
-    """Check a tokenizer for an embedding of ten rows; ``special`` has whether an added token is special."""
-    model = SimpleNamespace(
-        get_input_embeddings=lambda: SimpleNamespace(weight=torch.zeros(10, 2))
-    )
-    tokenizer = SimpleNamespace(
-        get_vocab=lambda: {"low": 0} | (vocabulary or {}),
-        added_tokens_decoder={
-            number: SimpleNamespace(special=is_special)
-            for number, is_special in special
-        },
-        bos_token_id=bos,
-        eos_token_id=None,
-    )
-    check_fit(replace(SPEC, prefix_token_id=prefix), model, tokenizer)
-
-
-def test_a_tokenizers_ids_are_rows_of_the_embedding():
-    check_tokenizer({"high": 9})
-    with pytest.raises(
-        ModelError,
-        match="token 'high' has id 10, but the model knows the ids 0 to 9 only",
-    ):
-        check_tokenizer({"high": 10})
-
-
-def test_a_special_token_beyond_the_embedding_is_let_be_unless_it_begins_texts():
-    check_tokenizer({"<pad>": 10}, special=[(10, True)])
-    for special, bos in ((False, None), (True, 10)):
-        with pytest.raises(
-            ModelError, match=r"token '<pad>' has id 10, .* tokenizer=FOLDER"
-        ):
-            check_tokenizer({"<pad>": 10}, special=[(10, special)], bos=bos)
-
-
-def test_a_prefix_token_is_a_row_of_the_embedding():
-    check_tokenizer(prefix=9)
-    with pytest.raises(
-        ModelError, match="prefix_token_id=10, but the model knows the ids 0 to 9 only"
-    ):
-        check_tokenizer(prefix=10)
 
 
 @pytest.mark.parametrize(

@@ -127,17 +127,6 @@ def test_score_batched_equals_plain(kind, model, plain, within):
     assert max(seen) > 10 * min(seen), "probabilities this alike would prove nothing"
 
 
-def test_score_does_not_depend_on_company(model, within):
-    batched = model.score(TO_SCORE)
-    for request, answer in zip(TO_SCORE, batched, strict=True):
-        (alone,) = model.score([request])
-        assert answer.probabilities == pytest.approx(alone.probabilities, abs=within)
-        assert (answer.token_ids, answer.prompt_digest) == (
-            alone.token_ids,
-            alone.prompt_digest,
-        )
-
-
 def test_generation_equals_argmax_loop(kind, model, plain):
     answers = model.generate(TO_GENERATE)
     for request, answer in zip(TO_GENERATE, answers, strict=True):
@@ -173,29 +162,6 @@ def test_steps_are_the_greedy_path(kind, model, plain, within):
         assert step.watched == pytest.approx(watched, abs=within)
     assert all(step.watched is None for step in other.steps)
     assert len(other.steps) == len(other.token_ids)
-
-
-def test_beam_search_does_not_depend_on_company(only_hf, kind, model, plain):
-    requests = [
-        GenerateRequest(
-            prompt=text, max_new_tokens=10, num_beams=3, stop=tuple("aeiou"), steps=True
-        )
-        for text in ("Paris is the capital", "Who is the capital", "The is the capital")
-    ]
-    together = model.generate(requests)
-    alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [
-        answer.token_ids for answer in alone
-    ]
-    for one, other in zip(together, alone, strict=True):
-        expected = [step.probability for step in other.steps]
-        assert [step.probability for step in one.steps] == pytest.approx(
-            expected, abs=1e-5
-        )
-    start = plain.next_token(expected_prompt(kind, plain, requests[0].prompt), [])
-    assert together[0].steps[0].probability == pytest.approx(
-        float(start.max()), abs=1e-5
-    )
 
 
 def test_beam_search_finds_the_best_of_its_beams(only_hf, kind, model, plain):

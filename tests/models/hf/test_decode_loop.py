@@ -10,14 +10,8 @@ import torch
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.batch_plan import Prompt, batch_limits
+from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.kv_cache import (
-    PrefixCache,
-    SlotMove,
-    preallocated_cache,
-    rearranged_cache,
-)
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
 from pytest_kbrel.records import Failed, GenerateRequest
@@ -152,38 +146,6 @@ def test_batches_stay_within_their_budget_and_rows_within_what_the_model_takes(
     assert max(rows for rows, _ in sizes) > 4
 
 
-def test_a_prefix_is_seen_by_many_texts_of_a_row():
-    assert (
-        batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=True).per_row
-        == 13
-    )
-    bare = batch_limits(0, 30, 4096, longest=None, vocabulary=400, packed=True)
-    assert (bare.per_row, bare.texts) == (1, 136)
-    rows = batch_limits(600, 30, 4096, longest=None, vocabulary=400, packed=False)
-    assert (rows.per_row, rows.texts) == (1, 6)
-
-
-def test_a_row_is_never_larger_than_the_model_or_the_budget_allows():
-    for before, own, budget, longest in (
-        (600, 30, 700, None),
-        (600, 30, 4096, 650),
-        (90, 20, 60, 100),
-    ):
-        size = batch_limits(
-            before, own, budget, longest=longest, vocabulary=400, packed=True
-        )
-        assert size.texts >= size.per_row >= 1
-        room = min(budget, longest or budget)
-        assert size.per_row == 1 or before + size.per_row * own <= room
-
-
-def test_logits_of_a_large_vocabulary_bound_the_batch():
-    assert (
-        batch_limits(0, 2, 10**6, longest=None, vocabulary=2**20, packed=True).texts
-        == 64
-    )
-
-
 @pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
     model = model_of("llama")
@@ -231,58 +193,6 @@ def test_numbers_that_are_none_spoil_no_other_text(checkpoint_of):
     assert same_as_plain(model, prompts, others)
 
 
-def test_equal_prompts_are_continued_once(model_of):
-    model = model_of("llama")
-    generator = generator_of(model)
-    assert generator.sharing_mode == "packed"
-    once = prompts_of(count=5)
-    twice = [
-        Prompt(ids=p.ids, request=GenerateRequest(**{**fields(p), "prompt": "other"}))
-        for p in once
-    ]
-    tokens = []
-    handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: tokens.append(named["input_ids"].numel()),
-        with_kwargs=True,
-    )
-    try:
-        alone = in_order(generator.ready(once))
-        fed = sum(tokens)
-        tokens.clear()
-        both = in_order(generator.ready([*once, *twice]))
-    finally:
-        handle.remove()
-    assert both == [*alone, *alone]
-    assert sum(tokens) == fed
-
-
-def fields(prompt):
-    names = ("max_new_tokens", "stop", "num_beams", "steps", "watch")
-    return {name: getattr(prompt.request, name) for name in names}
-
-
-def test_the_last_prefix_is_kept_and_cut():
-    fed = []
-
-    def feed(ids):
-        fed.append(ids)
-        states = torch.arange(float(len(ids)))[None, None, :, None]
-        return [(states, states + 100)]
-
-    kept = PrefixCache()
-    assert kept.layers((), feed) == []
-    ((keys, values),) = kept.layers((5, 6, 7), feed)
-    assert keys.flatten().tolist() == [0, 1, 2]
-    ((keys, values),) = kept.layers((5, 6), feed)
-    assert (keys.flatten().tolist(), values.flatten().tolist()) == ([0, 1], [100, 101])
-    kept.layers((5, 6, 7), feed)
-    assert fed == [(5, 6, 7)]
-    kept.layers((5, 9), feed)
-    kept.forget()
-    kept.layers((5, 9), feed)
-    assert fed == [(5, 6, 7), (5, 9), (5, 9)]
-
-
 def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
     model = model_of("llama")
     generator = generator_of(model, 60)
@@ -304,36 +214,6 @@ def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
     ]
     assert before[1:] == lengths
     assert before[0] == (1, 30)
-
-
-def test_a_cache_laid_out_anew_has_what_was_moved_and_zeros_elsewhere():
-    def states(rows, slots):
-        return torch.arange(1.0, 1 + rows * slots).view(rows, 1, slots, 1)
-
-    one, other = preallocated_cache(2, 5, []), preallocated_cache(1, 3, [])
-    one.update(states(2, 4), -states(2, 4), 0)
-    other.update(
-        torch.tensor([1.0, 70.0, 80.0]).view(1, 1, 3, 1), torch.zeros(1, 1, 3, 1), 0
-    )
-    new = rearranged_cache(
-        2,
-        3,
-        4,
-        1,
-        [
-            # Row 0, slot 3 and row 1, slot 1; then row 0, slot 2.
-            SlotMove(cache=one, sources=(3, 6), targets=(1, 5)),
-            SlotMove(cache=other, sources=(2,), targets=(2,)),
-        ],
-    )
-    (layer,) = new.layers
-    assert layer.keys.squeeze().tolist() == [[1, 4, 80], [1, 6, 0]]
-    assert layer.values.squeeze().tolist() == [[-1, -4, 0], [-1, -6, 0]]
-    assert new.get_seq_length() == 3
-    new.update(torch.full((2, 1, 1, 1), 9.0), torch.full((2, 1, 1, 1), 9.0), 0)
-    assert layer.keys[:, 0, -1, 0].tolist() == [9, 9]
-    with pytest.raises(RuntimeError):
-        new.update(torch.zeros(2, 1, 1, 1), torch.zeros(2, 1, 1, 1), 0)
 
 
 def test_beams_share_what_their_prompts_begin_with(kind, model_of):

@@ -61,8 +61,3 @@ def test_what_the_hub_refuses_is_said(
     monkeypatch.setattr(hub_errors, "get_token", lambda: token)
     assert words in hub_reason(wrapped(error), "v9")
     assert "hf_x" not in hub_reason(wrapped(error), "v9")
-
-
-def test_other_errors_are_none_of_the_hub() -> None:
-    assert hub_reason(wrapped(ValueError("x"))) == ""
-    assert hub_reason(OSError("x")) == ""

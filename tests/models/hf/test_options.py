@@ -40,15 +40,6 @@ def test_wrong_options(args, said):
         parse_spec("./here", args)
 
 
-def test_options_are_off_by_default():
-    spec = parse_spec("./here")
-    assert (spec.attn_implementation, spec.dtype) == ("", "auto")
-    assert parse_spec("./here", "compile=False") == spec
-    assert (
-        parse_spec("./here", "attn_implementation=sdpa").attn_implementation == "sdpa"
-    )
-
-
 @pytest.fixture
 def spec_of(checkpoint_of):
     def get(args):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.scorer import Scorer, score_batch
-from pytest_kbrel.models.hf.sharing import best_sharing_mode, window_of
+from pytest_kbrel.models.hf.sharing import best_sharing_mode
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, ScoreRequest
 from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
@@ -112,20 +111,6 @@ def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
     )
 
 
-def test_where_contexts_change_nothing_nothing_is_shared(model_of):
-    model = model_of("llama").parts.model
-
-    def constant(pairs):
-        return [(0.5,) * len(pair.targets) for pair in pairs]
-
-    assert (
-        best_sharing_mode(
-            model, {"packed": constant, "prefix": constant, "plain": constant}, 256
-        )
-        == "plain"
-    )
-
-
 @pytest.mark.slow
 def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch):
     from pytest_kbrel.models.hf import scorer as hf_scorer
@@ -171,42 +156,3 @@ def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkey
         assert not any(isinstance(answer, Failed) for answer in model.score(asked))
     # Once is enough: no second warning, which would be an error here.
     assert not any(isinstance(answer, Failed) for answer in model.score(asked))
-
-
-@pytest.mark.parametrize(
-    ("settings", "window"),
-    [
-        ({}, None),
-        ({"sliding_window": 512, "attention_chunk_size": 8192}, 512),
-        ({"rope_parameters": {"rope_type": "default"}}, None),
-        (
-            {
-                "rope_scaling": {"type": "longrope"},
-                "original_max_position_embeddings": 4096,
-            },
-            4096,
-        ),
-        (
-            {
-                "rope_parameters": {"rope_type": "dynamic"},
-                "max_position_embeddings": 2048,
-            },
-            2048,
-        ),
-        (
-            {
-                "rope_parameters": {
-                    "full": {
-                        "rope_type": "longrope",
-                        "original_max_position_embeddings": 64,
-                    }
-                }
-            },
-            64,
-        ),
-    ],
-)
-def test_the_length_up_to_which_sequences_may_be_packed(settings, window):
-    config = SimpleNamespace(**settings)
-    config.get_text_config = lambda decoder: config
-    assert window_of(config) == window

@@ -13,19 +13,6 @@ from pytest_kbrel.models.hf.spec import ModelSpec, Placement, check_path, parse_
 from pytest_kbrel.models.registry import gpus_of, read_spec
 
 
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [
-        ("hf/./here", "./here"),
-        ("./here", "./here"),
-        ("org/name", "org/name"),
-        ("hf/openai/gpt-x", "openai/gpt-x"),
-    ],
-)
-def test_paths(text, path):
-    assert parse_spec(text) == ModelSpec(text=text, path=path)
-
-
 def test_reference_resolves():
     spec = parse_spec("reference")
     assert (spec.text, spec.derived) == ("reference", "")
@@ -62,13 +49,6 @@ def test_model_args():
         batch_size=512,
         chat_template=True,
     )
-
-
-def test_pretrained_is_the_path():
-    assert parse_spec("hf", "pretrained=./here").path == "./here"
-    assert parse_spec("./here", "pretrained=./here").path == "./here"
-    with pytest.raises(ModelError, match="two checkpoints"):
-        parse_spec("./here", "pretrained=./there")
 
 
 @pytest.mark.parametrize(
@@ -125,13 +105,6 @@ def folder(tmp_path, monkeypatch):
     (made / "config.json").write_text("{}")
     (made / "model.safetensors").write_bytes(b"")
     return made
-
-
-@pytest.mark.parametrize(
-    "text", ["runs/final", "./runs/final", "hf/runs/final", "some-org/some-name_1.5b"]
-)
-def test_check_path_lets_pass(folder, text):
-    check_path(parse_spec(text))
 
 
 @pytest.mark.parametrize(
@@ -265,11 +238,6 @@ def test_where_a_checkpoint_goes(args, device, placement):
     spec = parse_spec("./here", args)
     assert (spec.device, spec.placement) == (device, placement)
     assert gpus_of(spec) == (None if placement else 0)
-
-
-def test_parts_are_named_or_left_to_accelerate():
-    assert Placement().parts is None
-    assert Placement(device_map='{"a": 0, "b": "disk"}').parts == {"a": 0, "b": "disk"}
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.prefix_tree import distinct_tokens
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
+from tests.models.hf.test_prefix_tree import distinct_tokens
 from tests.models.tiny_checkpoints import BOS, EOS, change_json
 
 
@@ -50,12 +50,6 @@ def ask(count=40, stop=("\n",), **options):
     return GenerateRequest(prompt="Who", max_new_tokens=count, stop=stop, **options)
 
 
-def test_stops_at_newline(writer):
-    (answer,) = writer(" Paris is\nthe capital", ask())
-    assert (answer.text, answer.finish) == ("Paris is", "stop")
-    assert EOS not in answer.token_ids
-
-
 @pytest.mark.parametrize("stop", ["Question:", "é", " ", "capital of", "."])
 def test_stops_at_strings(writer, stop):
     text = "Paris" if stop == " " else "Tokyo, a very large city"
@@ -65,13 +59,6 @@ def test_stops_at_strings(writer, stop):
     assert writer.steps_taken() == len(answer.token_ids), (
         "it should stop where the text ends, not later"
     )
-
-
-def test_stops_at_the_first_of_several(writer):
-    (answer,) = writer(
-        "Paris. Tokyo\nQuestion: Who", ask(stop=("Question:", "\n", "."))
-    )
-    assert answer.text == "Paris"
 
 
 def test_stops_at_eos(writer):
@@ -115,28 +102,6 @@ def test_steps_end_with_the_token_that_ends_the_text(writer):
     (answer,) = writer(" Paris\nTokyo", ask(steps=True))
     assert tuple(step.token_id for step in answer.steps) == answer.token_ids
     assert "".join(step.token for step in answer.steps) == " Paris\n"
-
-
-def test_rows_end_each_at_their_own_place(model_of):
-    model = model_of("llama")
-    requests = [
-        GenerateRequest(
-            prompt=f"{word} is the capital",
-            max_new_tokens=12,
-            stop=("a", "e", "in"),
-            steps=True,
-        )
-        for word in ("Paris", "Who", "Question", "The")
-    ]
-    together = model.generate(requests)
-    alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [
-        answer.token_ids for answer in alone
-    ]
-    assert len({len(answer.token_ids) for answer in together}) > 1
-    assert [len(answer.steps) for answer in together] == [
-        len(answer.token_ids) for answer in together
-    ]
 
 
 def assert_alike(answers, others):
@@ -286,25 +251,6 @@ def test_senseless_requests_fail_alone(model_of):
     assert [isinstance(answer, Failed) for answer in answers] == [True, True, False]
 
 
-@pytest.mark.parametrize("kind", ["llama", "t5"])
-def test_numbers_that_are_none(kind, checkpoint_of):
-    model = load(parse_spec(str(checkpoint_of(kind)), device="cpu"))
-    inner = model.parts.model
-    with torch.no_grad():
-        inner.get_output_embeddings().weight[7] = float("nan")
-    (scored,) = model.score([ScoreRequest(prompt="Paris", continuation=" is")])
-    (generated,) = model.generate([GenerateRequest(prompt="Paris", max_new_tokens=3)])
-    assert "not a number" in scored.error
-    assert "not a number" in generated.error
-
-
-def test_close_frees_the_model(checkpoint_of):
-    model = load(parse_spec(str(checkpoint_of("gpt2")), device="cpu"))
-    described = model.describe()
-    model.close()
-    assert model.describe() == described
-
-
 def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     """As SentencePiece has it: some words begin with a token that is nothing but the start of a word."""
     from tokenizers import Tokenizer, decoders, models
@@ -357,44 +303,3 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
     pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
     assert pieces == ["<pad>", "<s>", "", "<unk>", "Paris", "", "<6>", "<7>"]
     assert Endings(tokenizer, 8, [EOS]).piece(5) == "\n"
-
-
-@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2"])
-@pytest.mark.slow
-def test_rows_that_have_ended_take_no_room_from_those_that_go_on(model_of, kind):
-    """Near the end of a window, or of the table of positions, every slot counts."""
-    model = model_of(kind)
-    longest = 256 if kind == "gpt2" else 15
-    ids = model.parts.encoder.prompt
-    words = (
-        "Paris",
-        "Who",
-        "Question",
-        "The",
-        "Tokyo",
-        "wrote",
-        "Which",
-        "unsure",
-        "capital",
-    )
-    word = next(
-        w
-        for w in (" Who", " is", " of")
-        if len(ids("Paris" + w)) == len(ids("Paris")) + 1
-    )
-    requests = [
-        GenerateRequest(
-            prompt="Paris" + word * (longest - 2 - len(ids("Paris"))),
-            max_new_tokens=2,
-            stop=(),
-        )
-    ]
-    requests += [
-        GenerateRequest(prompt=text, max_new_tokens=longest - len(ids(text)), stop=())
-        for text in words
-    ]
-    together = model.generate(requests)
-    alone = [model.generate([request])[0] for request in requests]
-    assert [answer.token_ids for answer in together] == [
-        answer.token_ids for answer in alone
-    ]
