@@ -14,6 +14,7 @@ from pytest_kbrel.models.answers.files import (
     request_id,
 )
 from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
+from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest
 
@@ -111,10 +112,8 @@ class AnswersModel(OpenAIModel):
             return MISSING
 
 
-class _FileConnection:
+class _FileConnection(Replies):
     """Files of answers in the place of a connection to a server."""
-
-    repeats_key = False
 
     def __init__(self, answers: AnswerFiles | None) -> None:
         self._answers = answers
@@ -131,10 +130,3 @@ class _FileConnection:
         if reply is None:
             raise _MissingError(MISSING.error)
         return reply
-
-    def about(self) -> str:
-        """Return nothing: no server is asked what it serves."""
-        return ""
-
-    def close(self) -> None:
-        """Do nothing: no file stays open."""

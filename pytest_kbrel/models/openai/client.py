@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import openai
 
@@ -46,25 +47,24 @@ _TEXTS_A_REQUEST = 128
 _VECTOR_BYTES = 256_000
 
 
-class Replies(Protocol):
+class Replies:
     """Source of replies; :class:`Connection` is the one that asks a server."""
 
-    repeats_key: bool
+    repeats_key = False
 
     def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
         """Return the JSON of the reply to a body, as builtins, or why there is none."""
-        ...
+        raise NotImplementedError
 
     def about(self) -> str:
         """Return what is said of the model apart from its replies."""
-        ...
+        return ""
 
     def close(self) -> None:
         """Free what is held."""
-        ...
 
 
-class Connection:
+class Connection(Replies):
     """Client for one model of one server; any thread may use it.
 
     The client of ``openai`` repeats a request up to ``spec.max_retries`` times after time limits, broken
@@ -78,10 +78,9 @@ class Connection:
         check(spec)
         self.spec = spec
         self._usage = usage or Usage(spec)
-        self.repeats_key = False
         self._reached = False
         self._takes_stops, self._limit = True, "max_tokens"
-        # Since the latest answer.
+        # Failures since the latest reply, and since when there is none.
         self._failures, self._silent_since = 0, 0.0
         self._loop = LoopThread("kbrel-openai-client")
         self.client = openai.AsyncOpenAI(
@@ -107,14 +106,14 @@ class Connection:
             self._usage.check()
         sent, begun = self._taken(body), time.monotonic()
         try:
-            content = self._loop.run(
-                self._received("POST", path, sent, _ENVELOPE_BYTES + size)
+            content = self._received(
+                partial(self.client.post, path, body=sent), _ENVELOPE_BYTES + size
             )
         except (openai.OpenAIError, ValueError) as error:
             if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
                 return self.ask(path, body, size)
             return self._failed(error, begun)
-        self._reached, self._failures = True, 0
+        self._note_reply()
         reply = read_json(content)
         if is_paid and not isinstance(reply, Failed):
             self._usage.add(reply)
@@ -125,43 +124,35 @@ class Connection:
 
         What changes from call to call with some servers (times, permissions) is left out.
         """
+        client = self.client.with_options(
+            max_retries=1, timeout=min(self.spec.timeout, _LIST_SECONDS)
+        )
         try:
-            listed: Any = read_json(
-                self._loop.run(self._received("GET", "/models", None, _LIST_BYTES))
-            )
-            entries = [
+            content = self._received(partial(client.get, "/models"), _LIST_BYTES)
+            listed: Any = read_json(content)
+            entry = next(
                 one
                 for one in listed["data"]
                 if isinstance(one, dict) and one.get("id") == self.spec.name
-            ]
-            entry = {k: v for k, v in entries[0].items() if k not in _CHANGING}
-            return json.dumps(entry, sort_keys=True)
-        except (
-            openai.OpenAIError,
-            ValueError,
-            TypeError,
-            LookupError,
-            RecursionError,
-        ):
+            )
+        except (openai.OpenAIError, LookupError, TypeError, StopIteration):
             return ""
+        kept = {key: value for key, value in entry.items() if key not in _CHANGING}
+        return json.dumps(kept, sort_keys=True)
 
     def close(self) -> None:
         """Give up what is under way and close the client's connections."""
         self._loop.close(self.client.close())
 
-    async def _received(
-        self, method: str, path: str, body: Mapping[str, Any] | None, size: int
-    ) -> bytes:
+    def _received(self, send: Callable[..., Awaitable[Any]], size: int) -> bytes:
         """Return the body of a reply without keys."""
-        MOST_BYTES.set(size)
-        if method == "POST":
-            response = await self.client.post(path, body=body, cast_to=Response)
-        else:
-            client = self.client.with_options(
-                max_retries=1, timeout=min(self.spec.timeout, _LIST_SECONDS)
-            )
-            response = await client.get(path, cast_to=Response)
-        text = response.content.decode("utf-8", "surrogateescape")
+
+        async def body() -> bytes:
+            MOST_BYTES.set(size)
+            content: bytes = (await send(cast_to=Response)).content
+            return content
+
+        text = self._loop.run(body()).decode("utf-8", "surrogateescape")
         shown = redacted(text)
         self.repeats_key |= shown != text
         return shown.encode("utf-8", "surrogateescape")
@@ -187,29 +178,21 @@ class Connection:
     def _failed(self, error: Exception, begun: float) -> Failed:
         """Return the failure of one request, which began at this time; raises as :meth:`ask`."""
         if isinstance(error, openai.APIStatusError):
+            self._reached = True
             self._check_status(error)
-        unanswered = isinstance(
-            error,
-            openai.APIConnectionError
-            | openai.RateLimitError
-            | openai.InternalServerError,
-        )
         why = self._why(error)
         if isinstance(error, openai.APITimeoutError):
             why = f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
+        elif isinstance(error, openai.APIConnectionError):
+            if not self._reached:
+                raise ModelError(f"{self._where} cannot be reached: {why}") from None
         elif isinstance(error, openai.RateLimitError):
             why += "; a larger max_retries or a smaller max_concurrent may do"
-        elif isinstance(error, ReplyError):
-            why = str(error)
-        elif isinstance(error, openai.APIConnectionError) and not self._reached:
-            raise ModelError(f"{self._where} cannot be reached: {why}") from None
-        else:
-            self._reached = True
-        if not unanswered:
-            self._failures = 0
-            return Failed(error=why)
+        elif not isinstance(error, openai.InternalServerError):
+            self._note_reply()
+            return Failed(error=str(error) if isinstance(error, ReplyError) else why)
         if not self._failures:
-            self._silent_since = begun
+            self._silent_since = max(begun, self._silent_since)
         self._failures += 1
         seconds = time.monotonic() - self._silent_since
         if seconds >= LONGEST_SILENCE and self._failures >= _FAILURES:
@@ -219,42 +202,50 @@ class Connection:
             ) from None
         return Failed(error=why)
 
+    def _note_reply(self) -> None:
+        self._reached, self._failures = True, 0
+        self._silent_since = time.monotonic()
+
     def _check_status(self, error: openai.APIStatusError) -> None:
         """Raise :class:`ModelError` where no further request can succeed."""
-        why = self._why(error)
-        if error.status_code in (401, 403):
-            raise ModelError(
-                f"{self._where} refuses the key in {self.spec.api_key_env}: {why}"
-            ) from None
-        if error.status_code == 404:
-            raise ModelError(
-                f"{self._where} does not know {self.spec.name!r}, or has no such path: {why}; "
-                "allowed is a name and a base_url that the server knows"
-            ) from None
-        if 300 <= error.status_code < 400:
-            target = redacted(error.response.headers.get("location", ""))
-            raise ModelError(
-                f"{self._where} redirects to {replace_surrogates(target[:200])!r}, and no question is sent there; if that is the "
-                "server to ask, give its address as base_url"
-            ) from None
-        if error.status_code == 400 and _refuses(error, "temperature"):
-            raise ModelError(
-                f"{self._where} refuses temperature 0: {why}; answers that are drawn anew "
-                "each time decide nothing; allowed: a model that takes temperature 0"
-            ) from None
-        if error.status_code == 400 and _TEMPLATE in str(error):
-            raise ModelError(
-                f"{self._where} takes no {_TEMPLATE}, as which enable_thinking and chat_template_args "
-                f"are sent: {why}; allowed: neither of them for this server"
-            ) from None
-        if error.code == _NO_QUOTA:
-            raise UnavailableError(f"{self._where} has no quota left: {why}") from None
+        status, why = error.status_code, self._why(error)
         told = error.response.headers.get("retry-after", "")
-        if told.isdecimal() and float(told) > _LONGEST_WAIT:
-            raise UnavailableError(
-                f"{self._where} asks to wait {float(told):,.0f} seconds before the next request (Retry-After), and "
-                f"no more than {_LONGEST_WAIT:.0f} are waited: {why}; allowed: another run by then"
-            ) from None
+        wait = float(told) if told.isdecimal() else 0.0
+        kind: type[ModelError] = ModelError
+        if status in (401, 403):
+            said = f"refuses the key in {self.spec.api_key_env}: {why}"
+        elif status == 404:
+            said = (
+                f"does not know {self.spec.name!r}, or has no such path: {why}; allowed is a name and a "
+                "base_url that the server knows"
+            )
+        elif 300 <= status < 400:
+            target = redacted(error.response.headers.get("location", ""))[:200]
+            said = (
+                f"redirects to {replace_surrogates(target)!r}, and no question is sent there; if that is the "
+                "server to ask, give its address as base_url"
+            )
+        elif status == 400 and _refuses(error, "temperature"):
+            said = (
+                f"refuses temperature 0: {why}; answers that are drawn anew each time decide nothing; "
+                "allowed: a model that takes temperature 0"
+            )
+        elif status == 400 and _TEMPLATE in str(error):
+            said = (
+                f"takes no {_TEMPLATE}, as which enable_thinking and chat_template_args are sent: {why}; "
+                "allowed: neither of them for this server"
+            )
+        elif error.code == _NO_QUOTA:
+            kind, said = UnavailableError, f"has no quota left: {why}"
+        elif wait > _LONGEST_WAIT:
+            kind = UnavailableError
+            said = (
+                f"asks to wait {wait:,.0f} seconds before the next request (Retry-After), and no more than "
+                f"{_LONGEST_WAIT:.0f} are waited: {why}; allowed: another run by then"
+            )
+        else:
+            return
+        raise kind(f"{self._where} {said}") from None
 
     @property
     def _where(self) -> str:
