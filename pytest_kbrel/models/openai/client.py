@@ -18,7 +18,6 @@ from pytest_kbrel.models.openai.http import (
     MOST_BYTES,
     BoundedClient,
     LoopThread,
-    ReplyError,
     Response,
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
@@ -105,15 +104,18 @@ class Connection(Replies):
         if is_paid:
             self._usage.check()
         sent, begun = self._taken(body), time.monotonic()
+        most = _ENVELOPE_BYTES + size
         try:
-            content = self._received(
-                partial(self.client.post, path, body=sent), _ENVELOPE_BYTES + size
-            )
+            content = self._received(partial(self.client.post, path, body=sent), most)
         except (openai.OpenAIError, ValueError) as error:
             if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
                 return self.ask(path, body, size)
             return self._failed(error, begun)
         self._note_reply()
+        if len(content) > most:
+            return Failed(
+                error=f"the reply is larger than the {most // 1000} kB that it may have"
+            )
         reply = read_json(content)
         if is_paid and not isinstance(reply, Failed):
             self._usage.add(reply)
@@ -190,7 +192,7 @@ class Connection(Replies):
             why += "; a larger max_retries or a smaller max_concurrent may do"
         elif not isinstance(error, openai.InternalServerError):
             self._note_reply()
-            return Failed(error=str(error) if isinstance(error, ReplyError) else why)
+            return Failed(error=why)
         if not self._failures:
             self._silent_since = max(begun, self._silent_since)
         self._failures += 1

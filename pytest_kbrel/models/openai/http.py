@@ -22,20 +22,16 @@ MOST_BYTES: ContextVar[int] = ContextVar("size that the current task's reply may
 _OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
 
 
-class ReplyError(openai.OpenAIError):
-    """Raised for a reply that is refused and not asked for again; the message says why."""
-
-
 class BoundedClient(openai.DefaultAsyncHttpxClient):
     """The HTTP client of ``openai``, with limits on the time and size of a whole reply.
 
-    The time of a try holds from connecting to the end of the body, the size is :data:`MOST_BYTES`. A redirect
-    is not followed: the key stays with the server that it was given for. Proxies and certificates are those
-    of the environment.
+    The time of a try holds from connecting to the end of the body. Of a body that is larger than
+    :data:`MOST_BYTES` one byte more is kept. A redirect is not followed: the key stays with the server that
+    it was given for. Proxies and certificates are those of the environment.
     """
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """Return the whole response; raises ``ReadTimeout`` and :class:`ReplyError`."""
+        """Return the whole response; raises ``ReadTimeout`` where it takes too long."""
         options |= {"stream": True, "follow_redirects": False}
         try:
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
@@ -60,12 +56,7 @@ async def _body(response: Any) -> bytes:
         content += part
         if len(content) > most:
             break
-    # What counts of an error is its status.
-    if len(content) > most and response.status_code < 400:
-        raise ReplyError(
-            f"the reply is larger than the {most // 1000} kB that it may have"
-        )
-    return bytes(content[:most])
+    return bytes(content[: most + 1])
 
 
 class LoopThread:
