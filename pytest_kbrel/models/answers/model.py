@@ -101,13 +101,15 @@ class AnswersModel(OpenAIModel):
             device="",
         )
 
-    def _generate(self, request: GenerateRequest) -> Generated | Failed:
+    def _generate(
+        self, request: GenerateRequest, *, is_first: bool = False
+    ) -> Generated | Failed:
         if self._probes and self._file.wanted is not None:
             self._probes = False
             most = request.max_new_tokens + self._spec.chat.max_thinking_tokens
             self._file.wanted(PROBE, *self._question(request, most, ()))
         try:
-            return super()._generate(request)
+            return super()._generate(request, is_first=is_first)
         except _MissingError:
             return MISSING
 

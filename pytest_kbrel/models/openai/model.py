@@ -125,12 +125,12 @@ class OpenAIModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its figures should know, a sentence each."""
-        scoring = self._scorer.note
-        return (
-            *self._spec.notes,
-            *((_REPEATS_KEY,) * self._connection.repeats_key),
-            *((scoring,) if scoring else ()),
-        )
+        notes = [*self._spec.notes]
+        if self._connection.repeats_key:
+            notes.append(_REPEATS_KEY)
+        if self._scorer.described:
+            notes.append(f"the server gives {self._scorer.described}")
+        return tuple(notes)
 
     @property
     def unscorable(self) -> str:
@@ -175,7 +175,7 @@ class OpenAIModel:
         """
         first = 0 if self._looked else 1
         for request in requests[:first]:
-            yield [(0, self._first(request))]
+            yield [(0, self._generate(request, is_first=True))]
         futures = {
             self._pool.submit(self._generate, request): position
             for position, request in enumerate(requests[first:], first)
@@ -188,39 +188,18 @@ class OpenAIModel:
         self._connection.close()
         self._pool.shutdown()
 
-    def _first(self, request: GenerateRequest) -> Generated | Failed:
-        """Return the first response, and find out whether this model thinks before it answers.
-
-        A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
-        they come to their end.
-        """
-        response = self._once(request)
-        # A failure shows nothing: the next first request does.
-        self._looked = not isinstance(response, Failed)
-        if (
-            isinstance(response, Failed)
-            or self._thinks
-            or self._spec.endpoint != "chat"
-        ):
-            return self._behind_blanks(request, response)
-        stopped = _ends_lines(request) and (
-            not response.text or _is_sentence(response.text)
-        )
-        if response.finish == "length" or stopped:
-            reply = self._reply(request, thinking=True)
-            if isinstance(reply, Reply) and reply.shows_thoughts:
-                self._thinks = True
-                return self._answer(request, reply, thinking=True)
-        return self._behind_blanks(request, response)
-
     def _prompt_tokens(self, request: GenerateRequest) -> int | Failed:
         reply = self._reply(request, thinking=False)
         return reply if isinstance(reply, Failed) else reply.prompt_tokens
 
-    def _generate(self, request: GenerateRequest) -> Generated | Failed:
-        return self._behind_blanks(request, self._once(request))
+    def _generate(
+        self, request: GenerateRequest, *, is_first: bool = False
+    ) -> Generated | Failed:
+        """Return one response; the first one finds out whether this model thinks before it answers.
 
-    def _once(self, request: GenerateRequest) -> Generated | Failed:
+        A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
+        they come to their end.
+        """
         if request.steps or request.watch:
             return Failed(error=NO_STEPS)
         if request.num_beams > 1:
@@ -231,27 +210,28 @@ class OpenAIModel:
             # The limit and the stop strings of an answer have cut its thought.
             self._thinks = thinking = True
             reply = self._reply(request, thinking=True)
-        return (
-            reply
-            if isinstance(reply, Failed)
-            else self._answer(request, reply, thinking=thinking)
+        # A failure shows nothing: the next first request does.
+        self._looked |= is_first and isinstance(reply, Reply)
+        if isinstance(reply, Failed):
+            return reply
+        response = self._answer(request, reply, thinking=thinking)
+        if thinking:
+            return response
+        ends_lines = any(stop.isspace() for stop in request.stop)
+        is_cut = response.finish == "length" or (
+            ends_lines and (not response.text or _is_sentence(response.text))
         )
-
-    def _behind_blanks(
-        self, request: GenerateRequest, response: Generated | Failed
-    ) -> Generated | Failed:
-        """Return a response that is not empty for beginning with a line break, at which a server stops."""
-        if (
-            isinstance(response, Failed)
-            or response.text
-            or self._thinks
-            or response.finish == "length"
-        ):
-            return response
-        if not _ends_lines(request):
-            return response
-        reply = self._reply(request, thinking=False, stopping=False)
-        return response if isinstance(reply, Failed) else self._answer(request, reply)
+        if is_first and is_cut and self._spec.endpoint == "chat":
+            reply = self._reply(request, thinking=True)
+            if isinstance(reply, Reply) and reply.shows_thoughts:
+                self._thinks = True
+                return self._answer(request, reply, thinking=True)
+        if ends_lines and not response.text and response.finish == "stop":
+            # It may begin with the line break at which the server has stopped.
+            reply = self._reply(request, thinking=False, stopping=False)
+            if isinstance(reply, Reply):
+                return self._answer(request, reply)
+        return response
 
     def _reply(
         self, request: GenerateRequest, *, thinking: bool, stopping: bool = True
@@ -343,10 +323,6 @@ class OpenAIModel:
         return hashlib.sha256(
             f"{self._spec.endpoint}\n{context}{request.prompt}".encode()
         ).hexdigest()[:16]
-
-
-def _ends_lines(request: GenerateRequest) -> bool:
-    return any(stop.isspace() for stop in request.stop)
 
 
 def _is_sentence(text: str) -> bool:

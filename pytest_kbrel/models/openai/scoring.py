@@ -75,11 +75,6 @@ class ServerScorer:
         )
         return f"probabilities by {way.dialect.name}, token ids by {tokens}"
 
-    @property
-    def note(self) -> str:
-        """What :attr:`described` says, as a sentence."""
-        return f"the server gives {self.described}" if self.described else ""
-
     @cached_property
     def way(self) -> Way | str:
         """How the server gives probabilities, or why it does not; found out by a few tiny requests.
