@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import json
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.embedding import Encoder
+from pytest_kbrel.models.openai import client
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
@@ -93,7 +95,7 @@ def test_each_try_has_its_time_and_the_last_may_do():
 
 
 def test_closing_gives_up_what_is_under_way():
-    with RawServer(lambda request: itertools.repeat(b" "), pause=0.05) as server:
+    with RawServer(lambda request: itertools.repeat(b""), pause=0.05) as server:
         with opened(server.base_url, "timeout=60,max_concurrent=2") as model:
             going = threading.Thread(target=_quietly, args=(model,), daemon=True)
             going.start()
@@ -132,6 +134,9 @@ def test_a_reply_has_room_for_the_tokens_that_were_asked_for():
         assert len(answer_of(server).text) == room
         server.parts = lambda request: [http(chat("x" * (room + 1)))]
         assert answer_of(server) == TOO_LARGE
+        packed = gzip.compress(chat("x" * (room + 1)).encode())
+        server.parts = lambda request: [http(packed, "content-encoding: gzip")]
+        assert answer_of(server) == TOO_LARGE
         thinking = answer_of(server, "enable_thinking=True,max_thinking_tokens=100")
         assert isinstance(thinking, Generated)
 
@@ -159,7 +164,7 @@ def test_long_vectors_of_many_texts_fit():
     [
         ("http://localhost:{port}/v1/chat/completions", 301),
         ("http://localhost:{port}/v1/chat/completions", 307),
-        ("/v1/elsewhere", 308),
+        (f"/v1/elsewhere?key={KEY}", 308),
     ],
 )
 def test_where_a_server_sends_us_gets_neither_key_nor_question(target, status):
@@ -173,7 +178,7 @@ def test_where_a_server_sends_us_gets_neither_key_nor_question(target, status):
             with opened(server.base_url) as model:
                 assert model.about() == ""
     assert str(caught.value) == (
-        f"openai/judge: the server {server.base_url} redirects to '{target}', and no question is sent there; "
+        f"openai/judge: the server {server.base_url} redirects to '{target.replace(KEY, '***')}', and no question is sent there; "
         "if that is the server to ask, give its address as base_url"
     )
     assert other.requests == []
@@ -247,6 +252,18 @@ def test_a_server_that_answers_nothing_for_long_ends_the_run(
         model.generate([ask(number) for number in range(50)])
     # By then the next one may be under way.
     assert len(openai_server.calls) <= 5 + 2 * 4
+
+
+def test_a_server_that_nobody_asked_was_not_silent(
+    openai_server, model_at, monkeypatch
+):
+    monkeypatch.setattr(client, "LONGEST_SILENCE", 2.0)
+    model = model_at("max_retries=0,max_concurrent=1")
+    model.generate([ask()])
+    time.sleep(2)
+    openai_server.always = BROKEN
+    results = model.generate([ask(number) for number in range(5)])
+    assert all("had an error" in result.error for result in results)
 
 
 @pytest.mark.parametrize(
