@@ -177,8 +177,9 @@ def test_where_a_server_sends_us_gets_neither_key_nor_question(target, status):
             assert len(server.requests) == 1
             with opened(server.base_url) as model:
                 assert model.about() == ""
+    shown = target.replace(KEY, "***")
     assert str(caught.value) == (
-        f"openai/judge: the server {server.base_url} redirects to '{target.replace(KEY, '***')}', and no question is sent there; "
+        f"openai/judge: the server {server.base_url} redirects to '{shown}', and no question is sent there; "
         "if that is the server to ask, give its address as base_url"
     )
     assert other.requests == []
