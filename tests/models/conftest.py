@@ -76,10 +76,10 @@ def llama(tmp_path):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Let no server that refuses everything be waited for longer than its refusals take."""
-    from pytest_kbrel.models.openai import throttle
+    """Let a server that answers nothing end the run at the third failure."""
+    from pytest_kbrel.models.openai import client
 
-    monkeypatch.setattr(throttle, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "LONGEST_SILENCE", 0.01)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.openai import throttle
+from pytest_kbrel.models.openai import client
 from tests.models.openai import scoring_server
 from tests.openai_server import TOO_MANY, Fault
 from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
@@ -139,15 +139,13 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
 def test_a_judge_that_refuses_every_request_ends_the_run(
     pytester, mini_suite, openai_server, judge, monkeypatch
 ):
-    monkeypatch.setattr(throttle, "LONGEST_WAIT", 0.01)
+    monkeypatch.setattr(client, "LONGEST_SILENCE", 0.01)
     mini_suite(ONE, FACTS)
     openai_server.always = TOO_MANY
     result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(
-        [
-            "*openai/judge: the server * has refused every request for * seconds; allowed*"
-        ]
+        ["*openai/judge: the server * has answered no request for * seconds: **"]
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_kbrel.errors import ResponseError
@@ -15,8 +14,7 @@ from pytest_kbrel.models.answers.files import (
     request_id,
 )
 from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
-from pytest_kbrel.models.openai.client import Post
-from pytest_kbrel.models.openai.http import Limits
+from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest
 
@@ -103,34 +101,29 @@ class AnswersModel(OpenAIModel):
             device="",
         )
 
-    def _generate(self, request: GenerateRequest) -> Generated | Failed:
+    def _generate(
+        self, request: GenerateRequest, *, is_first: bool = False
+    ) -> Generated | Failed:
         if self._probes and self._file.wanted is not None:
             self._probes = False
             most = request.max_new_tokens + self._spec.chat.max_thinking_tokens
-            self._file.wanted(
-                PROBE, *_posted(lambda post: self._posted(post, request, most, ()))
-            )
+            self._file.wanted(PROBE, *self._question(request, most, ()))
         try:
-            return super()._generate(request)
+            return super()._generate(request, is_first=is_first)
         except _MissingError:
             return MISSING
 
 
-class _FileConnection:
+class _FileConnection(Replies):
     """Files of answers in the place of a connection to a server."""
-
-    repeats_key = False
 
     def __init__(self, answers: AnswerFiles | None) -> None:
         self._answers = answers
         self.used: set[str] = set()
         self.wanted: Wanted | None = None
 
-    def ask(
-        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
-    ) -> Any | Failed:
+    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
         """Return the JSON of a reply, as builtins, or the error that the batch has in its place."""
-        path, body = _posted(call)
         name = request_id(path, body)
         self.used.add(name)
         reply = None if self._answers is None else self._answers.find(name)
@@ -139,29 +132,3 @@ class _FileConnection:
         if reply is None:
             raise _MissingError(MISSING.error)
         return reply
-
-    def about(self) -> str:
-        """Return nothing: no server is asked what it serves."""
-        return ""
-
-    def let_wait(self, waits: bool) -> None:
-        """Do nothing: no request waits."""
-
-    def close(self) -> None:
-        """Do nothing: no file stays open."""
-
-
-def _posted(
-    call: Callable[[Post], Coroutine[Any, Any, bytes]],
-) -> tuple[str, Mapping[str, Any]]:
-    """Return the path and the body that would be sent; nothing in the coroutine waits."""
-    sent: list[tuple[str, Mapping[str, Any]]] = []
-
-    async def post(path: str, body: Mapping[str, Any]) -> bytes:
-        sent.append((path, body))
-        return b""
-
-    coroutine = call(post)
-    with contextlib.suppress(StopIteration):
-        coroutine.send(None)
-    return sent[0]

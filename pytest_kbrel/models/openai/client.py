@@ -2,99 +2,86 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any
 
 import openai
 
 from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.openai.http import (
-    LIMITS,
+    MOST_BYTES,
     BoundedClient,
-    Limits,
-    RedirectError,
-    ReplyError,
+    LoopThread,
     Response,
-    content_of,
-    limits_for,
 )
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
-from pytest_kbrel.models.openai.throttle import (
-    FURTHER_TRIES,
-    NO_QUOTA,
-    Throttle,
-    WaitError,
-)
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
 
-T = TypeVar("T")
-Post = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, bytes]]
-"""Sends a body to a path of the server and returns the reply's body."""
-
+LONGEST_SILENCE = 600.0
+"""Seconds without an answer, over at least three requests, after which a run ends."""
+_FAILURES = 3
+# The client waits no longer for what a server asks to wait for.
+_LONGEST_WAIT = 120.0
 _TEMPLATE = "chat_template_kwargs"
+_NEWER_LIMIT = "max_completion_tokens"
+_NO_QUOTA = "insufficient_quota"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
 # Nobody waits long for the list of models.
 _LIST_SECONDS, _LIST_BYTES = 10.0, 8_000_000
+# What stands in a reply beside its answer: names, counts, and what else a server likes to tell.
+_ENVELOPE_BYTES = 64_000
 # Servers limit how many texts one request may hold; all we know of take as many as this.
 _TEXTS_A_REQUEST = 128
 # The longest vectors that we know of have 8,192 numbers, and a number has up to 24 characters.
 _VECTOR_BYTES = 256_000
 
 
-class Replies(Protocol):
+class Replies:
     """Source of replies; :class:`Connection` is the one that asks a server."""
 
-    repeats_key: bool
+    repeats_key = False
 
-    def ask(
-        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
-    ) -> Any | Failed:
-        """Return the JSON of the reply to what ``call`` posts, as builtins, or why there is none."""
-        ...
+    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+        """Return the JSON of the reply to a body, as builtins, or why there is none."""
+        raise NotImplementedError
 
     def about(self) -> str:
         """Return what is said of the model apart from its replies."""
-        ...
-
-    def let_wait(self, waits: bool) -> None:
-        """Cancel the requests that are not yet sent, now and until it is called with True."""
-        ...
+        return ""
 
     def close(self) -> None:
         """Free what is held."""
-        ...
 
 
-class Connection:
+class Connection(Replies):
     """Client for one model of one server; any thread may use it.
 
-    The client itself repeats a request ``spec.max_retries`` times, with longer and longer pauses, after time
-    limits, 408, 409 and 5xx; what the server refuses for a while, the :class:`Throttle` repeats.
-    ``spec.timeout`` is for each try as a whole. ``repeats_key`` is True once a reply held a key. ``usage``
-    counts the tokens, and nothing is sent once the budget for them is spent.
+    The client of ``openai`` repeats a request up to ``spec.max_retries`` times after time limits, broken
+    connections, 408, 409, 429 and 5xx, and waits as long as ``Retry-After`` says. ``spec.timeout`` is for each
+    try as a whole. ``repeats_key`` is True once a reply held a key. ``usage`` counts the tokens, and nothing
+    is sent once the budget for them is spent. What the server does not take in a body (stop strings, the older
+    name of the limit of tokens) is left out or renamed from then on.
     """
 
     def __init__(self, spec: OpenAISpec, usage: Usage | None = None) -> None:
         check(spec)
         self.spec = spec
         self._usage = usage or Usage(spec)
-        self.repeats_key = False
         self._reached = False
+        self._takes_stops, self._limit = True, "max_tokens"
+        # Failures since the latest reply, and since when there is none.
+        self._failures, self._silent_since = 0, 0.0
         self._loop = LoopThread("kbrel-openai-client")
-        self._throttle = Throttle(
-            spec.max_concurrent, 1 + spec.max_retries + FURTHER_TRIES
-        )
         self.client = openai.AsyncOpenAI(
             api_key=api_key(spec),
             base_url=spec.base_url,
@@ -103,183 +90,175 @@ class Connection:
             http_client=BoundedClient(),
         )
 
-    def ask(
-        self, call: Callable[[Post], Coroutine[Any, Any, bytes]], limits: Limits
-    ) -> Any | Failed:
-        """Return the JSON that ``call`` gets from the server, as builtins, or why it got nothing.
+    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+        """Return the JSON of the reply to a body, as builtins, or why there is none.
 
-        Raises :class:`ModelError` where no further request can succeed: the server refuses the key, does not
-        know the model or the path, takes no temperature 0, redirects to another server, was never reached,
-        has no quota left, asks for a wait that is too long, answers no request for as long, or states no
-        usage although there is a budget.
-        Raises :class:`BudgetError` where that is spent.
+        A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
+        succeed: the server refuses the key, does not know the model or the path, takes no temperature 0,
+        redirects, was never reached, has no quota left, asks for a wait that is too long, answers no request
+        for :data:`LONGEST_SILENCE`, or states no usage although there is a budget. Raises
+        :class:`BudgetError` where that is spent.
         """
-        paths: list[str] = []
-
-        async def post(path: str, body: Mapping[str, Any]) -> bytes:
-            paths.append(path)
-            return await self._post(path, body)
-
+        # No model reads what is only split into tokens.
+        is_paid = not path.endswith("/tokenize")
+        if is_paid:
+            self._usage.check()
+        sent, begun = self._taken(body), time.monotonic()
+        most = _ENVELOPE_BYTES + size
         try:
-            content = self._run(lambda: call(post), limits)
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise ModelError(
-                f"{self._where()} refuses the key in {self.spec.api_key_env}: {self._why(error)}"
-            ) from None
-        except openai.NotFoundError as error:
-            raise ModelError(
-                f"{self._where()} does not know {self.spec.name!r}, or has no such path: {self._why(error)}; "
-                "allowed is a name and a base_url that the server knows"
-            ) from None
-        except RedirectError as error:
-            raise ModelError(
-                f"{self._where()} {replace_surrogates(redacted(str(error)))}"
-            ) from None
-        except WaitError as error:
-            raise self._too_long(error) from None
-        except ReplyError as error:
-            self._reached = True
-            return Failed(error=replace_surrogates(redacted(str(error))))
-        except openai.APITimeoutError:
-            return Failed(error=self._timed_out())
-        except openai.APIConnectionError as error:
-            cause = _cause_of(error)
-            if not self._reached:
-                raise ModelError(
-                    f"{self._where()} cannot be reached: {self._why(cause)}"
-                ) from None
-            return Failed(error=self._why(cause))
-        except openai.BadRequestError as error:
-            if refuses(error, "temperature"):
-                raise ModelError(
-                    f"{self._where()} refuses temperature 0: {self._why(error)}; answers that are drawn anew "
-                    "each time decide nothing; allowed: a model that takes temperature 0"
-                ) from None
-            if _TEMPLATE in str(error):
-                raise ModelError(
-                    f"{self._where()} takes no {_TEMPLATE}, as which enable_thinking and chat_template_args "
-                    f"are sent: {self._why(error)}; allowed: neither of them for this server"
-                ) from None
-            self._reached = True
-            return Failed(error=self._why(error))
+            content = self._received(partial(self.client.post, path, body=sent), most)
         except (openai.OpenAIError, ValueError) as error:
-            if getattr(error, "code", None) == NO_QUOTA:
-                raise UnavailableError(
-                    f"{self._where()} has no quota left: {self._why(error)}"
-                ) from None
-            self._reached = True
-            return Failed(error=self._why(error))
-        self._reached = True
-        reply = read_json(self._masked(content))
-        if isinstance(reply, Failed):
-            return reply
-        if all(map(_is_paid, paths)):
+            if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
+                return self.ask(path, body, size)
+            return self._failed(error, begun)
+        self._note_reply()
+        if len(content) > most:
+            return Failed(
+                error=f"the reply is larger than the {most // 1000} kB that it may have"
+            )
+        reply = read_json(content)
+        if is_paid and not isinstance(reply, Failed):
             self._usage.add(reply)
         return reply
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
 
-        What changes from call to call with some servers (times, permissions) is left out. Raises
-        :class:`ModelError` where the server asks for a wait that is too long.
+        What changes from call to call with some servers (times, permissions) is left out.
         """
-        limits = Limits(
-            seconds=min(self.spec.timeout, _LIST_SECONDS),
-            size=_LIST_BYTES,
-            description=f"{_LIST_BYTES // 1000} kB",
+        client = self.client.with_options(
+            max_retries=1, timeout=min(self.spec.timeout, _LIST_SECONDS)
         )
         try:
-            listed: Any = read_json(self._masked(self._run(self._list, limits)))
-            entries = [
+            content = self._received(partial(client.get, "/models"), _LIST_BYTES)
+            listed: Any = read_json(content)
+            entry = next(
                 one
                 for one in listed["data"]
                 if isinstance(one, dict) and one.get("id") == self.spec.name
-            ]
-            entry = entries[0]
-            return json.dumps(
-                {key: entry[key] for key in entry if key not in _CHANGING},
-                sort_keys=True,
             )
-        except WaitError as error:
-            raise self._too_long(error) from None
-        except (
-            openai.OpenAIError,
-            ReplyError,
-            ValueError,
-            TypeError,
-            LookupError,
-            RecursionError,
-        ):
+        except (openai.OpenAIError, LookupError, TypeError, StopIteration):
             return ""
-
-    def let_wait(self, waits: bool) -> None:
-        """Cancel the requests that are not yet sent, as :meth:`Throttle.let_wait` does."""
-        self._loop.call(lambda: self._throttle.let_wait(waits))
+        kept = {key: value for key, value in entry.items() if key not in _CHANGING}
+        return json.dumps(kept, sort_keys=True)
 
     def close(self) -> None:
         """Give up what is under way and close the client's connections."""
         self._loop.close(self.client.close())
 
-    def _run(
-        self, call: Callable[[], Coroutine[Any, Any, bytes]], limits: Limits
-    ) -> bytes:
-        async def within() -> bytes:
-            LIMITS.set(limits)
-            return await call()
-
-        return self._loop.run(within())
-
-    async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        async def send() -> bytes:
-            if _is_paid(path):
-                self._usage.check()
-            return content_of(await self.client.post(path, body=body, cast_to=Response))
-
-        return await self._throttle.run(send)
-
-    async def _list(self) -> bytes:
-        once = self.client.with_options(max_retries=0)
-
-        async def send() -> bytes:
-            return content_of(await once.get("/models", cast_to=Response))
-
-        return await self._throttle.run(send)
-
-    def _too_long(self, error: WaitError) -> UnavailableError:
-        last = error.__cause__
-        why = ""
-        if isinstance(last, Exception):
-            is_late = isinstance(last, openai.APITimeoutError)
-            why = f": {self._timed_out() if is_late else self._why(_cause_of(last))}"
-        return UnavailableError(
-            f"{self._where()} {error}{why}; allowed: another run when it answers again"
-        )
-
-    def _timed_out(self) -> str:
-        return f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
-
-    def _where(self) -> str:
-        return f"{self.spec.text}: the server {self.spec.base_url}"
-
-    def _why(self, error: Exception) -> str:
-        return replace_surrogates(describe_error(error))
-
-    def _masked(self, content: bytes) -> bytes:
+    def _received(self, send: Callable[..., Awaitable[Any]], size: int) -> bytes:
         """Return the body of a reply without keys."""
-        text = content.decode("utf-8", "surrogateescape")
+
+        async def body() -> bytes:
+            MOST_BYTES.set(size)
+            content: bytes = (await send(cast_to=Response)).content
+            return content
+
+        text = self._loop.run(body()).decode("utf-8", "surrogateescape")
         shown = redacted(text)
         self.repeats_key |= shown != text
         return shown.encode("utf-8", "surrogateescape")
 
+    def _taken(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a body as the server takes it, as far as that is known."""
+        return {
+            self._limit if key == "max_tokens" else key: value
+            for key, value in body.items()
+            if self._takes_stops or key != "stop"
+        }
 
-def _cause_of(error: Exception) -> Exception:
-    # The client's own errors of a connection say nothing more.
-    return error.__cause__ if isinstance(error.__cause__, Exception) else error
+    def _adapts(self, error: openai.BadRequestError, sent: Mapping[str, Any]) -> bool:
+        """Note what newer models of OpenAI refuse and all other servers know; False where it is none of it."""
+        if "stop" in sent and _refuses(error, "stop"):
+            self._takes_stops = False
+        elif "max_tokens" in sent and _NEWER_LIMIT in str(error):
+            self._limit = _NEWER_LIMIT
+        else:
+            return False
+        return True
 
+    def _failed(self, error: Exception, begun: float) -> Failed:
+        """Return the failure of one request, which began at this time; raises as :meth:`ask`."""
+        if isinstance(error, openai.APIStatusError):
+            self._reached = True
+            self._check_status(error)
+        why = self._why(error)
+        if isinstance(error, openai.APITimeoutError):
+            why = f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
+        elif isinstance(error, openai.APIConnectionError):
+            if not self._reached:
+                raise ModelError(f"{self._where} cannot be reached: {why}") from None
+        elif isinstance(error, openai.RateLimitError):
+            why += "; a larger max_retries or a smaller max_concurrent may do"
+        elif not isinstance(error, openai.InternalServerError):
+            self._note_reply()
+            return Failed(error=why)
+        if not self._failures:
+            self._silent_since = max(begun, self._silent_since)
+        self._failures += 1
+        seconds = time.monotonic() - self._silent_since
+        if seconds >= LONGEST_SILENCE and self._failures >= _FAILURES:
+            raise UnavailableError(
+                f"{self._where} has answered no request for {seconds:,.0f} seconds: {why}; allowed: another "
+                "run when it answers again"
+            ) from None
+        return Failed(error=why)
 
-def _is_paid(path: str) -> bool:
-    # No model reads what is only split into tokens.
-    return not path.endswith("/tokenize")
+    def _note_reply(self) -> None:
+        self._reached, self._failures = True, 0
+        self._silent_since = time.monotonic()
+
+    def _check_status(self, error: openai.APIStatusError) -> None:
+        """Raise :class:`ModelError` where no further request can succeed."""
+        status, why = error.status_code, self._why(error)
+        told = error.response.headers.get("retry-after", "")
+        wait = float(told) if told.isdecimal() else 0.0
+        kind: type[ModelError] = ModelError
+        if status in (401, 403):
+            said = f"refuses the key in {self.spec.api_key_env}: {why}"
+        elif status == 404:
+            said = (
+                f"does not know {self.spec.name!r}, or has no such path: {why}; allowed is a name and a "
+                "base_url that the server knows"
+            )
+        elif 300 <= status < 400:
+            target = redacted(error.response.headers.get("location", ""))[:200]
+            said = (
+                f"redirects to {replace_surrogates(target)!r}, and no question is sent there; if that is the "
+                "server to ask, give its address as base_url"
+            )
+        elif status == 400 and _refuses(error, "temperature"):
+            said = (
+                f"refuses temperature 0: {why}; answers that are drawn anew each time decide nothing; "
+                "allowed: a model that takes temperature 0"
+            )
+        elif status == 400 and _TEMPLATE in str(error):
+            said = (
+                f"takes no {_TEMPLATE}, as which enable_thinking and chat_template_args are sent: {why}; "
+                "allowed: neither of them for this server"
+            )
+        elif error.code == _NO_QUOTA:
+            kind, said = UnavailableError, f"has no quota left: {why}"
+        elif wait > _LONGEST_WAIT:
+            kind = UnavailableError
+            said = (
+                f"asks to wait {wait:,.0f} seconds before the next request (Retry-After), and no more than "
+                f"{_LONGEST_WAIT:.0f} are waited: {why}; allowed: another run by then"
+            )
+        else:
+            return
+        raise kind(f"{self._where} {said}") from None
+
+    @property
+    def _where(self) -> str:
+        return f"{self.spec.text}: the server {self.spec.base_url}"
+
+    def _why(self, error: Exception) -> str:
+        # The client's own errors of a connection say nothing more than "Connection error.".
+        cause = error.__cause__
+        return replace_surrogates(
+            describe_error(cause if isinstance(cause, Exception) else error)
+        )
 
 
 class OpenAIEmbedder:
@@ -310,8 +289,7 @@ class OpenAIEmbedder:
         spec = self._connection.spec
         # The protocol's other format of numbers is base64, which not every server knows.
         body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
-        limits = limits_for(spec.timeout, len(texts), _VECTOR_BYTES, "text")
-        reply = self._connection.ask(lambda post: post("/embeddings", body), limits)
+        reply = self._connection.ask("/embeddings", body, len(texts) * _VECTOR_BYTES)
         if isinstance(reply, Failed):
             raise ModelError(f"{spec.text}: {reply.error}")
         try:
@@ -338,7 +316,7 @@ def _vector(numbers: Any) -> list[float]:
     return [float(number) for number in numbers]
 
 
-def refuses(error: openai.BadRequestError, option: str) -> bool:
+def _refuses(error: openai.APIStatusError, option: str) -> bool:
     """Return True if a server refused a request for an option in it."""
     return error.param == option or bool(re.search(f"['\"`]{option}['\"`]", str(error)))
 
@@ -350,22 +328,9 @@ def read_json(content: bytes) -> Any | Failed:
     """
     try:
         return json.loads(content)
-    except RecursionError:
+    except (ValueError, RecursionError) as error:
         return Failed(
-            error="the server's reply is no JSON that can be read: it is nested too deeply"
-        )
-    except UnicodeDecodeError as error:
-        return Failed(
-            error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}"
-        )
-    except json.JSONDecodeError as error:
-        return Failed(
-            error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}"
-        )
-    except ValueError:
-        # Python reads no integers of more than some thousand digits.
-        return Failed(
-            error=f"the server's reply holds a number that is too long: {excerpt(content)}"
+            error=f"the server's reply is no JSON ({str(error)[:100]}): {excerpt(content)}"
         )
 
 
@@ -381,72 +346,3 @@ def excerpt(value: Any) -> str:
         return "something that is nested too deeply"
     # Before it is cut: half a key is one too.
     return repr(replace_surrogates(redacted(text))[:100])
-
-
-class LoopThread:
-    """Event loop in a thread of its own, started at its first coroutine; any thread may use it.
-
-    Only a coroutine can be cancelled whatever it waits for: a name that is looked up, a handshake, the rest
-    of a header. A thread that reads from a socket cannot.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what the coroutine returns, or raise what it raises; an interrupted wait cancels it.
-
-        Raises ``concurrent.futures.CancelledError`` where the loop is closed, before or meanwhile.
-        """
-        with self._lock:
-            if self._closed:
-                coroutine.close()
-                raise CancelledError
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def call(self, function: Callable[[], None]) -> None:
-        """Have the loop call a function soon; not where it is closed or was never started."""
-        with self._lock:
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(function)
-
-    def close(self, last: Coroutine[Any, Any, None]) -> None:
-        """Cancel what runs, run ``last``, and end the thread."""
-        with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-            self._closed = True
-        if loop is None or thread is None:
-            last.close()
-            return
-        asyncio.run_coroutine_threadsafe(_ended(last), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            # As a daemon it keeps no process alive that forgot to close it.
-            self._thread = threading.Thread(
-                target=self._loop.run_forever, name=self._name, daemon=True
-            )
-            self._thread.start()
-        return self._loop
-
-
-async def _ended(last: Coroutine[Any, Any, None]) -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    await last

@@ -1,184 +1,118 @@
-"""HTTP client with limits on the time, size and redirects of a reply."""
+"""HTTP client of ``openai`` with limits on a reply, and the event loop that it runs in."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from contextvars import ContextVar
-from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, TypeVar
 
 import openai
 
-from pytest_kbrel.records import record
-
+T = TypeVar("T")
 # Of httpx or httpx2: which one it is depends on the version of openai.
 _httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
 Response: Any = _httpx.Response
 
-# What stands in a reply beside its answer: names, counts, and what else a server likes to tell.
-_ENVELOPE_BYTES = 64_000
-_MOST_REDIRECTS = 5
-# An error's message is some hundred bytes.
-_ERROR_BYTES = 64_000
-_PORTS = {"http": 80, "https": 443}
-# They no longer hold for a body that was cut.
+MOST_BYTES: ContextVar[int] = ContextVar("size that the current task's reply may have")
+# They no longer hold for a body that was read.
 _OF_THE_BODY = (b"content-encoding", b"content-length", b"transfer-encoding")
-# Tells the client of ``openai`` to return a reply as it is, whatever its status.
-_NO_RETRY = (b"x-should-retry", b"false")
-_REFUSED = "pytest_kbrel.refused"
-# Where a server says how long to wait.
-_WAITS = ("retry-after", "retry-after-ms")
-
-
-@record
-class Limits:
-    """Limits of one try: ``seconds``, and a reply of ``size`` bytes, which ``description`` names."""
-
-    seconds: float
-    size: int
-    description: str
-
-
-class ReplyError(Exception):
-    """Raised for a reply that is refused; the message says why."""
-
-
-class RedirectError(ReplyError):
-    """Raised for a redirect to another server; the message goes on after the server's name."""
-
-
-def limits_for(seconds: float, count: int, each: int, one: str) -> Limits:
-    """Return the limits of a request for ``count`` items of up to ``each`` bytes; ``one`` names an item."""
-    size = _ENVELOPE_BYTES + each * count
-    description = (
-        f"{_kilobytes(size)}, the most for {count} {one}{'s' * (count > 1)}: "
-        f"{_kilobytes(_ENVELOPE_BYTES)} and {_kilobytes(each)} more for each"
-    )
-    return Limits(seconds=seconds, size=size, description=description)
-
-
-def _kilobytes(size: int) -> str:
-    return f"{size // 1000} kB"
-
-
-LIMITS: ContextVar[Limits] = ContextVar("limits of the current task's request")
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """The HTTP client of ``openai``, with :data:`LIMITS` over each try: connecting, headers and body.
+    """The HTTP client of ``openai``, with limits on the time and size of a whole reply.
 
-    A reply that is refused comes back as an empty one, with the reason for :func:`content_of`: what is
-    raised here would be tried again. The client itself does not repeat what the server refuses for a while
-    (:func:`is_refusal`). Proxies and certificates are those of the environment, as ever.
+    The time of a try holds from connecting to the end of the body. Of a body that is larger than
+    :data:`MOST_BYTES` one byte more is kept. A redirect is not followed: the key stays with the server that
+    it was given for. Proxies and certificates are those of the environment.
     """
 
-    def __init__(self) -> None:
-        # Nothing here needs cookies, and one that is no ASCII would spoil all further requests.
-        none = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-        # A packed reply has its size hidden.
-        super().__init__(headers={"accept-encoding": "identity"}, cookies=none)
-
     async def send(self, request: Any, **options: Any) -> Any:
-        """Return the whole response, redirects followed; raises ``ReadTimeout`` where it takes too long."""
-        limits = LIMITS.get()
-        try:
-            async with asyncio.timeout(limits.seconds):
-                return await self._followed(request, limits, options)
-        except TimeoutError:
-            raise _httpx.ReadTimeout(
-                "the time of a try is over", request=request
-            ) from None
-        except ReplyError as refused:
-            return Response(200, request=request, extensions={_REFUSED: refused})
-
-    async def _followed(
-        self, request: Any, limits: Limits, options: dict[str, Any]
-    ) -> Any:
+        """Return the whole response; raises ``ReadTimeout`` where it takes too long."""
         options |= {"stream": True, "follow_redirects": False}
-        for _ in range(_MOST_REDIRECTS + 1):
-            response = await super().send(request, **options)
-            try:
-                if not response.has_redirect_location:
-                    return await _read(response, limits)
-                request = _next(response)
-            finally:
-                await response.aclose()
-        raise RedirectError(
-            f"redirects more than {_MOST_REDIRECTS} times, last to {request.url}"
-        )
-
-
-def content_of(response: Any) -> bytes:
-    """Return the body that :class:`BoundedClient` received; raises :class:`ReplyError` where it took none."""
-    refused = response.extensions.get(_REFUSED)
-    if refused is not None:
-        raise refused
-    content: bytes = response.content
-    return content
-
-
-def is_refusal(response: Any) -> bool:
-    """Return True if the server answers nothing at the moment, and may answer the same request later."""
-    told = any(name in response.headers for name in _WAITS)
-    return response.status_code == 429 or (response.status_code == 503 and told)
-
-
-def _next(response: Any) -> Any:
-    """Return the request that a redirect asks for; raises :class:`RedirectError` where it may not be sent."""
-    before, after = response.request, response.next_request
-    target = repr(str(after.url if after else response.headers["location"])[:200])
-    if after is None or not _same_server(before.url, after.url):
-        raise RedirectError(
-            f"redirects to {target}; allowed is the same host and port, or https in place of http on the "
-            "usual ports: if that is the server to ask, give its address as base_url"
-        )
-    if after.method != before.method:
-        raise RedirectError(
-            f"redirects to {target} by status {response.status_code}, which drops the question; allowed is "
-            "307 or 308: give that address as base_url"
-        )
-    return after
-
-
-def _same_server(before: Any, after: Any) -> bool:
-    old, new = (
-        (url.scheme, url.port or _PORTS.get(url.scheme)) for url in (before, after)
-    )
-    upgraded = (old, new) == (("http", 80), ("https", 443))
-    return bool(before.host == after.host and (old == new or upgraded))
-
-
-async def _read(response: Any, limits: Limits) -> Any:
-    # What counts of an error is its status.
-    error = response.status_code >= 400
-    most = _ERROR_BYTES if error else limits.size
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    content = bytearray()
-    if encoding not in ("", "identity"):
-        refused = f"the reply is compressed by {encoding[:40]!r}, which it was asked not to be"
-        if not error:
-            raise ReplyError(refused)
-        content += refused.encode()
-    else:
-        async with aclosing(response.aiter_raw()) as parts:
-            async for part in parts:
-                content += part
-                if len(content) > most:
-                    break
-    if len(content) > most and not error:
-        raise ReplyError(f"the reply is larger than {limits.description}")
-    headers = [
-        pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY
-    ]
-    if is_refusal(response):
-        headers = [pair for pair in headers if pair[0].lower() != _NO_RETRY[0]] + [
-            _NO_RETRY
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                response = await super().send(request, **options)
+                try:
+                    content = await _body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise _httpx.ReadTimeout("the try took too long", request=request) from None
+        headers = [
+            pair for pair in response.headers.raw if pair[0].lower() not in _OF_THE_BODY
         ]
-    return Response(
-        response.status_code,
-        headers=headers,
-        content=bytes(content[:most]),
-        request=response.request,
-    )
+        return Response(
+            response.status_code, headers=headers, content=content, request=request
+        )
+
+
+async def _body(response: Any) -> bytes:
+    most, content = MOST_BYTES.get(), bytearray()
+    async for part in response.aiter_bytes():
+        content += part
+        if len(content) > most:
+            break
+    return bytes(content[: most + 1])
+
+
+class LoopThread:
+    """Event loop in a thread of its own, started at its first coroutine; any thread may use it.
+
+    Only a coroutine can be cancelled whatever it waits for: a thread that reads from a socket cannot.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Return what the coroutine returns, or raise what it raises; an interrupted wait cancels it.
+
+        Raises ``concurrent.futures.CancelledError`` where the loop is closed, before or meanwhile.
+        """
+        with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise CancelledError
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
+        """Cancel what runs, run ``last``, and end the thread."""
+        with self._lock:
+            loop, self._loop, self._closed = self._loop, None, True
+        if loop is None:
+            last.close()
+            return
+        asyncio.run_coroutine_threadsafe(_ended(last), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join()
+        loop.close()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            # As a daemon it keeps no process alive that forgot to close it.
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name=self._name, daemon=True
+            )
+            self._thread.start()
+        return self._loop
+
+
+async def _ended(last: Coroutine[Any, Any, None]) -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await last

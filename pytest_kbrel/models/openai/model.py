@@ -21,14 +21,7 @@ from pytest_kbrel.models.chat import (
     messages_of,
     text_of,
 )
-from pytest_kbrel.models.openai.client import (
-    Connection,
-    Post,
-    Replies,
-    excerpt,
-    refuses,
-)
-from pytest_kbrel.models.openai.http import limits_for
+from pytest_kbrel.models.openai.client import Connection, Replies, excerpt
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.openai.usage import Usage, count_of
@@ -51,7 +44,6 @@ _MOST_STOPS = 4
 # A first answer of fewer words is no thought that was cut off: with the end of a sentence, and without.
 _SENTENCE, _LONG = 3, 5
 _ENDS = tuple(".!?:…")
-_NEWER_LIMIT = "max_completion_tokens"
 # What servers say of more tokens than they can write.
 _TOO_MANY = re.compile(
     r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I
@@ -79,8 +71,6 @@ class OpenAIModel:
         self._pool = ThreadPoolExecutor(
             spec.max_concurrent, thread_name_prefix="kbrel-openai"
         )
-        self._limit = "max_tokens"
-        self._takes_stops = True
         self._marks = (
             marks_in(closing=spec.chat.think_end_token)
             if spec.chat.think_end_token
@@ -135,12 +125,12 @@ class OpenAIModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its figures should know, a sentence each."""
-        scoring = self._scorer.note
-        return (
-            *self._spec.notes,
-            *((_REPEATS_KEY,) * self._connection.repeats_key),
-            *((scoring,) if scoring else ()),
-        )
+        notes = [*self._spec.notes]
+        if self._connection.repeats_key:
+            notes.append(_REPEATS_KEY)
+        if self._scorer.described:
+            notes.append(f"the server gives {self._scorer.described}")
+        return tuple(notes)
 
     @property
     def unscorable(self) -> str:
@@ -169,7 +159,7 @@ class OpenAIModel:
         futures = {
             self._pool.submit(scorer.score, pair): position for position, pair in pairs
         }
-        yield from _as_ready(futures, self._connection)
+        yield from _as_ready(futures)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
@@ -185,12 +175,12 @@ class OpenAIModel:
         """
         first = 0 if self._looked else 1
         for request in requests[:first]:
-            yield [(0, self._first(request))]
+            yield [(0, self._generate(request, is_first=True))]
         futures = {
             self._pool.submit(self._generate, request): position
             for position, request in enumerate(requests[first:], first)
         }
-        yield from _as_ready(futures, self._connection)
+        yield from _as_ready(futures)
 
     def close(self) -> None:
         """Cancel the requests under way and close the connections."""
@@ -198,39 +188,18 @@ class OpenAIModel:
         self._connection.close()
         self._pool.shutdown()
 
-    def _first(self, request: GenerateRequest) -> Generated | Failed:
-        """Return the first response, and find out whether this model thinks before it answers.
-
-        A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
-        they come to their end.
-        """
-        response = self._once(request)
-        # A failure shows nothing: the next first request does.
-        self._looked = not isinstance(response, Failed)
-        if (
-            isinstance(response, Failed)
-            or self._thinks
-            or self._spec.endpoint != "chat"
-        ):
-            return self._behind_blanks(request, response)
-        stopped = _ends_lines(request) and (
-            not response.text or _is_sentence(response.text)
-        )
-        if response.finish == "length" or stopped:
-            reply = self._reply(request, thinking=True)
-            if isinstance(reply, Reply) and reply.shows_thoughts:
-                self._thinks = True
-                return self._answer(request, reply, thinking=True)
-        return self._behind_blanks(request, response)
-
     def _prompt_tokens(self, request: GenerateRequest) -> int | Failed:
         reply = self._reply(request, thinking=False)
         return reply if isinstance(reply, Failed) else reply.prompt_tokens
 
-    def _generate(self, request: GenerateRequest) -> Generated | Failed:
-        return self._behind_blanks(request, self._once(request))
+    def _generate(
+        self, request: GenerateRequest, *, is_first: bool = False
+    ) -> Generated | Failed:
+        """Return one response; the first one finds out whether this model thinks before it answers.
 
-    def _once(self, request: GenerateRequest) -> Generated | Failed:
+        A server that leaves thoughts in the text, without a mark at their beginning, shows them only where
+        they come to their end.
+        """
         if request.steps or request.watch:
             return Failed(error=NO_STEPS)
         if request.num_beams > 1:
@@ -241,27 +210,28 @@ class OpenAIModel:
             # The limit and the stop strings of an answer have cut its thought.
             self._thinks = thinking = True
             reply = self._reply(request, thinking=True)
-        return (
-            reply
-            if isinstance(reply, Failed)
-            else self._answer(request, reply, thinking=thinking)
+        # A failure shows nothing: the next first request does.
+        self._looked |= is_first and isinstance(reply, Reply)
+        if isinstance(reply, Failed):
+            return reply
+        response = self._answer(request, reply, thinking=thinking)
+        if thinking:
+            return response
+        ends_lines = any(stop.isspace() for stop in request.stop)
+        is_cut = response.finish == "length" or (
+            ends_lines and (not response.text or _is_sentence(response.text))
         )
-
-    def _behind_blanks(
-        self, request: GenerateRequest, response: Generated | Failed
-    ) -> Generated | Failed:
-        """Return a response that is not empty for beginning with a line break, at which a server stops."""
-        if (
-            isinstance(response, Failed)
-            or response.text
-            or self._thinks
-            or response.finish == "length"
-        ):
-            return response
-        if not _ends_lines(request):
-            return response
-        reply = self._reply(request, thinking=False, stopping=False)
-        return response if isinstance(reply, Failed) else self._answer(request, reply)
+        if is_first and is_cut and self._spec.endpoint == "chat":
+            reply = self._reply(request, thinking=True)
+            if isinstance(reply, Reply) and reply.shows_thoughts:
+                self._thinks = True
+                return self._answer(request, reply, thinking=True)
+        if ends_lines and not response.text and response.finish == "stop":
+            # It may begin with the line break at which the server has stopped.
+            reply = self._reply(request, thinking=False, stopping=False)
+            if isinstance(reply, Reply):
+                return self._answer(request, reply)
+        return response
 
     def _reply(
         self, request: GenerateRequest, *, thinking: bool, stopping: bool = True
@@ -272,8 +242,7 @@ class OpenAIModel:
             self._spec.chat.max_thinking_tokens if thinking else 0
         )
         data = self._connection.ask(
-            lambda post: self._posted(post, request, most, stops),
-            limits_for(self._spec.timeout, most, _TOKEN_BYTES, "token"),
+            *self._question(request, most, stops), most * _TOKEN_BYTES
         )
         if isinstance(data, Failed):
             return self._with_hint(data) if thinking else data
@@ -297,38 +266,29 @@ class OpenAIModel:
             "tokens that are asked for are for a thought: a smaller number may fit"
         )
 
-    async def _posted(
-        self, post: Post, request: GenerateRequest, most: int, stops: Sequence[str]
-    ) -> bytes:
-        chat = self._spec.chat
-        body: dict[str, Any] = {"model": self._spec.name, "temperature": 0}
-        stops = stops if self._takes_stops else ()
+    def _question(
+        self, request: GenerateRequest, most: int, stops: Sequence[str]
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the path and the body that ask for at most so many tokens."""
+        spec, chat = self._spec, self._spec.chat
+        body: dict[str, Any] = {
+            "model": spec.name,
+            "temperature": 0,
+            "max_tokens": most,
+        }
         if stops:
             body["stop"] = list(stops)
-        if self._spec.seed is not None:
-            body["seed"] = self._spec.seed
-        limit = self._limit
-        if self._spec.endpoint == "completions":
-            path = "/completions"
-            body["prompt"] = text_of(request, chat.system_instruction)
-        else:
-            path = "/chat/completions"
-            body["messages"] = messages_of(request, chat.system_instruction)
+        if spec.seed is not None:
+            body["seed"] = spec.seed
         if chat.variables:
             body["chat_template_kwargs"] = chat.variables
-        if self._spec.logprobs:
-            body["logprobs"] = True if self._spec.endpoint == "chat" else 1
-        try:
-            return await post(path, body | {limit: most})
-        except openai.BadRequestError as error:
-            # Newer models of OpenAI refuse what all other servers know. Answers are cut here as well.
-            if stops and refuses(error, "stop"):
-                self._takes_stops = False
-            elif limit != _NEWER_LIMIT and _NEWER_LIMIT in str(error):
-                self._limit = _NEWER_LIMIT
-            else:
-                raise
-            return await self._posted(post, request, most, stops)
+        if spec.logprobs:
+            body["logprobs"] = True if spec.endpoint == "chat" else 1
+        if spec.endpoint == "completions":
+            body["prompt"] = text_of(request, chat.system_instruction)
+            return "/completions", body
+        body["messages"] = messages_of(request, chat.system_instruction)
+        return "/chat/completions", body
 
     def _answer(
         self, request: GenerateRequest, reply: Reply, *, thinking: bool = False
@@ -365,33 +325,26 @@ class OpenAIModel:
         ).hexdigest()[:16]
 
 
-def _ends_lines(request: GenerateRequest) -> bool:
-    return any(stop.isspace() for stop in request.stop)
-
-
 def _is_sentence(text: str) -> bool:
     return len(text.split()) >= (_SENTENCE if text.endswith(_ENDS) else _LONG)
 
 
 def _as_ready(
-    futures: Mapping[Future[A | Failed], int], connection: Replies
+    futures: Mapping[Future[A | Failed], int],
 ) -> Iterator[list[tuple[int, A | Failed]]]:
     failure: BaseException | None = None
     try:
         for future in as_completed(futures):
             if future.cancelled():
                 continue
-            if (error := future.exception()) is None:
+            error = future.exception()
+            if error is None:
                 yield [(futures[future], future.result())]
             elif failure is None:
                 failure = error
                 _cancel(futures)
-                # A server may have asked them to wait for minutes.
-                connection.let_wait(False)
     finally:
         _cancel(futures)
-        if failure is not None:
-            connection.let_wait(True)
     if failure is not None:
         raise failure
 

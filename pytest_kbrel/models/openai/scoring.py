@@ -19,7 +19,6 @@ from pytest_kbrel.errors import (
 from pytest_kbrel.models.base import scored
 from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
-from pytest_kbrel.models.openai.http import limits_for
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest, record
@@ -75,11 +74,6 @@ class ServerScorer:
             else "the server's /tokenize"
         )
         return f"probabilities by {way.dialect.name}, token ids by {tokens}"
-
-    @property
-    def note(self) -> str:
-        """What :attr:`described` says, as a sentence."""
-        return f"the server gives {self.described}" if self.described else ""
 
     @cached_property
     def way(self) -> Way | str:
@@ -150,8 +144,7 @@ class ServerScorer:
         return tuple(values)
 
     def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
-        limits = limits_for(self._spec.timeout, tokens, _TOKEN_BYTES, "token")
-        return self._replies.ask(lambda post: post(path, body), limits)
+        return self._replies.ask(path, body, tokens * _TOKEN_BYTES)
 
     def _wrong(self, dialect: Dialect, pair: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.

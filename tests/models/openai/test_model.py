@@ -1,6 +1,7 @@
+"""What a server is sent, and what its replies become."""
+
 from __future__ import annotations
 
-import socket
 import threading
 from dataclasses import replace
 
@@ -10,55 +11,89 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.openai import spec
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.openai.throttle import FURTHER_TRIES
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, ScoreRequest
 from tests.openai_server import (
-    BROKEN,
     EMPTY,
     FILTERED,
     GARBAGE,
     NO_CHOICES,
     NULL,
     REFUSAL,
-    TOO_MANY,
     Fault,
 )
 
-CHAT, COMPLETIONS = "chat/completions", "completions"
+KEY = "sk-very-secret"
 
 
 def ask(prompt="Where?", **more):
     return GenerateRequest(prompt=prompt, max_new_tokens=8, **more)
 
 
+def refusal(message):
+    return Fault(status=400, message=message)
+
+
+def with_choice(**more):
+    return Fault(change=lambda reply: reply["choices"][0].update(more))
+
+
+USER = {"role": "user", "content": "Where?"}
+
+
 @pytest.mark.parametrize(
-    ("endpoint", "path"), [("chat", CHAT), ("completions", COMPLETIONS)]
+    ("args", "request_", "path", "body"),
+    [
+        ("", ask(stop=()), "chat/completions", {"messages": [USER]}),
+        (
+            "seed=0,endpoint=completions,logprobs=True",
+            ask(stop=("a", "b")),
+            "completions",
+            {"prompt": "Where?", "seed": 0, "logprobs": 1, "stop": ["a", "b"]},
+        ),
+        (
+            'system_instruction="Be brief, please.",chat_template_args={"a": [1, 2]},'
+            "enable_thinking=False,logprobs=True",
+            ask(system="Say unsure.", turns=(("Which river?", "the Nile"),)),
+            "chat/completions",
+            {
+                "messages": [
+                    {"role": "system", "content": "Be brief, please.\n\nSay unsure."},
+                    {"role": "user", "content": "Which river?"},
+                    {"role": "assistant", "content": "the Nile"},
+                    USER,
+                ],
+                "chat_template_kwargs": {"a": [1, 2], "enable_thinking": False},
+                "logprobs": True,
+                "stop": ["\n"],
+            },
+        ),
+        (
+            'endpoint=completions,system_instruction="Be brief."',
+            ask(stop=(), turns=(("Q: a\nA:", "b"),)),
+            "completions",
+            {"prompt": "Be brief.\n\nQ: a\nA: b\n\nWhere?"},
+        ),
+        # The protocol takes four stop strings; what other ones end is cut here.
+        (
+            "",
+            ask(stop=("a1", "a2", "a3", "a4", "three", "two")),
+            "chat/completions",
+            {"messages": [USER], "stop": ["a1", "a2", "a3", "a4"]},
+        ),
+    ],
 )
-def test_a_text_is_asked_for_greedily_and_cut_at_its_stop(
-    openai_server, model_at, endpoint, path
+def test_what_a_server_is_told_is_this_and_nothing_else(
+    openai_server, model_at, args, request_, path, body
 ):
-    openai_server.say = lambda text: "  In Paris\nand so on"
-    model = model_at(f"endpoint={endpoint},seed=7")
-    (result,) = model.generate([ask()])
-    assert result == Generated(
-        text="In Paris",
-        token_ids=(),
-        finish="stop",
-        prompt_tokens=1,
-        prompt_digest=result.prompt_digest,
+    openai_server.say = lambda text: "  one two three\nfour"
+    (result,) = model_at(args).generate([request_])
+    call = openai_server.calls[0]
+    always = {"model": "judge", "temperature": 0, "max_tokens": 8}
+    assert (call.path, call.body) == (path, {**always, **body})
+    assert result.text == {"two": "one", "\n": "one two three"}.get(
+        (request_.stop or ("",))[-1], "one two three\nfour"
     )
-    (call,) = openai_server.calls_to(path)
-    assert call.text == "Where?"
-    assert {
-        key: call.body[key]
-        for key in ("model", "temperature", "stop", "max_tokens", "seed")
-    } == {
-        "model": "judge",
-        "temperature": 0,
-        "stop": ["\n"],
-        "max_tokens": 8,
-        "seed": 7,
-    }
+    assert result.finish == "stop"
 
 
 def test_answers_come_back_in_order_however_they_arrive(openai_server, model_at):
@@ -87,67 +122,24 @@ def test_answers_come_back_in_order_however_they_arrive(openai_server, model_at)
     assert 1 < openai_server.most_at_once <= 4
 
 
-def test_no_more_at_once_than_allowed(openai_server, model_at):
-    openai_server.always = Fault(delay=0.02)
-    model_at("num_concurrent=1").generate([ask(str(n)) for n in range(4)])
-    assert openai_server.most_at_once == 1
-
-
-def test_a_busy_or_broken_server_is_asked_again(openai_server, model_at):
-    openai_server.inject(TOO_MANY, BROKEN, TOO_MANY)
-    openai_server.say = lambda text: "Paris"
-    (result,) = model_at("max_retries=3").generate([ask()])
-    assert result.text == "Paris"
-    assert len(openai_server.calls) == 4
-
-
-@pytest.mark.parametrize(
-    ("fault", "tries", "said"),
-    [(TOO_MANY, 2 + FURTHER_TRIES, "Rate limit"), (BROKEN, 2, "had an error")],
-)
-def test_a_server_that_stays_so_fails_the_request_and_no_other(
-    openai_server, model_at, impatient, fault, tries, said
-):
-    model = model_at("max_retries=1,max_concurrent=1")
-    openai_server.inject(*[fault] * tries)
-    first, second = model.generate([ask("a"), ask("b")])
-    assert isinstance(first, Failed)
-    assert said in first.error
-    assert isinstance(second, Generated)
-
-
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (GARBAGE, "JSON"),
-        (FILTERED, "content_filter"),
+        (GARBAGE, "is no JSON"),
+        (FILTERED, "the server gave no answer: content_filter"),
+        (with_choice(finish_reason="tool_calls"), "gave no answer: tool_calls"),
         (NO_CHOICES, "holds no answer"),
-        (Fault(raw="[]"), "holds no answer"),
-        (Fault(raw='"hello"'), "holds no answer"),
-        (Fault(status=400, message="the prompt is too long"), "too long"),
-        (
-            Fault(
-                change=lambda reply: reply["choices"][0].update(
-                    finish_reason="tool_calls"
-                )
-            ),
-            "tool_calls",
-        ),
-        (
-            Fault(
-                change=lambda reply: reply["choices"][0]["message"].update(
-                    content=[{"type": "text"}]
-                )
-            ),
-            "no text",
-        ),
+        (refusal("the prompt is too long"), "too long"),
     ],
 )
-def test_what_is_no_answer_is_a_failure(openai_server, model_at, fault, said):
+def test_what_is_no_answer_is_a_failure_of_its_request(
+    openai_server, model_at, fault, said
+):
     openai_server.inject(fault)
-    (result,) = model_at().generate([ask()])
-    assert isinstance(result, Failed)
-    assert said in result.error
+    first, second = model_at("max_concurrent=1").generate([ask(), ask()])
+    assert isinstance(first, Failed)
+    assert said in first.error
+    assert second.text == "unsure"
 
 
 @pytest.mark.parametrize("fault", [EMPTY, NULL, REFUSAL])
@@ -159,131 +151,97 @@ def test_saying_nothing_is_an_empty_answer(openai_server, model_at, fault):
 
 def test_an_answer_cut_short_says_so(openai_server, model_at):
     openai_server.say = lambda text: "one two three four five six seven eight nine"
-    model = model_at()
-    assert [
-        result.finish for result in model.generate([ask(), ask(stop=("six",))])
-    ] == ["length", "stop"]
+    results = model_at().generate([ask(), ask(stop=("six",))])
+    assert [result.finish for result in results] == ["length", "stop"]
 
 
-def test_more_stops_than_the_protocol_takes_are_cut_here(openai_server, model_at):
-    openai_server.say = lambda text: "a five b c d e f g h i j k"
-    (result,) = model_at().generate([ask(stop=("one", "two", "three", "four", "five"))])
-    assert (result.text, result.finish) == ("a", "stop")
-    assert openai_server.calls[0].body["stop"] == ["one", "two", "three", "four"]
-
-
-def test_a_slow_server_is_a_failure(openai_server, model_at):
-    openai_server.always = Fault(delay=0.5)
-    (result,) = model_at("timeout=0.05,max_retries=0").generate([ask()])
-    assert result == Failed(
-        error="no complete reply within 0.05 seconds; timeout=SECONDS allows more"
-    )
+def test_log_probabilities_of_a_server_are_kept_with_the_answer(
+    openai_server, model_at
+):
+    logprobs = {"content": [{"token": "unsure", "logprob": -0.6931472}]}
+    openai_server.inject(with_choice(logprobs=logprobs))
+    (answer,) = model_at("logprobs=True").generate([ask()])
+    assert (answer.probability, answer.first_probability) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_stops_everything_and_is_not_printed(
     openai_server, model_at, monkeypatch, status
 ):
-    monkeypatch.setenv("MY_KEY", "sk-very-secret")
-    openai_server.always = Fault(
-        status=status, message="Incorrect API key provided: sk-very-secret"
-    )
+    monkeypatch.setenv("MY_KEY", KEY)
+    openai_server.always = Fault(status=status, message=f"Incorrect API key: {KEY}")
     with pytest.raises(ModelError) as caught:
-        model_at("api_key_env=MY_KEY,max_concurrent=1").generate(
-            [ask(str(n)) for n in range(50)]
-        )
-    assert openai_server.base_url in str(caught.value)
-    assert "MY_KEY" in str(caught.value)
-    assert "openai/judge" in str(caught.value)
+        model_at("api_key_env=MY_KEY,max_concurrent=1").generate([ask()] * 50)
+    said = (
+        f"openai/judge: the server {openai_server.base_url} refuses the key in MY_KEY: "
+    )
+    assert str(caught.value).startswith(said)
     assert "very-secret" not in str(caught.value)
-    assert openai_server.calls[0].headers["authorization"] == "Bearer sk-very-secret"
+    assert openai_server.calls[0].headers["authorization"] == f"Bearer {KEY}"
     assert len(openai_server.calls) < 10
 
 
-def test_an_unknown_model_names_itself_and_the_server(openai_server, model_at):
-    with pytest.raises(ModelError) as caught:
-        model_at(name="nobody").generate([ask()])
-    assert "'nobody'" in str(caught.value)
-    assert openai_server.base_url in str(caught.value)
-
-
-def test_a_server_that_is_not_there_is_an_error_of_the_model():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    model = OpenAIModel(
-        OpenAISpec(text="openai/judge", name="judge", base_url=url, max_retries=0)
-    )
-    with pytest.raises(ModelError, match=f"{url} cannot be reached: "):
-        model.generate([ask()])
-    model.close()
-
-
-def test_a_server_that_goes_away_fails_what_it_did_not_answer(openai_server, model_at):
-    model = model_at("max_retries=0")
-    assert isinstance(model.generate([ask("a")])[0], Generated)
-    openai_server.__exit__()
-    try:
-        assert isinstance(model.generate([ask("b")])[0], Failed)
-    finally:
-        openai_server.__enter__()
-
-
-def test_newer_models_get_the_limit_under_its_newer_name(openai_server, model_at):
-    refused = Fault(
-        status=400,
-        message="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
-    )
-    openai_server.inject(refused)
-    model = model_at("max_concurrent=1")
-    assert all(
-        isinstance(result, Generated) for result in model.generate([ask("a"), ask("b")])
-    )
-    assert ["max_completion_tokens" in call.body for call in openai_server.calls] == [
-        False,
-        True,
-        True,
-    ]
+@pytest.mark.parametrize(
+    ("name", "args", "message", "said"),
+    [
+        (
+            "nobody",
+            "",
+            "",
+            r"does not know 'nobody', .*allowed is a name and a base_url",
+        ),
+        (
+            "judge",
+            "",
+            "Unsupported value: 'temperature' does not support 0 with this model.",
+            r"refuses temperature 0: .*allowed: a model that takes temperature 0",
+        ),
+        (
+            "judge",
+            "enable_thinking=False",
+            "Unrecognized request argument supplied: chat_template_kwargs",
+            r"takes no chat_template_kwargs.*allowed: neither of them for this server",
+        ),
+    ],
+)
+def test_what_no_other_request_can_mend_ends_the_run(
+    openai_server, model_at, name, args, message, said
+):
+    openai_server.always = refusal(message) if message else None
+    with pytest.raises(
+        ModelError, match=rf"^openai/{name}: the server {openai_server.base_url} {said}"
+    ):
+        model_at(args, name).generate([ask()])
 
 
 @pytest.mark.parametrize("args", ["", "endpoint=completions"])
-def test_a_model_that_takes_no_stop_strings_is_asked_without_and_cut_here(
+def test_what_newer_models_refuse_is_left_out_from_then_on(
     openai_server, model_at, args
 ):
     openai_server.inject(
-        Fault(
-            status=400,
-            message="Unsupported parameter: 'stop' is not supported with this model.",
-        )
+        refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."),
+        refusal("Unsupported parameter: 'stop' is not supported with this model."),
     )
     openai_server.say = lambda text: "Paris\nTokyo"
-    model = model_at(",".join(filter(None, ["max_concurrent=1", args])))
-    assert [result.text for result in model.generate([ask("a"), ask("b")])] == [
-        "Paris"
-    ] * 2
-    assert ["stop" in call.body for call in openai_server.calls] == [True, False, False]
+    model = model_at(f"max_concurrent=1,{args}")
+    results = model.generate([ask("a"), ask("b")])
+    # Answers are cut here as well.
+    assert [result.text for result in results] == ["Paris"] * 2
+    assert [
+        ("stop" in call.body, "max_completion_tokens" in call.body)
+        for call in openai_server.calls
+    ] == [(True, False), (True, True), (False, True), (False, True)]
 
 
-def test_a_model_that_takes_no_temperature_is_refused_with_the_reason(
-    openai_server, model_at
-):
-    openai_server.always = Fault(
-        status=400,
-        message="Unsupported value: 'temperature' does not support 0 with this model.",
-    )
-    with pytest.raises(
-        ModelError,
-        match=r"refuses temperature 0: .*allowed: a model that takes temperat",
-    ):
-        model_at().generate([ask("a")])
-
-
-def test_probabilities_and_beams_are_not_to_be_had(openai_server, model_at):
+def test_what_a_server_cannot_be_asked_is_not_sent(openai_server, model_at):
     model = model_at()
     (scored,) = model.score([ScoreRequest(prompt="a", continuation=" b")])
-    stepped, beamed = model.generate([ask(steps=True), ask(num_beams=2)])
+    stepped, watched, beamed = model.generate(
+        [ask(steps=True), ask(watch=(1,)), ask(num_beams=2)]
+    )
     assert "token ids" in scored.error
     assert "does not show the steps" in stepped.error
+    assert stepped == watched
     assert "beam" in beamed.error
     assert openai_server.calls == []
 
@@ -291,8 +249,8 @@ def test_probabilities_and_beams_are_not_to_be_had(openai_server, model_at):
 def test_the_fingerprint_names_model_and_server_and_no_secret(
     openai_server, model_at, monkeypatch
 ):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    model = model_at("endpoint=completions,seed=7")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    model = model_at("endpoint=completions,seed=0")
     before = model.describe()
     assert (before.spec, before.backend, before.architecture) == (
         "openai/judge",
@@ -300,26 +258,45 @@ def test_the_fingerprint_names_model_and_server_and_no_secret(
         "judge",
     )
     assert (before.device, before.chat_template) == (openai_server.base_url, False)
-    assert before.decoding == "temperature 0, seed 7"
+    assert before.decoding == "temperature 0, seed 0"
     assert (before.weights_digest, before.tokenizer_digest) == ("", "")
     model.generate([ask()])
     after = model.describe()
+    assert model.served == {"judge fp_loopback"}
     assert (
         after.backend_version == f"{before.backend_version}, served judge fp_loopback"
     )
     assert replace(after, backend_version="") == replace(before, backend_version="")
     assert "secret" not in repr(after)
+    chat = model_at('system_instruction="Be brief."').describe()
+    assert (chat.decoding, chat.chat_template) == ("temperature 0", True)
+    assert "Be brief." in chat.prompting
 
 
-def test_the_prompt_digest_is_that_of_prompt_and_endpoint(openai_server, model_at):
-    chat, completions = model_at(), model_at("endpoint=completions")
+def test_the_prompt_digest_is_that_of_all_that_a_prompt_is_made_of(model_at):
+    models = [
+        model_at(args)
+        for args in ("", "endpoint=completions", 'system_instruction="Be brief."')
+    ]
     digests = [
         result.prompt_digest
-        for model in (chat, completions)
+        for model in models
         for result in model.generate([ask("a"), ask("a", stop=("x",)), ask("b")])
     ]
     assert digests[0] == digests[1]
-    assert len(set(digests)) == 4
+    assert len(set(digests)) == 6
+
+
+def test_what_a_server_says_of_a_model_is_its_own_entry_without_what_changes(
+    openai_server, model_at
+):
+    openai_server.about = {"root": "/v1", "created": 7, "permission": [{"id": "x"}]}
+    assert model_at().about() == (
+        '{"id": "judge", "object": "model", "owned_by": "tests", "root": "/v1"}'
+    )
+    assert model_at(name="unknown").about() == ""
+    openai_server.models = ()
+    assert model_at().about() == ""
 
 
 def test_a_missing_package_names_its_extra(monkeypatch):
@@ -332,3 +309,10 @@ def test_a_missing_package_names_its_extra(monkeypatch):
                 text="openai/judge", name="judge", base_url="http://localhost/v1"
             )
         )
+
+
+def test_a_server_that_counts_no_tokens_has_none(openai_server, model_at):
+    openai_server.inject(Fault(change=lambda reply: reply.pop("usage")))
+    result, counted = model_at("max_concurrent=1").generate([ask(), ask()])
+    assert isinstance(result, Generated)
+    assert (result.prompt_tokens, counted.prompt_tokens) == (0, 1)

@@ -13,20 +13,30 @@ def _no_settings_of_mine(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_only_the_name_is_needed():
-    assert parse_openai("openai/gpt-x") == OpenAISpec(text="openai/gpt-x", name="gpt-x")
-    assert parse_openai(" openai/org/gpt-x ").name == "org/gpt-x"
-    assert backend_of("openai/x").is_served
-    assert backend_of("openai").is_served
-    assert not backend_of("hf/openai/x").is_served
-    assert not backend_of("openairs/x").is_served
+def test_only_the_name_is_needed(monkeypatch):
+    # An unset variable is none.
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    assert parse_openai(" openai/org/gpt-x ") == OpenAISpec(
+        text="openai/org/gpt-x",
+        name="org/gpt-x",
+        base_url="https://api.openai.com/v1",
+        api_key_env="OPENAI_API_KEY",
+        endpoint="chat",
+        max_concurrent=8,
+        timeout=60.0,
+        max_retries=4,
+        seed=None,
+    )
+    named = [backend_of(one).is_served for one in ("openai/x", " openai ")]
+    others = [backend_of(one).is_served for one in ("hf/openai/x", "openairs/x", "")]
+    assert (named, others) == ([True] * 2, [False] * 3)
 
 
 def test_all_that_can_be_said():
     result = parse_openai(
         "openai/x",
-        "base_url=http://localhost:8000/v1/,api_key_env=MY_KEY,endpoint=completions,max_concurrent=3,"
-        "timeout=2.5,max_retries=0,seed=5,max_tokens_total=2000,max_cost=1.5",
+        "base_url=http://localhost:8000/v1///,api_key_env=MY_KEY,endpoint=completions,max_concurrent=3,"
+        "timeout=0.1,max_retries=0,seed=0,max_tokens_total=2000,max_cost=1.5",
     )
     assert result == OpenAISpec(
         text="openai/x",
@@ -35,105 +45,86 @@ def test_all_that_can_be_said():
         api_key_env="MY_KEY",
         endpoint="completions",
         max_concurrent=3,
-        timeout=2.5,
+        timeout=0.1,
         max_retries=0,
         max_tokens_total=2000,
         max_cost=1.5,
-        seed=5,
+        seed=0,
     )
 
 
-def test_lm_evals_words_are_understood():
-    result = parse_openai(
-        "openai/x", "base_url=http://localhost:8000/v1/completions,num_concurrent=2"
-    )
-    assert (result.base_url, result.endpoint, result.max_concurrent) == (
-        "http://localhost:8000/v1",
-        "completions",
-        2,
-    )
-    assert (
-        parse_openai("openai/x", "base_url=http://h/v1/chat/completions").endpoint
-        == "chat"
-    )
+@pytest.mark.parametrize(
+    ("args", "endpoint", "concurrent"),
+    [
+        ("base_url=http://h/v1/completions,num_concurrent=2", "completions", 2),
+        ("base_url=http://h/v1/chat/completions/,num_concurrent=auto", "chat", 8),
+        ("base_url=http://h/v1/completions,endpoint=completions", "completions", 8),
+    ],
+)
+def test_lm_evals_words_are_understood(args, endpoint, concurrent):
+    result = parse_openai("openai/x", args)
+    assert (result.base_url, result.endpoint) == ("http://h/v1", endpoint)
+    assert result.max_concurrent == concurrent
 
 
 def test_the_environment_may_name_the_server(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     assert parse_openai("openai/x").base_url == "http://localhost:1/v1"
-    assert (
-        parse_openai("openai/x", "base_url=http://localhost:2/v1").base_url
-        == "http://localhost:2/v1"
-    )
+    assert parse_openai("openai/x", "base_url=http://h/v1").base_url == "http://h/v1"
 
 
 @pytest.mark.parametrize(
-    ("text", "args", "said"),
+    ("said", "wrong"),
     [
-        ("openai/", "", "no model named; the form is openai/NAME"),
-        ("openai", "", "no model named"),
-        ("openai/x", "base_ulr=http://h/v1", "did you mean 'base_url'"),
-        ("openai/x", "dtype=float32", "unknown key 'dtype'; allowed: base_url"),
-        ("openai/x", "base_url=localhost:8000", "allowed is an address such as"),
-        ("openai/x", "base_url=ftp://h/v1", "allowed is an address such as"),
-        ("openai/x", "endpoint=chats", "allowed: chat or completions"),
+        ("did you mean 'base_url'", ["base_ulr=http://h/v1"]),
+        ("unknown key 'dtype'; allowed: base_url", ["dtype=float32"]),
         (
-            "openai/x",
-            "base_url=http://h/v1/completions,endpoint=chat",
-            "names the endpoint completions",
+            "allowed is an address such as",
+            [
+                f"base_url={url}"
+                for url in (
+                    *("localhost:8000", "ftp://h/v1", "http:///v1", "//h/v1"),
+                    *("http://h:99999/v1", "http://h:0/v1", "http://[::1/v1"),
+                )
+            ],
         ),
+        ("allowed: chat or completions", ["endpoint=chats"]),
+        ("names the endpoint", ["base_url=http://h/v1/completions,endpoint=chat"]),
         (
-            "openai/x",
-            "base_url=http://h:99999/v1",
-            "base_url 'http://h:99999/v1'; allowed is an address",
+            "allowed is a number above 0 and up to 86,400, of seconds",
+            [f"timeout={one}" for one in ("0", "-1", "inf", "nan", "86401", "soon")],
         ),
+        ("from 0 to 1,000", [f"max_retries={one}" for one in ("-1", "1.5", "1001")]),
+        ("from 1 to 10,000, of req", ["max_concurrent=0", "num_concurrent=10001"]),
         (
-            "openai/x",
-            "base_url=http://h:" + "9" * 5000 + "/v1",
-            "...'; allowed is an address such as",
+            "from 0 to 9,223,372,036,854,775,807",
+            [f"seed={one}" for one in (2**63, "-1", "+1", "1.0", "x", "9" * 5000)],
         ),
-        ("openai/x", "base_url=http://[::1/v1", "allowed is an address such as"),
-        ("openai/x", "timeout=0", "timeout '0'"),
-        ("openai/x", "timeout=inf", "timeout 'inf'"),
+        ("from 1 to 100,000,000, of tokens", ["max_thinking_tokens=100000001"]),
         (
-            "openai/x",
-            "timeout=86401",
-            "timeout '86401'; allowed is a number above 0 and up to 86,400, of",
-        ),
-        ("openai/x", "timeout=nan", "timeout 'nan'"),
-        ("openai/x", "max_retries=1001", "allowed is a whole number from 0 to 1,000"),
-        ("openai/x", "num_concurrent=10001", "from 1 to 10,000, of requests"),
-        ("openai/x", f"seed={2**63}", "from 0 to 9,223,372,036,854,775,807"),
-        ("openai/x", "seed=" + "9" * 5000, "seed '" + "9" * 57 + "...'; allowed"),
-        (
-            "openai/x",
-            "max_thinking_tokens=100000001",
-            "from 1 to 100,000,000, of tokens",
-        ),
-        ("openai/x", "timeout=soon", "timeout 'soon'"),
-        ("openai/x", "max_tokens_total=0", "from 1 to 1,000,000,000,000, of tokens"),
-        *(
-            ("openai/x", f"max_tokens_total={n}", f"max_tokens_total '{n}'")
-            for n in ("-1", "1e6", "nan", "9" * 13)
+            "from 1 to 1,000,000,000,000, of tokens",
+            [f"max_tokens_total={one}" for one in ("0", "-1", "1e6", "9" * 13)],
         ),
         (
-            "openai/x",
-            "max_cost=0",
-            "max_cost '0'; allowed is a number above 0 and up to 1,000,000,000",
+            "allowed is a number above 0 and up to 1,000,000,000",
+            [f"max_cost={one}" for one in ("0", "-1", "nan", "1e10", "5€")],
         ),
-        *(
-            ("openai/x", f"max_cost={n}", f"max_cost '{n}'")
-            for n in ("-1", "nan", "inf", "1e10", "5€")
-        ),
-        ("openai/x", "max_retries=-1", "max_retries '-1'"),
-        ("openai/x", "seed=x", "seed 'x'"),
-        ("openai/x", "max_concurrent=0", "max_concurrent '0'"),
-        ("openai/x", "max_concurrent=2,num_concurrent=2", "one thing"),
+        ("one thing", ["max_concurrent=2,num_concurrent=2"]),
+        ("no chat template", ["endpoint=completions,enable_thinking=True"]),
+        ("no chat template", ['endpoint=completions,chat_template_args={"a": 1}']),
+        ("is a token's id.*allowed is the token's text", ["think_end_token=7"]),
     ],
 )
-def test_what_is_wrong_is_said(text, args, said):
-    with pytest.raises(ModelError, match=said):
-        parse_openai(text, args)
+def test_what_is_wrong_is_said(said, wrong):
+    for args in wrong:
+        with pytest.raises(ModelError, match=said):
+            parse_openai("openai/x", args)
+
+
+@pytest.mark.parametrize("text", ["openai/", "openai"])
+def test_a_model_has_a_name(text):
+    with pytest.raises(ModelError, match="no model named; the form is openai/NAME"):
+        parse_openai(text)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.openai_server import FILTERED, Fault
 
@@ -98,46 +97,6 @@ def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
     assert [one.text for one in result] == ["Paris"] * 2
 
 
-def test_system_messages_turns_and_variables_of_the_template_are_sent(
-    openai_server, model_at
-):
-    args = 'system_instruction="Be brief, please.",chat_template_args={"a": [1, 2]},enable_thinking=False'
-    model = model_at(args)
-    turns = (("Which river?", "the Nile"),)
-    (result,) = model.generate([ask(system="Say unsure.", turns=turns)])
-    (call,) = openai_server.calls_to(CHAT)
-    assert call.body["messages"] == [
-        {"role": "system", "content": "Be brief, please.\n\nSay unsure."},
-        {"role": "user", "content": "Which river?"},
-        {"role": "assistant", "content": "the Nile"},
-        {"role": "user", "content": "Where?"},
-    ]
-    assert call.body["chat_template_kwargs"] == {"a": [1, 2], "enable_thinking": False}
-    (plain,) = model_at().generate([ask()])
-    assert result.prompt_digest != plain.prompt_digest
-    assert "Be brief, please." in model.describe().prompting
-
-
-def test_without_a_chat_they_lead_the_text(openai_server, model_at):
-    model_at('endpoint=completions,system_instruction="Be brief."').generate(
-        [ask(turns=(("Q: a\nA:", "b"),))]
-    )
-    assert (
-        openai_server.calls_to("completions")[0].text
-        == "Be brief.\n\nQ: a\nA: b\n\nWhere?"
-    )
-
-
-@pytest.mark.parametrize(
-    "given", ["enable_thinking=True", 'chat_template_args={"a": 1}']
-)
-def test_completions_have_no_template_to_fill_in(model_at, given):
-    with pytest.raises(
-        ModelError, match="the endpoint completions has no chat template"
-    ):
-        model_at(f"endpoint=completions,{given}")
-
-
 def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
     openai_server.say = lambda text: "A city.\n[done] Paris\nTokyo"
     (result,) = model_at("think_end_token=[done]").generate([ask()])
@@ -184,25 +143,3 @@ def test_a_thought_that_a_server_has_no_room_for_says_what_sets_its_length(
     assert "max_thinking_tokens of the model-args, here 2048" in thinking.error
     (plain,) = model_at().generate([ask()])
     assert "max_thinking_tokens" not in plain.error
-
-
-def test_a_server_is_not_asked_for_token_ids(model_at):
-    with pytest.raises(
-        ModelError,
-        match=r"think_end_token=7 is a token's id.*allowed is the token's text",
-    ):
-        model_at("think_end_token=7")
-
-
-def test_a_server_that_knows_no_variables_of_a_template_says_what_to_leave_out(
-    openai_server, model_at
-):
-    openai_server.always = Fault(
-        status=400,
-        message="Unrecognized request argument supplied: chat_template_kwargs",
-    )
-    with pytest.raises(
-        ModelError,
-        match=r"takes no chat_template_kwargs.*allowed: neither of them for this",
-    ):
-        model_at("enable_thinking=False").generate([ask()])

@@ -22,40 +22,37 @@ def stated(**usage):
 
 
 @pytest.mark.parametrize(
-    ("usage", "counts"),
+    ("reply", "counts"),
     [
-        ({"prompt_tokens": 12, "completion_tokens": 3}, (12, 3)),
-        ({"prompt_tokens": 12, "completion_tokens": 0}, (12, 0)),
-        ({"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 99}, (12, 3)),
-        ({"prompt_tokens": 12, "total_tokens": 12}, (12, 0)),
-        ({"prompt_tokens": 12, "total_tokens": 20}, (12, 8)),
-        ({"prompt_tokens": 12, "total_tokens": 5}, (12, 0)),
+        (stated(prompt_tokens=12, completion_tokens=3, total_tokens=99), (12, 3)),
+        # Of embeddings there are no tokens that were written.
+        (stated(prompt_tokens=12, total_tokens=20), (12, 8)),
+        (stated(prompt_tokens=12, total_tokens=5), (12, 0)),
+        ({"meta_info": {"prompt_tokens": 12, "completion_tokens": 3}}, (12, 3)),
+        ({"tokens_evaluated": 12, "tokens_predicted": 0}, (12, 0)),
     ],
 )
-def test_what_a_reply_states_is_counted(usage, counts):
+def test_what_a_reply_states_is_counted(reply, counts):
     result = Usage(replace(SPEC, max_tokens_total=10**6))
-    result.add(stated(**usage))
-    result.add(stated(**usage))
+    result.add(reply)
+    result.add(reply)
     assert (result.read, result.written) == (2 * counts[0], 2 * counts[1])
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        *([], None, {}, {"usage": None}, {"usage": [1]}, {"usage": "many"}, stated()),
-        stated(prompt_tokens=5),
+        *([], {}, {"usage": [1]}, stated(prompt_tokens=5)),
         stated(completion_tokens=5, total_tokens=5),
         *(
             stated(prompt_tokens=n, completion_tokens=1)
-            for n in (-1, 1.5, "7", True, None, float("nan"), 10**13)
+            for n in (-1, 1.5, "7", True, float("nan"), 10**13)
         ),
     ],
 )
 def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
     Usage(SPEC).add(reply)
-    with pytest.raises(
-        ModelError, match=r"^openai/m: the server http://h/v1 states no usage"
-    ) as raised:
+    with pytest.raises(ModelError, match=r"^openai/m: .* states no usage") as raised:
         Usage(replace(SPEC, max_tokens_total=10**6)).add(reply)
     assert not isinstance(raised.value, BudgetError)
 

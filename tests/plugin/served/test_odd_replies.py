@@ -26,17 +26,10 @@ def _usage(reply):
     ("fault", "message"),
     [
         (Fault(change=_usage), ""),
-        (
-            Fault(change=lambda reply: reply.update(choices={"0": {}})),
-            "the server's reply holds no answer: '{",
-        ),
-        (
-            Fault(raw="[" * 100_000),
-            "the server's reply is no JSON that can be read: it is nested too deeply",
-        ),
+        (Fault(raw="[" * 100_000), "the server's reply is no JSON ("),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
     ],
-    ids=["NaN", "object", "deep", "large"],
+    ids=["NaN", "deep", "large"],
 )
 def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
     pytester, mini_suite, server, gate, fault, message

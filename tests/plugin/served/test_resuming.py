@@ -42,62 +42,58 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_report(
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
-def test_a_run_that_ended_never_serves_a_later_one(
-    pytester, mini_suite, report, resume_notes, server, gate
-):
-    mini_suite(ONE)
-    for run in (1, 2):
-        result = pytester.runpytest(*gate)
-        assert sum(prompts(server).values()) == 12 * run
-        assert stored(pytester) == (0, 0)
-        assert "kept" not in result.stdout.str()
-        assert resume_notes() == []
-
-
+@pytest.mark.parametrize(
+    ("attribute", "value", "again", "said"),
+    [
+        ("say", lambda text: "another", 5, "said 'another', and then 'city "),
+        (
+            "always",
+            Fault(change=lambda reply: reply.update(system_fingerprint="fp_new")),
+            5,
+            "'judge fp_loopback', now 'judge fp_new'",
+        ),
+        # This one is compared before anything is asked.
+        ("about", {"root": "/models/v2"}, 0, '"root": "/models/v2"'),
+    ],
+)
 def test_another_model_under_the_name_is_noticed_and_gets_all_questions(
-    pytester, mini_suite, report, resume_notes, server, gate
+    pytester,
+    mini_suite,
+    report,
+    resume_notes,
+    server,
+    gate,
+    attribute,
+    value,
+    again,
+    said,
 ):
     mini_suite(ONE)
-    stored_answers = unfinished(pytester, server, *gate)
-    server.say = lambda text: "another"
+    unfinished(pytester, server, *gate)
+    setattr(server, attribute, value)
     before = len(server.calls)
-    pytester.runpytest(*gate)
-    assert sum(prompts(server, before).values()) == 12 + 5
+    assert pytester.runpytest(*gate).ret == 0
+    assert sum(prompts(server, before).values()) == 12 + again
     (line,) = resume_notes()
-    assert line.startswith(f"{stored_answers} answers of openai/judge from the run of ")
-    assert (
-        "are not used, and all is asked anew: asked again, the server said 'another', and then 'city "
-        in line
-    )
+    assert line.startswith("8 answers of openai/judge from the run of ")
+    assert said in line
     assert report()["environment"]["answers_reused"] == "0"
 
 
-def test_what_the_server_says_of_itself_is_compared_before_anything_is_asked(
-    pytester, mini_suite, report, resume_notes, server, gate
+@pytest.mark.parametrize("flags", [(), ("--kb-use-cache=off",)])
+def test_a_run_that_ended_never_serves_a_later_one(
+    pytester, mini_suite, resume_notes, server, gate, flags
 ):
     mini_suite(ONE)
-    unfinished(pytester, server, *gate)
-    server.about = {"root": "/models/v2"}
-    before = len(server.calls)
-    result = pytester.runpytest(*gate)
-    assert sum(prompts(server, before).values()) == 12
-    assert "now '{" in resume_notes()[0]
-    assert "/models/v2" in resume_notes()[0]
-    assert result.ret == 0
-
-
-def test_another_system_fingerprint_is_another_model(
-    pytester, mini_suite, report, resume_notes, server, gate
-):
-    mini_suite(ONE)
-    unfinished(pytester, server, *gate)
-    server.always = Fault(
-        change=lambda reply: reply.update(system_fingerprint="fp_new")
-    )
-    before = len(server.calls)
-    pytester.runpytest(*gate)
-    assert sum(prompts(server, before).values()) == 12 + 5
-    assert "'judge fp_loopback', now 'judge fp_new'" in resume_notes()[0]
+    for run in (1, 2):
+        result = pytester.runpytest(*gate, *flags)
+        assert sum(prompts(server).values()) == 12 * run
+        assert "kept" not in result.stdout.str()
+        assert resume_notes() == []
+    if flags:
+        assert not (pytester.path / ".kbrel-cache").exists()
+    else:
+        assert stored(pytester) == (0, 0)
 
 
 def test_after_a_day_a_run_does_not_go_on(
@@ -153,40 +149,6 @@ def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
     server.always = None
     pytester.runpytest(*gate)
     assert len(resume_notes()) == 1
-
-
-def test_an_interrupted_run_goes_on(
-    pytester, mini_suite, resume_notes, server, gate, monkeypatch
-):
-    mini_suite(TWO)
-    pytester.makeconftest(
-        """
-        import os, pytest
-
-        def pytest_runtest_logreport(report):
-            if report.when == "call" and os.environ.get("STOP"):
-                pytest.exit("enough")
-        """
-    )
-    monkeypatch.setenv("STOP", "1")
-    result = pytester.runpytest(*gate)
-    monkeypatch.delenv("STOP")
-    assert resume_notes()[0].startswith("this run did not end: ")
-    assert result.ret == 2
-    assert stored(pytester)[1] == 1
-    pytester.runpytest(*gate)
-    assert len(resume_notes()) == 1
-
-
-def test_with_the_store_off_nothing_is_kept_and_all_is_asked(
-    pytester, mini_suite, server, gate
-):
-    mini_suite(ONE)
-    for run in (1, 2):
-        pytester.runpytest(*gate, "--kb-use-cache=off")
-        assert sum(prompts(server).values()) == 12 * run
-    assert {call.path for call in server.calls} == {"chat/completions"}
-    assert not (pytester.path / ".kbrel-cache").exists()
 
 
 def test_the_model_compared_with_goes_on_as_well(
@@ -251,36 +213,10 @@ def test_all_runs_that_did_not_end_are_taken_over(
     assert stored(pytester) == (0, 0)
 
 
-@pytest.mark.parametrize("flag", ["-x", "--sw"])
-def test_who_stops_at_a_failed_gate_has_ended_the_run(
-    pytester, mini_suite, server, gate, flag
+def test_who_stops_at_a_failed_gate_has_ended_the_run_and_at_a_broken_server_has_not(
+    pytester, mini_suite, server, gate
 ):
     mini_suite(TWO + "  gates:\n    cr: {min: 0.9}\n")
-    assert pytester.runpytest(*gate, flag).ret != 0
+    unfinished(pytester, server, *gate, "-x")
+    assert pytester.runpytest(*gate, "-x").ret != 0
     assert stored(pytester) == (0, 0)
-
-
-@pytest.mark.parametrize("flag", ["-x", "--sw"])
-def test_who_stops_at_a_server_that_broke_down_has_not(
-    pytester, mini_suite, server, gate, flag
-):
-    mini_suite(TWO)
-    unfinished(pytester, server, *gate, flag)
-
-
-def test_a_store_deleted_under_a_run_is_said(
-    pytester, mini_suite, report, server, gate
-):
-    mini_suite(ONE)
-
-    def say(text):
-        if len(prompts(server)) == 6:
-            for path in (pytester.path / ".kbrel-cache").glob("answers.sqlite*"):
-                path.unlink()
-        return f"city {len(text)}"
-
-    server.say = say
-    assert pytester.runpytest(*gate).ret == 0
-    problem = report()["environment"]["answers_not_kept"]
-    assert "answers.sqlite: was deleted or replaced while it was in use" in problem
-    assert sum(prompts(server).values()) == 12

@@ -102,30 +102,19 @@ def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(
     assert held == {(1, True)}
 
 
+@pytest.mark.parametrize(("count", "what"), [(9, "suites"), (6, "test_places.py")])
 def test_a_run_that_goes_on_is_not_taken_over(
-    pytester, mini_suite, report, resume_notes, server, gate
+    pytester, mini_suite, report, resume_notes, server, gate, count, what
 ):
     mini_suite(ONE)
-    with waiting_for_its_server(pytester, server, 9, *gate) as process:
-        pytester.runpytest(*gate, "--kb-output-path=other")
+    pytester.makepyfile(test_places=PYTHON)
+    flags = (*gate[:-1], what)
+    with waiting_for_its_server(pytester, server, count, *flags) as process:
+        pytester.runpytest(*flags, "--kb-output-path=other")
         assert resume_notes("other") == []
         assert report("other")["environment"]["answers_reused"] == "0"
         assert process.poll() is None
         assert stored(pytester)[1] == 1
-    assert process.returncode == 0
-    assert stored(pytester) == (0, 0)
-
-
-def test_a_run_of_checks_in_python_that_goes_on_is_not_taken_over(
-    pytester, mini_suite, resume_notes, report, server, gate
-):
-    mini_suite(ONE)
-    pytester.makepyfile(test_places=PYTHON)
-    flags = (*gate[:-1], "test_places.py")
-    with waiting_for_its_server(pytester, server, 6, *flags) as process:
-        pytester.runpytest(*flags, "--kb-output-path=other")
-        assert resume_notes("other") == []
-        assert report("other")["environment"]["answers_reused"] == "0"
     assert process.returncode == 0
     assert stored(pytester) == (0, 0)
     assert run_files(pytester) == []
