@@ -40,7 +40,7 @@ CHANGES = {
     **{
         "chat_template": False,
         "adds_bos": False,
-        "scoring_version": 4,
+        "scoring_version": 5,
         "quantisation": "x",
     },
     **{"decoding": "x", "prompting": "x"},
