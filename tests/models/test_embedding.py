@@ -178,7 +178,7 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
         (Fault(status=401, message="no"), "refuses the key"),
         (Fault(raw="null"), "for each of 3 texts expected"),
         (Fault(raw='{"data": {"index": 0}}'), "for each of 3 texts expected"),
-        (Fault(raw="[" * 100_000), "nested too deeply"),
+        (Fault(raw="[" * 100_000), "nested more than"),
         *(
             (
                 Fault(
@@ -205,7 +205,6 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
                         [[1.0]],
                     )
                 ),
-                {"embedding": [10**400]},
             )
         ),
     ],

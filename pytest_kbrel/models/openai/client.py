@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 import re
 import threading
@@ -36,6 +37,7 @@ from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
+from pytest_kbrel.untrusted import parse
 
 T = TypeVar("T")
 Post = Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, bytes]]
@@ -318,7 +320,7 @@ class OpenAIEmbedder:
             vectors = {
                 item["index"]: _vector(item["embedding"]) for item in reply["data"]
             }
-        except (LookupError, TypeError, ValueError, OverflowError):
+        except (LookupError, TypeError, ValueError):
             vectors = {}
         if vectors.keys() != set(range(len(texts))):
             raise ModelError(
@@ -349,11 +351,7 @@ def read_json(content: bytes) -> Any | Failed:
     NaN and infinity are let through, since some servers send them where nothing depends on them.
     """
     try:
-        return json.loads(content)
-    except RecursionError:
-        return Failed(
-            error="the server's reply is no JSON that can be read: it is nested too deeply"
-        )
+        return parse(content.removeprefix(codecs.BOM_UTF8), nan=True)
     except UnicodeDecodeError as error:
         return Failed(
             error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}"
@@ -362,11 +360,8 @@ def read_json(content: bytes) -> Any | Failed:
         return Failed(
             error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}"
         )
-    except ValueError:
-        # Python reads no integers of more than some thousand digits.
-        return Failed(
-            error=f"the server's reply holds a number that is too long: {excerpt(content)}"
-        )
+    except ValueError as error:
+        return Failed(error=f"the server's reply is no JSON that can be read: {error}")
 
 
 def excerpt(value: Any) -> str:

@@ -32,7 +32,7 @@ def _usage(reply):
         ),
         (
             Fault(raw="[" * 100_000),
-            "the server's reply is no JSON that can be read: it is nested too deeply",
+            "the server's reply is no JSON that can be read: nested more than",
         ),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
     ],
