@@ -12,8 +12,8 @@ from pytest_kbrel.cli.compare.models import (
     ComparedModel,
     _recorded,
     correlated_points,
-    correlations_over_models,
     figure_tables,
+    in_order,
     read_models,
     run_settings,
     twins,
@@ -22,6 +22,11 @@ from pytest_kbrel.cli.compare.pairing import read_outcomes
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.reports.comparison import groups
+
+
+def correlations_of(models):
+    return in_order(correlated_points(models))
+
 
 SUITE = "w.kb.yaml"
 HEAD = "head_to_tail[a]"
@@ -201,14 +206,14 @@ def test_figures_are_correlated_over_models_within_a_slice(
         )
         for k in range(3)
     ]
-    rows = correlations_over_models(models)
+    rows = correlations_of(models)
     assert list(dict.fromkeys(name for name, _ in rows)) == within
     assert {(one.x, one.y, one.over, one.n) for _, one in rows} == {
         ("ncr", "ur", "models", 3)
     }
     # One model is no pair.
     assert (
-        correlations_over_models(
+        correlations_of(
             [models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]
         )
         == ()
@@ -235,7 +240,7 @@ def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
         for k in range(4)
         for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")
     ]
-    rows = correlations_over_models(models)
+    rows = correlations_of(models)
     assert [
         (within, one.n, one.note) for within, one in rows if one.method == "pearson"
     ] == [
@@ -244,15 +249,13 @@ def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
     ]
     assert [one.r for _, one in rows] == [pytest.approx(1.0)] * 4
     # In one setting it need not be named, and a setting that is missing in one model leaves that one out.
-    assert {within for within, _ in correlations_over_models(models[::2])} == {
+    assert {within for within, _ in correlations_of(models[::2])} == {
         "reliability[overall]"
     }
-    assert [one.n for _, one in correlations_over_models(models[:-1])] == [4, 4, 3, 3]
+    assert [one.n for _, one in correlations_of(models[:-1])] == [4, 4, 3, 3]
     # Three settings of one model are no three models.
     assert (
-        correlations_over_models(
-            in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2")
-        )
+        correlations_of(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2"))
         == ()
     )
 
@@ -264,7 +267,7 @@ def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
         for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")
     ]
     run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
-    assert [one.n for _, one in correlations_over_models([*models, run])] == [
+    assert [one.n for _, one in correlations_of([*models, run])] == [
         4,
         4,
         4,
@@ -273,7 +276,7 @@ def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
     # What no model of a paper has is correlated over the runs, once.
     alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
     other = {(SUITE, "monitor[P1]"): {"monitor": 0.3, "accuracy": 0.1}}
-    rows = correlations_over_models([*models, model("x", alone), model("y", other)])
+    rows = correlations_of([*models, model("x", alone), model("y", other)])
     assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [
         ("monitor[P1]", 2)
     ] * 2
@@ -306,9 +309,7 @@ def test_runs_are_correlated_in_the_settings_they_were_asked_in() -> None:
         for k in range(3)
     ]
     runs.append(in_slices("zero", 0.7, "zero-shot"))
-    rows = {
-        (within, one.x, one.y): one.n for within, one in correlations_over_models(runs)
-    }
+    rows = {(within, one.x, one.y): one.n for within, one in correlations_of(runs)}
     assert rows == {
         ("reliability[zero-shot]", "ncr", "ur"): 4,
         ("reliability[zero-shot]", "nccr", "iur"): 4,

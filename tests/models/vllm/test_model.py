@@ -364,8 +364,8 @@ def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
     with_store.close_store()
 
 
-def test_questions_go_to_the_engine_in_pieces(model, calls):
-    model = dataclasses.replace(model, llm=model.llm.with_at_once(2))
+def test_questions_go_to_the_engine_in_pieces(model, calls, monkeypatch):
+    monkeypatch.setattr(model.llm, "at_once", 2)
     ready = list(model.generate_as_ready([asked(text) for text in TEXTS]))
     assert [len(batch) for batch in ready] == [2, 2, 1] == calls.sizes
     assert sorted(place for batch in ready for place, _ in batch) == [0, 1, 2, 3, 4]
