@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import (
-    Baseline,
-    BaselineCase,
     baseline_directory,
     check_target,
     read_baseline,
-    session_baseline,
     write_baseline,
 )
 from pytest_kbrel.errors import BaselineError
-from tests.baselines.test_baselines import JUDGE, MODEL, sound
+from tests.baselines.test_baselines import JUDGE, sound
 from tests.baselines.test_blessed_files import meta_of, respelt
 from tests.baselines.test_published import own_file
 from tests.gates.tables import answers, case, decided
@@ -218,34 +215,3 @@ def test_the_readable_half_has_letters_as_they_are(tmp_path: Path) -> None:
     result = read_baseline(f"{tmp_path}/b", tmp_path)
     assert (result.reason, result.helpers) == ("größer, 更大", (JUDGE,))
     assert json.loads(text)["helpers"][0]["spec"] == JUDGE.spec
-
-
-def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
-    of = decided(case(), answers("+-"))
-    key = "world.kb.yaml::head_to_tail[world-head]"
-    result = session_baseline(
-        MODEL,
-        [(of.suite, of.id, of.table, of.settings)],
-        judge="openai/judge",
-        helpers=iter([JUDGE]),
-    )
-    assert result == Baseline(
-        path=Path(),
-        kbrel_version="",
-        created="",
-        reason="",
-        commit="",
-        versions=(),
-        model=MODEL,
-        settings=(("judge", "openai/judge"),),
-        cases={
-            key: BaselineCase(
-                key=key,
-                table=of.table,
-                metrics=(),
-                settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
-            )
-        },
-        helpers=(JUDGE,),
-    )
-    assert result.judge == JUDGE

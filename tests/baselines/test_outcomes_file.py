@@ -99,10 +99,6 @@ def row(top: tuple[TopTokens, ...] = ()) -> Outcome:
     return Outcome(fact_id="f", prompt_digest="d", top=top, **given)
 
 
-def test_a_table_without_top_tokens_says_nothing_of_them() -> None:
-    assert b"top" not in dump_tables([("k", Table(columns=(), rows=(row(),)))])
-
-
 @pytest.mark.parametrize(
     "top",
     [

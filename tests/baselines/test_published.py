@@ -11,7 +11,6 @@ import pytest
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     PublishedCase,
-    PublishedFigure,
     baseline_directory,
     read_baseline,
 )
@@ -20,8 +19,6 @@ from pytest_kbrel.baselines.reading import (
     published_names,
     read_published,
 )
-from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError
 from tests.golden import publish
 from tests.golden.publish import SHIPPED
@@ -47,34 +44,6 @@ def test_every_model_of_the_papers_is_there() -> None:
         for paper in ("monitor", "reliable-kb", "head-to-tail")
     ]
     assert counts == [12, 26 * 3, 14]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None:
-    result = read_baseline(name, tmp_path)
-    assert result.paper
-    assert result.model is None
-    for case in result.cases.values():
-        assert isinstance(case, PublishedCase)
-        probe, _, rest = case.id.removesuffix("]").partition("[")
-        kind = PROBES[probe].kind(rest)
-        metrics = METRICS if rest == "overall" else SLICE_METRICS[kind]
-        assert case.figures
-        for figure in case.figures:
-            assert figure.source.startswith(f"{result.paper}, Table ")
-            # Of the aggregates some figures are there for kbrel compare only.
-            assert figure.name in metrics
-            assert metrics[figure.name].low <= figure.value <= metrics[figure.name].high
-        assert set(case.members) < result.cases.keys()
-        # A bucket over all domains, and a domain over all buckets, are no slices of a suite.
-        several = rest == "overall" or (probe == "head_to_tail" and "-" not in rest)
-        assert bool(case.members) is several
-    (overall,) = (
-        case for case in result.cases.values() if case.id.endswith("[overall]")
-    )  # type: ignore[union-attr]
-    assert isinstance(overall, PublishedCase)
-    gated = {figure.name for figure in overall.figures}
-    assert len(gated & OVERALL_METRICS[overall.id.partition("[")[0]].keys()) >= 5  # type: ignore[index]
 
 
 def test_some_figures_as_the_papers_print_them(tmp_path: Path) -> None:
@@ -105,29 +74,6 @@ def read_row(paper: str, table: int, model: str, relation: str, metric: str) -> 
         if (row["model"], row["relation"], row["metric"]) == (model, relation, metric)
     ]
     return value
-
-
-def test_cases_are_found_in_any_suite(tmp_path: Path) -> None:
-    result = read_baseline("published/monitor/vicuna-7b", tmp_path)
-    assert (
-        result.case("suites/world.kb.yaml::monitor[P37]")
-        is result.case("monitor[P37]")
-        is not None
-    )
-    assert result.case("suites/world.kb.yaml::monitor[P36]") is None
-
-
-def test_the_projects_own_files_come_first(tmp_path: Path) -> None:
-    shipped = json.loads(
-        (SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8")
-    )
-    folder = tmp_path / "baselines" / "published" / "monitor"
-    folder.mkdir(parents=True)
-    (folder / "vicuna-7b.json").write_text(
-        json.dumps({**shipped, "paper": "ours"}), encoding="utf-8"
-    )
-    assert read_baseline("published/monitor/vicuna-7b", tmp_path).paper == "ours"
-    assert read_baseline("published/monitor/vicuna-13b", tmp_path).paper != "ours"
 
 
 @pytest.mark.parametrize(
@@ -215,42 +161,6 @@ def own_file(root: Path, name: str, **changes: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**WHOLE, **changes}), encoding="utf-8")
     return path
-
-
-def test_what_a_file_need_not_say(tmp_path: Path) -> None:
-    path = own_file(tmp_path, "zoo/small")
-    plain = read_baseline("published/zoo/small", tmp_path)
-    assert (plain.path, plain.paper, plain.reason) == (path, "Somebody et al.", "")
-    assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == (
-        "",
-        "",
-        "",
-        (),
-    )
-    assert plain.settings == (("model", "Small"), ("setting", ""))
-    (case,) = plain.cases.values()
-    assert case == PublishedCase(
-        id="monitor[P37]",
-        figures=(
-            PublishedFigure(
-                name="monitor", value=1.5, source="Somebody et al., Table 2", n=0
-            ),
-        ),
-        questions=0,
-        members=(),
-    )
-    entry = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
-    own_file(
-        tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": entry}
-    )
-    full = read_baseline("published/zoo/large/few-shot", tmp_path)
-    assert (full.reason, full.settings) == (
-        "why",
-        (("model", "Small"), ("setting", "few")),
-    )
-    assert full.case("x") == PublishedCase(
-        id="x", figures=(), questions=9, members=("monitor[P1]",)
-    )
 
 
 @pytest.mark.parametrize(

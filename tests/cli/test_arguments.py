@@ -11,23 +11,6 @@ from pytest_kbrel.bounds import CAP
 from pytest_kbrel.cli import build, cache, judge, main
 from pytest_kbrel.cli.arguments import integer_within
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.facts.question_set import Columns
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("0h", 0),
-        ("1h", 3600),
-        ("12h", 43200),
-        ("1d", 86400),
-        ("30d", 2592000),
-        ("1w", 604800),
-        ("8w", 4838400),
-    ],
-)
-def test_an_age_in_seconds(text: str, seconds: int) -> None:
-    assert cache._seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1H", "1m", "1 d", "1d ", "1dd", "-1d"])
@@ -37,13 +20,6 @@ def test_what_is_no_age(text: str) -> None:
         match=f"found {text!r}; allowed: a number with h, d or w",
     ):
         cache._seconds(text)
-
-
-@pytest.mark.parametrize(
-    ("count", "expected"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")]
-)
-def test_a_size_in_megabytes(count: int, expected: str) -> None:
-    assert cache._size(count) == expected
 
 
 def test_an_age_of_nothing_is_an_age(
@@ -77,28 +53,6 @@ def test_what_lies_beside_them(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "build head-to-tail d.csv --templates t --output o --until 10000",
-        "build head-to-tail d.csv --templates t --output o --cap 1000000",
-        "build head-to-tail d.csv --templates t --output o --seed 9223372036854775808",
-        "build head-to-tail d.csv --templates t --output o --threads 1025",
-        "cache prune --older-than 100001w",
-        "cache prune --older-than " + "9" * 5000 + "d",
-    ],
-)
-def test_every_number_of_the_command_line_has_a_most(
-    line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(line.split())
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "found" in error
-    assert "allowed: a whole number from " in error
-    assert len(error) < 300
-
-
-@pytest.mark.parametrize(
     ("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)]
 )
 def test_a_share(text: str, value: float) -> None:
@@ -128,24 +82,6 @@ def test_a_size_is_not_negative(text: str, fine: bool) -> None:
 
 
 NAMES = ("subject", "relation", "object", "popularity", "year", "type")
-
-
-@pytest.mark.parametrize(
-    ("given", "columns"),
-    [
-        ({}, Columns()),
-        *(({name: "x"}, Columns(**{name: "x"})) for name in NAMES),
-        ({"year": "", "type": ""}, Columns(year="", type="")),
-        ({"table": True}, Columns(relation=None, object=None)),
-        (
-            {"table": True, "subject": "x"},
-            Columns(subject="x", relation=None, object=None),
-        ),
-    ],
-)
-def test_which_column_holds_what(given: dict[str, str], columns: Columns) -> None:
-    options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": False, **given})
-    assert build._mapping(options) == columns
 
 
 @pytest.mark.parametrize("name", ["relation", "object"])

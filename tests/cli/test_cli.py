@@ -15,13 +15,6 @@ def test_schema_prints_a_json_schema(of, capsys):
     )
 
 
-def test_without_a_command_it_says_what_there_is(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([])
-    assert stop.value.code == 2
-    assert "COMMAND" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("call", "found"),
     [

@@ -125,20 +125,6 @@ def test_in_what_a_case_was_not_asked_alike(
     assert (table.case, table.differing) == (HEAD, expected)
 
 
-def test_monitor_has_no_judge() -> None:
-    cases = {(SUITE, "monitor[a]"): {"monitor": 0.5}}
-    models = [
-        model(
-            judge,
-            cases,
-            case_settings=settings("monitor[a]"),
-            settings=(("judge", judge),),
-        )
-        for judge in ("rules", "openai/j")
-    ]
-    assert figure_tables(models)[0].differing == ""
-
-
 def test_figures_that_two_models_have_are_shown_with_gaps_where_others_have_none() -> (
     None
 ):
@@ -301,22 +287,6 @@ def in_slices(
             "iur": 1 - at,
         }
     return model(name, cases)
-
-
-def test_runs_are_correlated_in_the_settings_they_were_asked_in() -> None:
-    runs = [
-        in_slices(str(k), 0.1 * k, "zero-shot", "four-shot", several=True)
-        for k in range(3)
-    ]
-    runs.append(in_slices("zero", 0.7, "zero-shot"))
-    rows = {(within, one.x, one.y): one.n for within, one in correlations_of(runs)}
-    assert rows == {
-        ("reliability[zero-shot]", "ncr", "ur"): 4,
-        ("reliability[zero-shot]", "nccr", "iur"): 4,
-        ("reliability[four-shot]", "ncr", "ur"): 3,
-        ("reliability[four-shot]", "nccr", "iur"): 3,
-    }
-    assert {one.whole for one in correlated_points(runs)} == {True}
 
 
 def test_figures_over_the_slices_of_a_setting_stand_with_those_over_all_slices() -> (

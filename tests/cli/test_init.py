@@ -168,17 +168,6 @@ def test_a_key_that_is_no_text_is_refused(pytester, text, words):
         read_key(pytester.path, "kb_baseline")
 
 
-def test_the_suites_name_a_schema_that_is_there(pytester, init):
-    init()
-    for suite in (
-        pytester.path / "suites/world.kb.yaml",
-        ROOT / "suites/world.kb.yaml",
-    ):
-        first = suite.read_text("utf-8").splitlines()[0]
-        schema = suite.parent / first.removeprefix("# yaml-language-server: $schema=")
-        assert schema.read_text("utf-8") == resources.schema("suite")
-
-
 @pytest.mark.slow
 def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(
     pytester, init

@@ -208,13 +208,6 @@ def test_a_report_that_cannot_be_shown_is_refused(
     assert "report.json: cannot be shown: ValueError" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_report_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(tmp_path)]) == 2
-    assert "there is no such report" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("named", ["kbrel-reprot", "kbrel-reprot/report.json"])
 def test_a_mistyped_folder_is_told_which_run_is_meant(
     named: str,

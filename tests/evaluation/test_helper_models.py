@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import role_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.plugin.preflight import (
     check_args,
     check_cases,
     check_judge,
-    is_recorded,
 )
 from pytest_kbrel.records import Case
 from tests.made_cases import made_case, made_options, made_suite
@@ -30,31 +28,6 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> Case:
     return made_case(name, distractors_from=by, **more)
-
-
-@pytest.mark.parametrize(
-    ("case", "writer"),
-    [
-        (written("openai/w"), "openai/w"),
-        (written("facts"), ""),
-        (made_case("monitor[P36]"), ""),
-        (made_case("head_to_tail[places-head]"), ""),
-    ],
-)
-def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
-    assert case.settings.writer == writer
-
-
-def test_where_the_user_named_a_helping_model() -> None:
-    options = made_options(judge="openai/j")
-    assert (role_of(options, "openai/j"), role_of(options, "openai/w")) == (
-        "--kb-judge",
-        "distractors_from",
-    )
-
-
-def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
-    assert is_recorded(made_options(), "openai/j") is False
 
 
 @pytest.mark.parametrize(

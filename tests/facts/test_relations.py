@@ -44,13 +44,6 @@ def test_in_the_order_of_the_file(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
-    plain = Relation(id="P36", label="capital", domain="geography", frames=())
-    assert read_relations(
-        write(tmp_path, TOP + "  frames: []\n  statements: []\n")
-    ) == (plain,)
-
-
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
@@ -173,27 +166,6 @@ def test_relations_that_are_written_are_read_again(
     path = tmp_path / "relations.yaml"
     path.write_text(relations_text(relations), "utf-8", newline="\n")
     assert read_relations(path) == tuple(relations)
-
-
-def test_a_line_says_what_there_is_to_say() -> None:
-    fact = Fact(
-        id="a", relation="P1", subject="s", object=None, question="Who?", popularity=3.0
-    )
-    assert json.loads(fact_line(fact)) == {
-        "id": "a",
-        "relation": "P1",
-        "subject": "s",
-        "object": None,
-        "popularity": 3,
-        "question": "Who?",
-    }
-
-
-@pytest.mark.parametrize("name", ["P37", "place_of_birth"])
-def test_plain_names_stand_without_quotes(name: str) -> None:
-    assert f"\n{name}:\n" in relations_text(
-        [Relation(id=name, label="l", domain="d", frames=())]
-    )
 
 
 def test_a_range_is_written_and_read_again() -> None:

@@ -4,10 +4,9 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.arguments import join_args, parse_args
-from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat import CHAT_ARGS, parse_chat_args
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.registry import args_for, read_spec
 from pytest_kbrel.models.vllm import parse_vllm
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)
@@ -61,32 +60,6 @@ def test_arguments_are_read_and_can_be_written_again(
 def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
     with pytest.raises(ModelError, match=says.replace("{", r"\{").replace("}", r"\}")):
         parse_args(text, KEYS)
-
-
-def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given() -> (
-    None
-):
-    inside = parse_chat_args(
-        {"chat_template_args": '{"enable_thinking": false, "date": "x"}'}
-    )
-    beside = parse_chat_args(
-        {"enable_thinking": "False", "chat_template_args": '{"date": "x"}'}
-    )
-    assert inside == beside
-    assert inside.variables == {"enable_thinking": False, "date": "x"}
-    assert not inside.thinks
-    assert parse_chat_args({"think_end_token": "</t>"}).thinks
-
-
-def test_only_what_is_not_the_default_is_told() -> None:
-    assert ChatArgs().prompting() == parse_chat_args({}).prompting() == ""
-    assert (
-        parse_chat_args({"max_thinking_tokens": "64"}).prompting()
-        == '{"max_thinking_tokens": 64}'
-    )
-    assert parse_chat_args({"enable_thinking": "0"}).prompting() == (
-        '{"chat_template_args": {"enable_thinking": false}}'
-    )
 
 
 @pytest.mark.parametrize(
@@ -216,14 +189,6 @@ def test_what_is_done_is_done_as_lm_eval_says():
     )
 
 
-def test_a_home_folder_behind_an_equals_sign_is_found(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    assert (
-        parse_spec("./here", "peft=~/adapter,tokenizer=~/tok").peft
-        == "/home/me/adapter"
-    )
-
-
 def test_a_string_for_lm_evals_vllm():
     args = (
         "pretrained=org/name,dtype=auto,tensor_parallel_size=2,gpu_memory_utilization=0.8,max_model_len=4096,"
@@ -286,10 +251,3 @@ def test_a_key_that_was_typed_is_refused_and_not_repeated(key):
 def test_what_a_server_cannot_be_told_is_refused(args):
     with pytest.raises(ModelError, match="is refused"):
         parse_openai("openai/x", args)
-
-
-def test_helping_models_take_lm_evals_arguments_too():
-    args = "batch_size=8,base_url=http://h/v1,tokenized_requests=False"
-    assert args_for("hf/x", args) == "batch_size=8"
-    assert args_for("openai/x", args) == args
-    assert len(read_spec("hf/x", args_for("hf/x", args)).notes) == 1

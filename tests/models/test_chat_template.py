@@ -78,61 +78,6 @@ def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
         encoder_of("deepseek-r1", OFF).pair("Which city?", " Paris")
 
 
-@pytest.mark.parametrize(
-    ("shape", "opens", "declared"),
-    [
-        ("qwen3", False, True),
-        ("llama3", False, False),
-        ("gemma3", False, False),
-        ("deepseek-r1", True, True),
-        ("writes-its-own", False, True),
-    ],
-)
-def test_marks_of_thoughts_are_those_the_template_declares(
-    tokenizer_of, shape, opens, declared
-):
-    template = ChatTemplate(tokenizer_of(shape), ChatArgs())
-    assert template.opens_thoughts is opens
-    assert (template.marks is not None) is declared
-
-
-def test_the_user_can_name_the_end_of_a_thought(tokenizer_of):
-    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs(think_end_token="[done]"))
-    assert (template.marks.opening, template.marks.closing) == ("", "[done]")
-
-
-@pytest.mark.parametrize(
-    ("shape", "written"),
-    [
-        ("qwen3", "Paris"),
-        ("llama3", "Paris"),
-        ("gemma3", "Paris"),
-        ("llama2", " Paris"),
-        ("channels", "Paris"),
-    ],
-)
-def test_the_scored_token_is_the_one_that_stands_in_an_answer(
-    encoder_of, shape, written
-):
-    encoder = encoder_of(shape)
-    pair = encoder.pair("Which city?", " Paris")
-    assert encoder.tokenizer.decode(pair.targets) == written
-    assert pair.context == encoder.prompt(
-        ScoreRequest(prompt="Which city?", continuation=" Paris")
-    )
-
-
-@pytest.mark.parametrize(
-    ("prompt", "written"),
-    [("Answer:", " Paris"), ("Answer: ", "Paris"), ("Answer:\n", "Paris")],
-)
-def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(
-    tokenizer_of, prompt, written
-):
-    encoder = PromptEncoder(tokenizer_of("llama3"), encoder_decoder=False)
-    assert encoder.tokenizer.decode(encoder.pair(prompt, " Paris").targets) == written
-
-
 @pytest.mark.parametrize("shape", ["qwen3", "llama3", "gemma3", "deepseek-r1"])
 def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of, shape):
     encoder = encoder_of(shape, ChatArgs(system_instruction="Be brief."))
@@ -172,15 +117,6 @@ def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
         ModelError, match="the chat template refuses system messages: no system"
     ):
         ChatTemplate(tokenizer_of("llama2"), ChatArgs(system_instruction="Be brief."))
-
-
-def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
-    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs())
-    assert "Today: 01 Jan 2025" in template.prompt(ASKED)
-    given = ChatTemplate(
-        tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}')
-    )
-    assert "Today: 1 May 2024" in given.prompt(ASKED)
 
 
 RAW = (
@@ -250,15 +186,6 @@ def test_a_template_that_leaves_the_question_out_is_refused(tokenizer_of):
         ChatTemplate(tokenizer, NOTHING)
 
 
-def test_a_thought_that_a_template_opens_and_nothing_declares_is_known(tokenizer_of):
-    tokenizer = tokenizer_of("llama3")
-    tokenizer.chat_template += "{% if add_generation_prompt %}<think>\n{% endif %}"
-    assert "</think>" not in tokenizer.get_added_vocab()
-    template = ChatTemplate(tokenizer, NOTHING)
-    assert template.opens_thoughts
-    assert "no form with a closed, empty thought" in template.unscorable
-
-
 def test_that_a_model_thinks_is_not_said_to_have_no_effect(tokenizer_of):
     tokenizer = tokenizer_of("llama3")
     on = ChatArgs(enable_thinking=True)
@@ -290,19 +217,6 @@ def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
     make_tokenizer(tmp_path, "bos")
     tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
     assert PromptEncoder(tokenizer, encoder_decoder=False).notes == ()
-
-
-def test_every_form_of_the_day_is_filled_in(tmp_path):
-    make_tokenizer(
-        tmp_path,
-        "bos",
-        chat_template="{{ strftime_now('%-d %B %Y, %A; %d/%m/%y %H:%M %e') }}{{ messages[0].content }}",
-    )
-    template = ChatTemplate(tf.AutoTokenizer.from_pretrained(tmp_path), NOTHING)
-    assert (
-        template.prompt(ASKED)
-        == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
-    )
 
 
 def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):

@@ -13,14 +13,11 @@ from pytest_kbrel.models.measurements import (
     store_rates,
     stored_rate,
 )
-from pytest_kbrel.records import Failed, Generated, Scored, ScoreRequest
+from pytest_kbrel.records import Failed, Scored, ScoreRequest
 from tests.planning.test_cost_model import MODEL, TOKEN, Clocked
 
 SCORED = Scored(
     probabilities=(0.5,) * 2, token_ids=(1, 2), prompt_tokens=8, prompt_digest=""
-)
-TEXT = Generated(
-    text="x", token_ids=(1,) * 9, finish="stop", prompt_tokens=5, prompt_digest=""
 )
 
 
@@ -35,17 +32,6 @@ def clock(monkeypatch):
             yield [(place, answer) for place in range(length)]
 
     return batches
-
-
-def test_a_rate_is_of_tokens_read_behind_the_first_batch(clock):
-    meter = RateMeter()
-    assert (
-        sum(map(len, meter.timed("score", clock((10, 99.0), (40, 1.0), (60, 3.0)))))
-        == 110
-    )
-    assert meter.rates() == {"score": 100 * 10 / 4.0}
-    list(meter.timed("generate", clock((1, 9.0), (64, 2.0), answer=TEXT)))
-    assert meter.rates()["generate"] == 64 * 5 / 2.0
 
 
 def test_a_failure_has_no_tokens_and_few_answers_no_rate(clock):

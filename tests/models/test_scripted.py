@@ -121,12 +121,6 @@ def test_a_written_text_has_the_probability_that_is_scripted_for_it(
     assert (answer.probability, answer.first_probability) == (mean, first)
 
 
-def test_without_a_probability_in_the_script_a_written_text_has_none(tmp_path):
-    model = model_of(tmp_path, "default: {text: unsure}")
-    (answer,) = model.generate([GenerateRequest(prompt="x", max_new_tokens=9)])
-    assert (answer.probability, answer.first_probability) == (None, None)
-
-
 def test_another_number_of_probabilities_than_tokens_is_a_failure(model):
     assert scored(model, "the capital of Peru?", " Lima") == Failed(
         error="2 probabilities are scripted for the 1 tokens (words) of ' Lima'"
@@ -153,12 +147,6 @@ def test_steps_are_the_scripted_ones_and_else_the_words(model):
         [GenerateRequest(prompt="Where?", max_new_tokens=1, steps=True)]
     )
     assert (answer.text, answer.finish, len(answer.steps)) == ("New", "length", 1)
-
-
-def test_an_error_is_a_failed_response_of_both_kinds_and_of_no_other_prompt(model):
-    assert written(model, "When?") == Failed(error="out of memory")
-    assert scored(model, "When?", " now") == Failed(error="out of memory")
-    assert written(model, "When else?") == "unsure"
 
 
 def test_without_a_default_an_unknown_prompt_is_a_failure_that_says_so(tmp_path):

@@ -103,20 +103,6 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
         assert len(whole.moved) > 1
 
 
-def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
-    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 2))
-    oracle = Oracle(believe=believed)
-    counts: list[tuple[int, int]] = []
-
-    def answer(requests, to):
-        counts.append((len(oracle.kept), sum(map(len, oracle.rounds))))
-        return oracle(requests, to)
-
-    run_case(make_case(MonitorSettings(negatives=7), *facts(5)), answer, oracle.keep)
-    assert [kept == asked for kept, asked in counts] == [True] * 3
-    assert [asked for _, asked in counts] == [0, 44, 88]
-
-
 @pytest.mark.slow
 def test_no_round_of_a_very_large_case_is_large():
     oracle = Oracle(believe=believed)

@@ -142,44 +142,6 @@ def test_a_fact_that_lacks_an_answer_to_a_wording_is_one_error():
     assert result.errors == ("P36-FR (answer): no reply",)
 
 
-def test_each_wording_of_reliable_kb_has_choices_about_its_own_answer(columns_of):
-    def say(request):
-        if "A)" not in request.prompt:
-            return knows_by_capital(request)
-        # Keeps to what it said in the first wording, and to nothing else.
-        return "Paris" if "capital" in request.prompt else "unsure"
-
-    france = dataclasses.replace(FRANCE, negatives=TOWNS)
-    settings = ReliabilitySettings(choices=4, distractors=5, wordings=2)
-    oracle = Oracle(say=say)
-    table = run_case(make_case(settings, france), oracle, oracle.keep).table
-    first, second = (
-        [request.prompt for request in oracle.rounds[1] if word in request.prompt]
-        for word in ("capital", "governs")
-    )
-    assert (len(first), len(second)) == (4, 4)
-    assert all("Paris" in prompt and "Lyon" not in prompt for prompt in first)
-    assert all("Lyon" in prompt for prompt in second)
-    values = columns_of(table)
-    assert (values["correct"], values["wrong"], values["choices"]) == (0.5, 0.5, 4)
-    assert (values["consistency_correct"], values["consistency_wrong"]) == (0.5, 0)
-    metrics = {
-        metric.name: metric
-        for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
-    }
-
-    def of(name):
-        return metrics[name].of([[values[column] for column in metrics[name].columns]])
-
-    assert (of("ncr"), of("c_correct"), of("c_wrong"), of("ccr"), of("nccr")) == (
-        0,
-        1,
-        0,
-        0.5,
-        0.5,
-    )
-
-
 def test_a_judge_is_asked_about_each_wording_by_its_own_question():
     case = dataclasses.replace(make_case(THREE, FRANCE), judge="openai/judge")
     oracle = Oracle(
@@ -252,11 +214,3 @@ def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
     )
     assert planned == 3 + choices
     assert scenario != "baseline" or planned == sum(map(len, oracle.rounds))
-
-
-def test_without_probabilities_there_is_no_brier_score():
-    oracle = Oracle(say=knows_by_capital)
-    table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
-    assert "brier" not in {
-        metric.name for metric in metrics_for("head_to_tail", "P36", table.columns)
-    }

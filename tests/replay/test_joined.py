@@ -56,18 +56,6 @@ def problems(folder: Path, *names: str) -> list[str]:
     return str(refused.value).splitlines()
 
 
-def test_all_shards_in_any_order_are_one_run(shards: Path) -> None:
-    run = read_runs([shards / name for name in "3142"])
-    assert [part.folder.name for part in run.parts] == ["1", "2", "3", "4"]
-    assert run.shard is None
-    assert read_runs([shards]) == run
-
-
-def test_a_whole_run_is_itself(tmp_path: Path) -> None:
-    run = read_runs([recorded(tmp_path / "run")])
-    assert (run.parts, run.sources) == ((), (run,))
-
-
 def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
     assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == [
         "shards 2, 4 of 4 are missing"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     ReliabilitySettings,
-    ScoreRequest,
 )
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.replay.replay_pool import ReplayPool
@@ -147,15 +145,6 @@ def test_what_is_no_folder_of_a_finished_run(
         read_run(folder)
 
 
-def test_a_run_that_was_written_again_is_read_again(tmp_path: Path) -> None:
-    folder = recorded(tmp_path)
-    first = read_run(folder)
-    assert read_run(folder) is first
-    recorded(folder, kbrel_version="99")
-    os.utime(folder / "report.json", ns=(1, 1))
-    assert read_run(folder).kbrel_version == "99"
-
-
 def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
     judge, base = (
         replace(RECORDED_MODEL, spec="openai/j"),
@@ -237,31 +226,6 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(
         f"older: pytest-kbrel 0.0 recorded it, this is {__version__}; the suite asks"
         in older.missing_responses(CASE)
     )
-
-
-@pytest.mark.parametrize(
-    ("to", "request_", "result"),
-    [
-        ("", ask(1), True),
-        ("openai/j", ask(1), False),
-        ("", ask(2), False),
-        ("", ask(1, max_new_tokens=5), False),
-        ("", ask(1, stop=("x",)), False),
-        ("", ask(1, num_beams=2), False),
-        ("", ask(1, steps=True), False),
-        ("", ask(1, watch=(1,)), False),
-        ("", ScoreRequest(prompt="question 1", continuation=""), False),
-    ],
-)
-def test_a_request_is_known_by_each_of_its_parts(
-    tmp_path: Path, to: str, request_: Any, result: bool
-) -> None:
-    from pytest_kbrel.replay.recorded_responses import RecordedResponses
-
-    record = RecordedResponses(read_run(recorded(tmp_path)))
-    for case in (CASE, "another"):
-        assert (record.find(case, to, [request_]) != [None]) is result
-    record.close()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,23 +78,6 @@ def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
     assert list(by_slice) == ["world-head", "world-torso", "world-tail"]
 
 
-def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(
-    suite_file: Write,
-) -> None:
-    facts = lands(60, popularity=5, bucket="head")
-    ranked = sorted(
-        (hashlib.sha256(f"0\0{f['id']}".encode()).digest(), f["id"]) for f in facts
-    )
-    expected = sorted(name for _, name in ranked[:6])
-    top = HEAD + "head_to_tail: {slices: [world-top10]}\n"
-    assert slices(suite_file(top, facts, RELATIONS))["world-top10"] == expected
-    assert (
-        sorted(slices(suite_file(top, facts[::-1], RELATIONS))["world-top10"])
-        == expected
-    )
-    assert slices(suite_file(top, facts, RELATIONS), seed=1)["world-top10"] != expected
-
-
 def test_the_top_tenth_is_taken_within_what_can_be_compared(suite_file: Write) -> None:
     books = [{**fact, "id": f"b{fact['id']}", "relation": "P50", "popularity": n + 1}
              for n, fact in enumerate(lands(100))]  # fmt: skip
@@ -129,20 +110,6 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
         match=r"facts\.jsonl:1: fact 'c000' has no 'popularity'.*top10 needs",
     ):
         load_suite(suite_file(TOP, facts, RELATIONS))
-
-
-def test_facts_without_an_answer_are_in_no_bucket(suite_file: Write) -> None:
-    unseen = {
-        "relation": "P36",
-        "subject": "Atlantis",
-        "object": None,
-        "question": "Capital of Atlantis?",
-    }
-    facts = lands(100)
-    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
-    assert sorted(name for ids in by_slice.values() for name in ids) == [
-        fact["id"] for fact in facts
-    ]
 
 
 def predicates(
@@ -322,66 +289,6 @@ def test_a_fact_without_an_in_domain_example_is_counted_and_said(
     )
 
 
-def test_an_example_does_not_say_the_fact_the_other_way_round(
-    suite_file: Write,
-) -> None:
-    pairs = [
-        ("France", "Spain"),
-        ("Spain", "France"),
-        ("Kenya", "Uganda"),
-        ("Uganda", "Kenya"),
-    ]
-    facts = [
-        {
-            "id": f"c{n}",
-            "relation": "P36",
-            "subject": one,
-            "object": other,
-            "popularity": n + 1,
-        }
-        for n, (one, other) in enumerate(pairs)
-    ]
-    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    for fact in facts:
-        assert chosen[fact["id"]][1] not in (fact["subject"], fact["object"])
-
-
-def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(
-    suite_file: Write,
-) -> None:
-    facts = lands(60)
-    full = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert examples(suite_file(IN_DOMAIN, facts[::-1], RELATIONS)) == full
-    part = examples(suite_file(IN_DOMAIN, facts, RELATIONS), limit=3)
-    assert 0 < len(part) <= 9
-    assert part.items() <= full.items()
-    assert examples(suite_file(IN_DOMAIN, facts, RELATIONS), seed=5) != full
-    more = [
-        *copy.deepcopy(facts),
-        {**facts[0], "id": "new", "subject": "New", "object": "Newtown"},
-    ]
-    changed = examples(suite_file(IN_DOMAIN, more, RELATIONS))
-    assert sum(changed[name] != full[name] for name in full) < 10
-
-
-def test_facts_with_questions_of_their_own_show_one_another(suite_file: Write) -> None:
-    facts = lands(20)
-    for fact in facts[:10]:
-        fact["question"] = f"Name the seat of {fact['subject']}."
-    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert all(
-        chosen[f["id"]][0].startswith("Name the seat of") == ("question" in f)
-        for f in facts
-    )
-
-
-def test_other_prompts_show_no_example(suite_file: Write) -> None:
-    assert all(
-        case.shots == ()
-        for case in load_suite(suite_file(HEAD + "head_to_tail:\n")).cases
-    )
-
-
 PUBLIC = (
     Path(__file__).resolve().parents[2].parent
     / "shared"
@@ -411,65 +318,6 @@ def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
     assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
     path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
     assert sum(len(ids) for ids in slices(path).values()) == 1200
-
-
-BUCKETED = HEAD + "monitor: {slices: [P36], negatives: 2}\nhead_to_tail:\n"
-
-
-def buckets_of(path: Path) -> dict[str, dict[str, str]]:
-    return {case.id: dict(case.buckets) for case in load_suite(path).cases}
-
-
-def test_every_case_knows_the_buckets_of_its_facts(suite_file: Write) -> None:
-    facts = lands(30)
-    facts[3] |= {"popularity": 10**6, "bucket": "torso"}
-    bucket_of = buckets_of(suite_file(BUCKETED, facts, RELATIONS))
-    others = [n for n in range(30) if n != 3]
-    relation = dict(zip(others, buckets([1000 + n for n in others]), strict=True))
-    expected = {f"c{n:03}": "torso" if n == 3 else relation[n] for n in range(30)}
-    assert set(expected.values()) == {"head", "torso", "tail"}
-    assert bucket_of["monitor[P36]"] == expected
-    torso = {fact for fact, bucket in expected.items() if bucket == "torso"}
-    assert bucket_of["head_to_tail[world-torso]"] == dict.fromkeys(
-        sorted(torso), "torso"
-    )
-
-
-def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(
-    suite_file: Write,
-) -> None:
-    small = [
-        {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1}
-        for n, fact in enumerate(lands(9))
-    ]
-    text = (
-        HEAD
-        + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
-    )
-    bucket_of = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
-    assert {f"b{n}": "tail" for n in range(9)}.items() <= bucket_of[
-        "head_to_tail[world-tail]"
-    ].items()
-    assert set(bucket_of["monitor[P50]"].values()) == {"head", "torso", "tail"}
-
-
-def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) -> None:
-    facts = [
-        *lands(12),
-        *(
-            {**fact, "id": f"n{n}", "subject": f"Isle {n}", "popularity": None}
-            for n, fact in enumerate(lands(2))
-        ),
-    ]
-    text = HEAD + (
-        "reliability:\n  choices: 2\n  distractors: 6\n"
-        "  unseen: {count: 3, as_of: 2026-11-01, expires: 2090-01-01}\n"
-    )
-    bucket_of = buckets_of(suite_file(text, facts, RELATIONS))
-    assert set(bucket_of["reliability[seen-zero-shot]"]) == {
-        f"c{n:03}" for n in range(12)
-    }
-    assert bucket_of["reliability[unseen-zero-shot]"] == {}
 
 
 def test_a_slice_may_pool_a_bucket_of_several_domains(suite_file: Write) -> None:

@@ -65,13 +65,6 @@ def test_the_parts_of_a_tolerance_stand_in_order(
         assert word in str(caught.value)
 
 
-def test_missing_suite_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        SuiteError, match=r"none\.kb\.yaml: cannot be read: No such file"
-    ):
-        load_suite(tmp_path / "none.kb.yaml")
-
-
 def test_suite_that_is_not_utf8(suite_file: Callable[..., Path]) -> None:
     path = suite_file("")
     path.write_bytes(b"suite: t\nfacts: \xff\n")

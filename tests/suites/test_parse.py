@@ -34,20 +34,6 @@ def test_a_prompt_of_head_to_tail_is_a_name_a_text_or_both(settings_of):
     }
 
 
-def test_texts_may_have_lines_and_lose_the_white_space_around_them(settings_of):
-    text = "monitor:\n  prompt: |\n    Be brief.\n\n    {question}\n  system: |\n    One.\n    Two.\n"
-    assert settings_of(text) == {
-        "prompt_text": "Be brief.\n\n{question}",
-        "system": "One.\nTwo.",
-    }
-
-
-def test_stops_are_one_text_or_some_or_none(settings_of):
-    assert settings_of('monitor: {stop: "."}') == {"stop": ["."]}
-    assert settings_of('monitor: {stop: ["\\n\\n", " "]}') == {"stop": ["\n\n", " "]}
-    assert settings_of("monitor: {stop: []}") == {"stop": []}
-
-
 def test_what_is_the_probes_own_is_no_change(settings_of):
     assert (
         settings_of(f'head_to_tail: {{answer_cue: "{ANSWER_CUE}", stop: ["\\n"]}}')
@@ -136,19 +122,6 @@ def test_a_mistake_is_named_with_its_line(settings_of, text, said):
         settings_of(text)
     assert said in str(error.value)
     assert str(error.value).split("t.kb.yaml:")[1].startswith("4: ")
-
-
-def test_patterns_are_read_by_kind_in_the_files_order(tmp_path):
-    path = tmp_path / "more.yaml"
-    path.write_text(
-        "unsure:\n  - 'beyond my (data|training)'\n  - no comment\nnone:\n  - '^-+$'\n",
-        encoding="utf-8",
-    )
-    assert read_uninformative(path) == (
-        ("unsure", "beyond my (data|training)"),
-        ("unsure", "no comment"),
-        ("none", "^-+$"),
-    )
 
 
 @pytest.mark.parametrize(

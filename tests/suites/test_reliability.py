@@ -40,47 +40,6 @@ def settings_of(case: Case) -> ReliabilitySettings:
     return case.settings
 
 
-def test_a_slice_is_asked_in_the_setting_of_its_name(suite_file: Write) -> None:
-    cases = loaded(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN))
-    assert {name: settings_of(case).prompt for name, case in cases.items()} == {
-        "seen-zero-shot": "zero-shot",
-        "unseen-zero-shot": "zero-shot",
-        "seen-four-shot": "four-shot",
-        "unseen-four-shot": "four-shot",
-        "seen-four-shot-2": "four-shot-2",
-    }
-    assert cases["seen-four-shot"].facts == cases["seen-zero-shot"].facts
-    assert cases["unseen-four-shot"].facts == cases["unseen-zero-shot"].facts
-
-
-def test_one_aggregate_a_setting(suite_file: Write) -> None:
-    gates = "  overall: {gates: {nccr: 0.1}}\n"
-    one = load_suite(suite_file(HEAD + "reliability:\n" + UNSEEN + gates), today=TODAY)
-    assert [aggregate.id for aggregate in one.aggregates] == [
-        "reliability[overall]",
-        "pooled[overall]",
-    ]
-    several = load_suite(
-        suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY
-    )
-    *settings, pooled = several.aggregates
-    assert pooled.members == tuple(case.id for case in several.cases)
-    assert {aggregate.slice: aggregate.members for aggregate in settings} == {
-        "overall-zero-shot": (
-            "reliability[seen-zero-shot]",
-            "reliability[unseen-zero-shot]",
-        ),
-        "overall-four-shot": (
-            "reliability[seen-four-shot]",
-            "reliability[unseen-four-shot]",
-        ),
-        "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
-    }
-    assert all(
-        [gate.metric for gate in result.gates] == ["nccr"] for result in settings
-    )
-
-
 def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
     gates = "  overall: {gates: {iur: 0.1}}\n"
     with pytest.raises(
@@ -88,31 +47,6 @@ def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> 
         match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2",
     ):
         load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates))
-
-
-def test_slices_by_answer_type(suite_file: Write) -> None:
-    relations = RELATIONS.replace(
-        "label: capital\n", "label: capital\n  answer_type: location\n"
-    )
-    facts = world_facts()
-    facts[-1]["object"], facts[-2]["answer_type"] = "1984", "person"
-    text = HEAD + "reliability:\n  slice_by: answer_type\n  distractors: 4\n" + UNSEEN
-    cases = loaded(suite_file(text, facts, relations))
-    assert {name: len(case.facts) for name, case in cases.items()} == {
-        "seen-location-zero-shot": 10,
-        "seen-time-zero-shot": 1,
-        "seen-person-zero-shot": 1,
-        "seen-other-zero-shot": 4,
-        **{
-            f"unseen-{kind}-zero-shot": 8
-            for kind in ("number", "person", "time", "location", "other")
-        },
-    }
-    aggregate, _ = load_suite(
-        suite_file(text, facts, relations), today=TODAY
-    ).aggregates
-    assert aggregate.id == "reliability[overall]"
-    assert len(aggregate.members) == 9
 
 
 def test_an_empty_group_is_answered_with_those_that_have_facts(
@@ -140,26 +74,6 @@ def test_the_nearest_name_of_a_dataset_has_facts(suite_file: Write) -> None:
     ) as caught:
         loaded(suite_file(text, facts))
     assert " seen-zero-shot" not in str(caught.value)
-
-
-def test_slices_by_dataset(suite_file: Write) -> None:
-    facts = world_facts()
-    for number, fact in enumerate(facts):
-        fact["dataset"] = "popqa" if number % 2 else "nq-open"
-    text = HEAD + "reliability:\n  slice_by: dataset\n" + UNSEEN
-    cases = loaded(suite_file(text, facts))
-    assert list(cases) == [
-        "unseen-zero-shot",
-        "seen-nq-open-zero-shot",
-        "seen-popqa-zero-shot",
-    ]
-    named = "  slices: {seen-popqa-four-shot: {limit: 2, gates: {cr: 0.1}}, unseen-four-shot: }\n"
-    cases = loaded(suite_file(text + named, facts))
-    assert {name: len(case.facts) for name, case in cases.items()} == {
-        "seen-popqa-four-shot": 2,
-        "unseen-four-shot": 40,
-    }
-    assert all(fact.dataset == "popqa" for fact in cases["seen-popqa-four-shot"].facts)
 
 
 @pytest.mark.parametrize(
@@ -282,52 +196,6 @@ def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(
     assert not questions & {shot.question for shot in shots}
     assert all(shot.subject in shot.question for shot in shots)
     assert cases["unseen-four-shot-2"].repository == shots
-
-
-def test_asked_facts_are_examples_where_there_are_no_others(suite_file: Write) -> None:
-    case = loaded(
-        suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n")
-    )["seen-four-shot"]
-    questions = [shot.question for shot in case.repository if shot.answer is not None]
-    assert len(questions) == 16
-    subjects = {fact.subject for fact in case.facts}
-    assert not [
-        question
-        for question in questions[:4]
-        if any(name in question for name in subjects)
-    ]
-
-
-def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(
-    suite_file: Write,
-) -> None:
-    text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2]\n"
-    facts = many_facts(400)
-    full = loaded(suite_file(text, facts))["seen-four-shot-2"]
-    assert (
-        loaded(suite_file(text, facts), limit=3)["seen-four-shot-2"].repository
-        == full.repository
-    )
-    assert (
-        loaded(suite_file(text, facts[::-1]))["seen-four-shot-2"].repository
-        == full.repository
-    )
-    assert (
-        loaded(suite_file(text, facts), seed=1)["seen-four-shot-2"].repository
-        != full.repository
-    )
-    # Without unseen questions in the suite nothing is asked of the future.
-    assert not [
-        shot
-        for shot in full.repository
-        if "20" in shot.question and shot.answer is None
-    ]
-
-
-def test_zero_shot_slices_carry_no_repository(suite_file: Write) -> None:
-    assert (
-        loaded(suite_file(HEAD + "reliability:\n"))["seen-zero-shot"].repository == ()
-    )
 
 
 def test_a_file_of_own_examples(suite_file: Write) -> None:

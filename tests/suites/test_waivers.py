@@ -111,15 +111,6 @@ def test_one_case_is_over_all_slices(suite_file: Write) -> None:
     )
 
 
-def test_one_slice_alone_has_none_unless_it_is_asked_for(suite_file: Write) -> None:
-    one = HEAD + "monitor: {slices: [P36]}\n"
-    assert load_suite(suite_file(one)).aggregates == ()
-    (pooled,) = load_suite(
-        suite_file(one + "overall: {gates: {as_expected: 0.1}}\n")
-    ).aggregates
-    assert pooled.members == ("monitor[P36]",)
-
-
 def test_the_top_tenth_counts_once(suite_file: Write) -> None:
     text = (
         HEAD

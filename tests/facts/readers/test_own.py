@@ -9,10 +9,8 @@ import pytest
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.readers import (
     FORMATS,
-    Relations,
     format_by_suffix,
     format_of,
-    read,
 )
 from pytest_kbrel.records import Fact
 from tests.facts.readers.conftest import Read, found_in, lines
@@ -181,25 +179,6 @@ def test_the_registry() -> None:
         "jsonl",
         "jsonl",
     ]
-
-
-def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(
-            lines({"question": "who", "answer": ["x"]})
-        )
-    rows = list(
-        read(
-            format_of("nq-open"),
-            [tmp_path / "a.jsonl", tmp_path / "b.jsonl"],
-            Relations(),
-        )
-    )
-    first, second = (row.fact for row in rows)
-    assert first is not None
-    assert second is not None
-    assert second.duplicate_of == first.id
-    assert second.id == f"{first.id}#2"
 
 
 @pytest.mark.slow

@@ -175,12 +175,6 @@ def test_a_file_without_answers_is_refused(write, tmp_path):
         read_answers(tmp_path / "empty")
 
 
-def test_the_digest_is_that_of_the_answers(write):
-    first = read_answers(write(answer(A), name="1.jsonl")).digest
-    assert read_answers(write(answer(A), name="2.jsonl")).digest == first
-    assert read_answers(write(answer(A, "Rome"), name="2.jsonl")).digest != first
-
-
 def test_a_file_that_changes_meanwhile_gives_a_failure(write):
     path = write(answer(A, "long" * 100), answer(B))
     answers = read_answers(path)

@@ -98,24 +98,6 @@ def test_answers_that_an_older_version_stored_without_a_probability_are_asked_fo
         assert len(inner.requests) == asked
 
 
-def test_answers_that_never_have_a_probability_are_not_asked_for_again(store):
-    beams = replace(WHERE, num_beams=5)
-    stored = replace(SAID, probability=None)
-    silent = replace(stored, token_ids=())
-    store.put(
-        [(key_of(Checkpoint().describe(), beams), stored)], Checkpoint().describe()
-    )
-    store.put(
-        [(key_of(Checkpoint().describe(), WHERE), silent)], Checkpoint().describe()
-    )
-    store.put([(key_of(ONE, ask(1)), stored)], ONE)
-    assert CachingModel(Checkpoint(), store).generate([beams, WHERE]) == [
-        stored,
-        silent,
-    ]
-    assert CachingModel(FunctionModel(), store).generate([ask(1)]) == [stored]
-
-
 class Served(FunctionModel):
     """A model of which nothing is known but its name."""
 
@@ -137,21 +119,6 @@ def test_only_sound_answers_are_kept(store, inner):
     assert model.generate([WHERE]) == first
     assert len(inner.requests) == 2
     assert model.reused == 0
-
-
-def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
-    inner = FunctionModel(answers=lambda prompt: "")
-    model = CachingModel(inner, store)
-    assert model.generate([WHERE]) == model.generate([WHERE])
-    assert len(inner.requests) == 1
-
-
-def test_a_probability_that_is_no_number_is_not_kept(store):
-    inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
-    model = CachingModel(inner, store)
-    for _ in range(2):
-        model.score([SCORE])
-    assert len(inner.requests) == 2
 
 
 def test_what_came_before_a_failure_is_kept(store, openai_server):
@@ -194,14 +161,6 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     model.generate([ask(0), ask(1)])
     assert seen
     model.model.close()
-
-
-def test_without_a_store_all_is_asked():
-    inner = FunctionModel()
-    model = CachingModel(inner, None)
-    for _ in range(2):
-        model.generate([WHERE])
-    assert (model.requested, model.reused, len(inner.requests)) == (2, 0, 2)
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -287,21 +246,6 @@ def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
     caching.close()
     assert model.closed
     assert caching.store is None
-
-
-def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
-    model = FunctionModel()
-    sizes = []
-    whole = model.generate
-    model.generate = lambda requests: sizes.append(len(requests)) or whole(requests)
-    caching = CachingModel(model, Store(tmp_path))
-    caching.generate(asked(65))
-    # What is lost where the process is killed is one piece at most.
-    assert sizes == [32, 32, 1]
-    caching.generate(asked(66))
-    assert sizes == [32, 32, 1, 1]
-    assert (caching.requested, caching.reused) == (131, 65)
-    caching.close()
 
 
 @pytest.mark.parametrize(

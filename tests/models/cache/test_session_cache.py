@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import tracemalloc
 from dataclasses import replace
 
@@ -134,16 +133,6 @@ def test_what_was_said_comes_back_exactly():
     assert cache.get([]) == {}
 
 
-def test_a_question_of_many_rounds_ago_is_not_asked_again():
-    model = FunctionModel(
-        answers=str.upper, probability=lambda prompt, _: len(prompt) / 100
-    )
-    asker = DeduplicatingModel(model)
-    first = [asker.ask(asked) for asked in rounds(3000, 1500)]
-    assert [asker.ask(asked) for asked in rounds(3000, 1500)] == first
-    assert len(model.requests) == 3000
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow_with_what_was_asked():
     asker = DeduplicatingModel(Forgetful(answers=lambda prompt: prompt * 4))
@@ -164,41 +153,6 @@ def test_memory_does_not_grow_with_what_was_asked():
     # One answer with its question takes more than 500 bytes.
     assert left < 200_000
     assert max(held[10:]) - max(held[:10]) < 100_000
-
-
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_it_may_end_in_another_thread_than_it_began_in():
-    held = [SessionCache()]
-    # Where the garbage collector happens to run, as in the thread of a client or a server.
-    thread = threading.Thread(target=held.clear)
-    thread.start()
-    thread.join()
-    gc.collect()
-
-
-def test_several_threads_may_ask_at_once():
-    cache = SessionCache()
-    keys = [
-        key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)
-    ]
-    result, errors = [], []
-
-    def work(part: list[str]) -> None:
-        try:
-            for key in part:
-                cache.put({key: SCORED})
-                result.append(cache.get([key]) == {key: SCORED})
-        except Exception as error:
-            errors.append(error)
-
-    threads = [
-        threading.Thread(target=work, args=(keys[start::4],)) for start in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (errors, len(result), all(result)) == ([], 400, True)
 
 
 @pytest.mark.parametrize("broken", ["put", "get"])

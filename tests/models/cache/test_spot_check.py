@@ -28,39 +28,6 @@ def store(tmp_path):
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
 
 
-def test_questions_that_are_asked_again_are_of_different_kinds(store):
-    kinds = {
-        "more tokens": ask(0, max_new_tokens=5),
-        "stop": ask(0, stop=("x",)),
-        "beams": ask(0, num_beams=2),
-        "steps": ask(0, steps=True),
-        "another beginning": ask(
-            0, prompt="Another instruction stands here, then question 0"
-        ),
-    }
-    # Two prompts with one beginning of 24 characters are of one kind.
-    alike = [ask(0, prompt=f"An instruction of length {number}") for number in range(8)]
-    kept = run_requests(
-        store, "one", *kinds.values(), *alike, model=Served(lambda prompt: "same")
-    )
-    # Those with an answer of their own come first, which is one of them; then one of each kind.
-    chosen = [question.request for question in choose_questions(store, kept.digest, 7)]
-    assert set(kinds.values()) <= set(chosen)
-    assert len(set(chosen)) == len(chosen) == 7
-
-
-def test_five_questions_are_asked_again_those_with_other_answers_first(store):
-    one_text = Served(lambda prompt: "other" if prompt == "question 7" else "same")
-    kept = run_requests(store, "one", *map(ask, range(10)), model=one_text)
-    chosen = choose_questions(store, kept.digest)
-    assert [len(chosen), len({question.request for question in chosen})] == [5, 5]
-    assert {question.answer.text for question in chosen[:2]} == {"same", "other"}
-    assert choose_questions(store, kept.digest) == chosen
-    assert len(choose_questions(store, kept.digest, 20)) == 10
-    assert choose_questions(store, kept.digest, 0) == ()
-    assert choose_questions(store, "0" * 64) == ()
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import (
@@ -41,16 +40,6 @@ def test_lm_evals_own_string():
         quantization="fp8",
         enforce_eager=True,
     )
-
-
-def test_the_path_stands_in_the_spec():
-    assert parse_vllm("vllm/./here", "max_length=64").checkpoint.path == "./here"
-    assert parse_vllm("vllm/./here").text == "vllm/./here"
-    assert parse_vllm("vllm/openai/name").checkpoint.path == "openai/name"
-    assert parse_vllm("vllm/reference").checkpoint.path == str(reference.resolve("")[0])
-    assert parse_vllm(
-        "vllm/./here", device="cuda", chat_template=True
-    ).checkpoint.chat_template
 
 
 @pytest.mark.parametrize(

@@ -38,19 +38,6 @@ def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_
     assert len(oracle.rounds) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "scored"),
-    [("Paris", " Paris"), ("巴黎", "巴黎"), ("กรุงเทพ", "กรุงเทพ"), ("Кито", " Кито")],
-)
-def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored):
-    oracle = Oracle(believe=lambda request: (0.5,))
-    run_case(make_case(DEFINITION, replace(FRANCE, object=answer)), oracle, oracle.keep)
-    requests = [
-        request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)
-    ]
-    assert {request.continuation for request in requests} == {scored}
-
-
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     oracle = Oracle(
         say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome",
@@ -116,23 +103,6 @@ def test_an_alias_is_right_in_the_definition(columns_of):
 
 
 @pytest.mark.parametrize(
-    ("written", "first"),
-    [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0)],
-)
-def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(
-    columns_of, written, first
-):
-    fields = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
-    # The oracle scores tokens 0 and 1.
-    oracle = Oracle(
-        say=lambda request: Generated(text="Paris", token_ids=written, **fields),
-        believe=believe,
-    )
-    result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    assert columns_of(result.table)["first_token"] == first
-
-
-@pytest.mark.parametrize(
     ("text", "first"),
     [
         (" Paris, France", 1),
@@ -160,17 +130,6 @@ def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
     # What only repeats a word of the question is no answer to it.
     assert [columns[f"cell:none:{frame}"] for frame in range(4)] == [1, 1, 1, 0]
     assert [columns["cell:positive:0"], columns["cell:negative1:0"]] == [1, 1]
-
-
-def test_the_number_of_wrong_contexts_is_the_fewest_that_all_facts_of_the_slice_have():
-    oracle = Oracle()
-    result = run_case(
-        make_case(MonitorSettings(negatives=3), FRANCE, NORWAY), oracle, oracle.keep
-    )
-    assert [name for name in result.table.columns if "negative" in name] == [
-        "cell:negative1:0",
-        "cell:negative2:0",
-    ]
 
 
 def test_a_failed_response_is_an_error_and_no_row():
@@ -328,19 +287,6 @@ def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
         [()],
         [()],
     ]
-
-
-def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of):
-    def say(request):
-        return generated(
-            "Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0)
-        )
-
-    oracle = Oracle(say=say)
-    columns = columns_of(
-        run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table
-    )
-    assert (columns["pfd"], columns["ird"]) == (0.75, 0.75)
 
 
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():
