@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from _pytest.config.exceptions import UsageError
 from _pytest.config.findpaths import locate_config
+from _pytest.outcomes import Failed
 
 from pytest_kbrel.errors import KbrelError
 
@@ -47,7 +48,7 @@ def _read_by_pytest(directory: Path) -> tuple[Path, dict[str, object]]:
     folder = directory.resolve()
     try:
         path, values = locate_config(folder, [folder])[1:3]
-    except (pytest.UsageError, pytest.fail.Exception, OSError, ValueError) as error:
+    except (UsageError, Failed, OSError, ValueError) as error:
         raise KbrelError(f"{directory}: cannot be read: {error}") from None
     if path is None or path.parent != folder:
         return directory / "pytest.ini", {}
