@@ -23,7 +23,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.gates import measure
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
+from pytest_kbrel.records import CaseResult, Fingerprint, MetricValue, Run, Table
 from tests.baselines.full_run import full_run
 from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, outcome
 
@@ -341,6 +341,15 @@ def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(
     assert words.startswith(
         "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail["
     )
+
+
+def test_a_metric_without_a_value_is_written_and_read(tmp_path: Path) -> None:
+    first = decided(case(), answers("++--"))
+    without = (*first.metrics, MetricValue(name="none", better="lower", value=None))
+    write_baseline(tmp_path / "b", sound(dataclasses.replace(first, metrics=without)))
+    blessed = read_baseline(f"{tmp_path}/b", tmp_path).case(first)
+    assert isinstance(blessed, BaselineCase)
+    assert ("none", None) in blessed.metrics
 
 
 @pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])

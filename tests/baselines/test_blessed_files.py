@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     baseline_directory,
     find_baseline,
@@ -288,6 +289,15 @@ def test_what_is_a_name_and_what_a_path(name: str, below_root: bool | None) -> N
     assert baseline_directory(name, Path("root")) == Path(
         "root/baselines" if below_root else "", name
     )
+
+
+def test_the_projects_own_baseline_comes_before_the_one_that_ships(
+    tmp_path: Path,
+) -> None:
+    shipped = find_baseline("reference", tmp_path)
+    assert shipped == resources.baselines() / "reference"
+    write_baseline(tmp_path / "baselines" / "reference", sound())
+    assert find_baseline("reference", tmp_path) == tmp_path / "baselines" / "reference"
 
 
 def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> None:

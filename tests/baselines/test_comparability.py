@@ -190,6 +190,20 @@ def test_only_versions_that_both_know_are_listed() -> None:
     assert listed_differences(run, older) == ("numpy (1 and 2)", "zlib (1 and 2)")
 
 
+def test_models_are_listed_where_both_are_known() -> None:
+    run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16"))
+    assert listed_differences(run, blessed(kbrel_version="0.1.0")) == (
+        "dtype ('bfloat16' and 'float32')",
+    )
+    assert listed_differences(run, blessed(kbrel_version="0.1.0", model=None)) == ()
+    assert (
+        listed_differences(
+            dataclasses.replace(run, model=None), blessed(kbrel_version="0.1.0")
+        )
+        == ()
+    )
+
+
 @pytest.mark.parametrize(
     ("then", "now", "days"),
     [
@@ -258,6 +272,25 @@ def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_ow
 def test_a_runs_judge_is_the_helper_of_that_name() -> None:
     assert blessed(WRITER, JUDGE, judge="openai/judge").judge == JUDGE
     assert blessed(WRITER, judge="openai/judge").judge is None
+
+
+@pytest.mark.parametrize(
+    ("suite", "paper", "result"),
+    [
+        ("suites/world.kb.yaml", "", ()),
+        ("elsewhere/other.kb.yaml", "", ()),
+        ("suites/new.kb.yaml", "", ("world.kb.yaml", "other.kb.yaml")),
+        ("suites/new.kb.yaml", "Somebody et al.", ()),
+    ],
+)
+def test_the_suites_of_a_baseline_are_told_to_one_that_it_lacks(
+    suite: str, paper: str, result: tuple[str, ...]
+) -> None:
+    named = [("world.kb.yaml", "a"), ("world.kb.yaml", "b"), ("x/other.kb.yaml", "a")]
+    of = session_baseline(
+        MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules"
+    )
+    assert dataclasses.replace(of, paper=paper).other_suites(suite) == result
 
 
 Answer = str | Exception

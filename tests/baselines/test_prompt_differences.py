@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.baselines import prompt_differences
+from pytest_kbrel.baselines import prompt_differences, setting_differences
 from pytest_kbrel.probes.base import digest_of
 from pytest_kbrel.records import (
     Case,
     Digest,
     Fact,
     Generated,
+    HeadToTailSettings,
     read_digest,
     settings_of,
 )
@@ -59,6 +61,65 @@ def test_bos_is_told_from_other_prompts_and_counted_by_prompt() -> None:
     )
 
 
+def test_other_token_ids_and_why() -> None:
+    pairs = [
+        (digest(case(), A), digest(case(), A)),
+        (digest(case(), A), digest(case(), B)),
+    ]
+    assert words(*pairs) == "the token ids of the prompts on 1 of 2 facts (first: Q1)"
+    assert words(*pairs, another_tokenizer=True).endswith(
+        "(first: Q1): another tokenizer"
+    )
+
+
+def made(**parts: object) -> str:
+    given = {
+        "prompts": "a" * 8,
+        "bos": 0,
+        "count": 2,
+        "settings": "b" * 8,
+        "accepted": "c" * 8,
+    }
+    return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "expected"),
+    [
+        ("prompts", "f" * 8, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
+        # A BOS is missing only where as many prompts were asked.
+        ("count", 3, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
+        ("bos", 1, "BOS missing on 1 of 2 prompts"),
+        ("settings", "f" * 8, "settings on 1 of 1 fact (first: Q0)"),
+        ("accepted", "f" * 8, "accepted answers on 1 of 1 fact (first: Q0)"),
+        (
+            "draws",
+            "f" * 8,
+            "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)",
+        ),
+    ],
+)
+def test_each_part_of_a_digest_has_its_own_words(
+    part: str, value: object, expected: str
+) -> None:
+    assert words((made(), made(**{part: value}))) == expected
+    token_ids = part in ("prompts", "count")
+    assert words((made(), made(**{part: value})), another_tokenizer=True) == (
+        f"{expected}: another tokenizer" if token_ids else expected
+    )
+
+
+def test_settings_are_named_with_both_values() -> None:
+    short = case(settings=HeadToTailSettings(max_new_tokens=16))
+    assert setting_differences(settings_of(case()), settings_of(short)) == (
+        ("max_new_tokens", "32", "16"),
+    )
+    pair = (digest(case(), A), digest(short, A))
+    differing = setting_differences(settings_of(case()), settings_of(short))
+    assert words(pair, settings=differing) == "settings max_new_tokens (32 and 16)"
+    assert words(pair) == "settings on 1 of 1 fact (first: Q0)"
+
+
 def test_rules_of_ones_own_are_settings() -> None:
     own = case(uninformative=(("unsure", "no idea"),))
     pair = (digest(case(), A), digest(own, A))
@@ -90,6 +151,17 @@ def test_several_things_at_once_are_all_told() -> None:
     ]
 
 
+def test_digests_of_another_form_differ_as_a_whole() -> None:
+    way = "of 2 facts were asked (prompts, settings, accepted answers or draws; first: "
+    assert words(("x", "x"), ("old", "older")) == f"the way 1 {way}Q1)"
+    assert words(("old", made()), (made(), "old")) == f"the way 2 {way}Q0)"
+    both = words((made(), made(draws="f" * 8)), ("old", made()))
+    assert (
+        both
+        == f"the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0); the way 1 {way}Q1)"
+    )
+
+
 HEX = st.text("0123456789abcdef", min_size=8, max_size=8)
 
 
@@ -106,3 +178,28 @@ def test_a_digest_is_read_as_it_was_written(
         draws=draws,
     )
     assert read_digest(str(written)) == written
+
+
+def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None:
+    own = "the probe's own"
+    assert setting_differences([("system", "s")], []) == (("system", "s", own),)
+    assert setting_differences([], [("stop", "x")]) == (("stop", own, "x"),)
+    assert (
+        setting_differences([("seed", "1")], [])
+        == setting_differences([], [("seed", "1")])
+        == ()
+    )
+
+
+def test_a_long_setting_is_told_in_short() -> None:
+    result = prompt_differences(
+        [
+            (
+                "f",
+                "00000000.0/1.aaaaaaaa.00000000.00000000",
+                "00000000.0/1.bbbbbbbb.00000000.00000000",
+            )
+        ],
+        [("prompt_text", "x" * 61, "y" * 60)],
+    )
+    assert f"prompt_text ({'x' * 57}... and {'y' * 60})" in result

@@ -76,6 +76,16 @@ def read_row(paper: str, table: int, model: str, relation: str, metric: str) -> 
     return value
 
 
+def test_cases_are_found_in_any_suite(tmp_path: Path) -> None:
+    result = read_baseline("published/monitor/vicuna-7b", tmp_path)
+    assert (
+        result.case("suites/world.kb.yaml::monitor[P37]")
+        is result.case("monitor[P37]")
+        is not None
+    )
+    assert result.case("suites/world.kb.yaml::monitor[P36]") is None
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -103,6 +103,23 @@ def test_an_alias_is_right_in_the_definition(columns_of):
 
 
 @pytest.mark.parametrize(
+    ("written", "first"),
+    [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0)],
+)
+def test_the_scored_token_is_one_of_the_first_two_that_the_model_wrote(
+    columns_of, written, first
+):
+    fields = {"finish": "stop", "prompt_tokens": 1, "prompt_digest": "d"}
+    # The oracle scores tokens 0 and 1.
+    oracle = Oracle(
+        say=lambda request: Generated(text="Paris", token_ids=written, **fields),
+        believe=believe,
+    )
+    result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
+    assert columns_of(result.table)["first_token"] == first
+
+
+@pytest.mark.parametrize(
     ("text", "first"),
     [
         (" Paris, France", 1),
