@@ -170,21 +170,3 @@ def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monke
     )
     write_baseline(tmp_path / "b", run_of("-"))
     assert not old.exists()
-
-
-def test_where_no_readable_file_names_the_outcomes_nothing_is_taken_away(tmp_path):
-    old = tmp_path / "outcomes-0123456789ab.jsonl.xz"
-    old.write_bytes(b"x")
-    os.utime(old, (0, 0))
-    for meta in (
-        b"{}",
-        b"{",
-        b'{"schema_version": 2, "outcomes": {}}',
-        b'{"schema_version": 2, "outcomes": 3}',
-    ):
-        replace_files(tmp_path, meta, "outcomes-ba9876543210.jsonl.xz", b"y")
-        assert old.exists()
-    replace_files(
-        tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y"
-    )
-    assert not old.exists()

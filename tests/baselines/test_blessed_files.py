@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     baseline_directory,
     find_baseline,
@@ -154,16 +153,6 @@ def test_why_a_run_is_not_blessed(tmp_path: Path, run: Run, why: str) -> None:
     assert not (tmp_path / "b").exists()
 
 
-@pytest.mark.parametrize(
-    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
-)
-def test_a_run_that_failed_its_gates_can_be_blessed(
-    tmp_path: Path, verdict: Any
-) -> None:
-    write_baseline(tmp_path, sound(dataclasses.replace(INVALID, verdict=verdict)))
-    assert list(meta_of(tmp_path)["cases"]) == [KEY]
-
-
 def respelt(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def spoil(folder: Path) -> None:
         meta = meta_of(folder)
@@ -289,15 +278,6 @@ def test_what_is_a_name_and_what_a_path(name: str, below_root: bool | None) -> N
     assert baseline_directory(name, Path("root")) == Path(
         "root/baselines" if below_root else "", name
     )
-
-
-def test_the_projects_own_baseline_comes_before_the_one_that_ships(
-    tmp_path: Path,
-) -> None:
-    shipped = find_baseline("reference", tmp_path)
-    assert shipped == resources.baselines() / "reference"
-    write_baseline(tmp_path / "baselines" / "reference", sound())
-    assert find_baseline("reference", tmp_path) == tmp_path / "baselines" / "reference"
 
 
 def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from pytest_kbrel.records import (
     Digest,
     Fact,
     Generated,
-    HeadToTailSettings,
     read_digest,
     settings_of,
 )
@@ -48,19 +46,6 @@ def words(*pairs: tuple[str, str], **more: object) -> str:
     return prompt_differences(digests, **more)  # type: ignore[arg-type]
 
 
-def test_bos_is_told_from_other_prompts_and_counted_by_prompt() -> None:
-    with_bos, without = digest(case(), A + "b", B + "b"), digest(case(), A, B)
-    same = (with_bos, with_bos)
-    assert (
-        words((without, with_bos), (without, with_bos))
-        == "BOS missing on 4 of 4 prompts"
-    )
-    assert words((with_bos, without), same) == "BOS added on 2 of 4 prompts"
-    assert (
-        words((digest(case(), A + "b", B), with_bos)) == "BOS missing on 1 of 2 prompts"
-    )
-
-
 def test_other_token_ids_and_why() -> None:
     pairs = [
         (digest(case(), A), digest(case(), A)),
@@ -81,43 +66,6 @@ def made(**parts: object) -> str:
         "accepted": "c" * 8,
     }
     return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "expected"),
-    [
-        ("prompts", "f" * 8, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
-        # A BOS is missing only where as many prompts were asked.
-        ("count", 3, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
-        ("bos", 1, "BOS missing on 1 of 2 prompts"),
-        ("settings", "f" * 8, "settings on 1 of 1 fact (first: Q0)"),
-        ("accepted", "f" * 8, "accepted answers on 1 of 1 fact (first: Q0)"),
-        (
-            "draws",
-            "f" * 8,
-            "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)",
-        ),
-    ],
-)
-def test_each_part_of_a_digest_has_its_own_words(
-    part: str, value: object, expected: str
-) -> None:
-    assert words((made(), made(**{part: value}))) == expected
-    token_ids = part in ("prompts", "count")
-    assert words((made(), made(**{part: value})), another_tokenizer=True) == (
-        f"{expected}: another tokenizer" if token_ids else expected
-    )
-
-
-def test_settings_are_named_with_both_values() -> None:
-    short = case(settings=HeadToTailSettings(max_new_tokens=16))
-    assert setting_differences(settings_of(case()), settings_of(short)) == (
-        ("max_new_tokens", "32", "16"),
-    )
-    pair = (digest(case(), A), digest(short, A))
-    differing = setting_differences(settings_of(case()), settings_of(short))
-    assert words(pair, settings=differing) == "settings max_new_tokens (32 and 16)"
-    assert words(pair) == "settings on 1 of 1 fact (first: Q0)"
 
 
 def test_rules_of_ones_own_are_settings() -> None:

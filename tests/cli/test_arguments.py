@@ -3,42 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.bounds import CAP
-from pytest_kbrel.cli import build, cache, judge, main
+from pytest_kbrel.cli import build, judge
 from pytest_kbrel.cli.arguments import integer_within
-from pytest_kbrel.errors import KbrelError
-
-
-@pytest.mark.parametrize("text", ["", "1", "h", "1H", "1m", "1 d", "1d ", "1dd", "-1d"])
-def test_what_is_no_age(text: str) -> None:
-    with pytest.raises(
-        argparse.ArgumentTypeError,
-        match=f"found {text!r}; allowed: a number with h, d or w",
-    ):
-        cache._seconds(text)
-
-
-def test_an_age_of_nothing_is_an_age(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pytest_kbrel.models.cache.store import Store
-
-    Store(tmp_path).close()
-    assert main(["cache", "prune", str(tmp_path), "--older-than", "0h"]) == 0
-    assert main(["cache", "prune", str(tmp_path), "--older-than", "0h", "--all"]) == 2
-    assert main(["cache", "prune", str(tmp_path), "--model", "", "--all"]) == 2
-    assert capsys.readouterr().err.count("found both of what to forget") == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)]
-)
-def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
-    assert integer_within(CAP)(text) == value
 
 
 @pytest.mark.parametrize(
@@ -79,16 +49,6 @@ def test_a_size_is_not_negative(text: str, fine: bool) -> None:
         argparse.ArgumentTypeError, match="allowed: a size such as 4GB or 800MB"
     ):
         build._size(text)
-
-
-NAMES = ("subject", "relation", "object", "popularity", "year", "type")
-
-
-@pytest.mark.parametrize("name", ["relation", "object"])
-def test_a_table_names_its_relations_elsewhere(name: str) -> None:
-    options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": True, name: "x"})
-    with pytest.raises(KbrelError, match=f"^--{name} 'x' beside --table"):
-        build._mapping(options)
 
 
 @pytest.mark.parametrize(
@@ -172,22 +132,3 @@ def test_what_a_prediction_must_have(name: str) -> None:
         ValueError, match=f"the key '{name}' is missing; found: {', '.join(row)}"
     ):
         judge._judged(row, ())
-
-
-@pytest.mark.parametrize(
-    ("broken", "more"), [(2, []), (3, []), (4, ["skipped: 1 more"])]
-)
-def test_three_of_the_rows_that_were_skipped_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: int, more: list[str]
-) -> None:
-    source, output = tmp_path / "q.jsonl", tmp_path / "f.jsonl"
-    source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * broken)
-    assert (
-        main(["import", "qa", str(source), "--output", str(output), "--skip-broken"])
-        == 0
-    )
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split(": ")[1] for line in lines[: min(broken, 3)]] == [
-        f"{source}:{number}" for number in range(2, 2 + min(broken, 3))
-    ]
-    assert lines[min(broken, 3) :] == more

@@ -8,11 +8,9 @@ import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.cache.journal import begin
 from pytest_kbrel.models.cache.store import FILE, Store, digest_of
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
-from tests.models.cache.served_model import Served
 
 DAY = 24 * 3600
 
@@ -58,24 +56,6 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     assert (words[4], words[6], words[8:]) == (old, today, ["one"])
     assert second.split()[:2] == [short("two\x1b[31m"), "5"]
     assert "\x1b" not in second
-
-
-def test_info_tells_what_is_kept_for_one_run_only(folder, capsys):
-    store = Store(folder)
-    model = Served(name="served")
-    journal = begin(store, "1", model)
-    CachingModel(model, store, journal=journal).generate(
-        [GenerateRequest(prompt="a", max_new_tokens=1)]
-    )
-    store.close()
-    assert main(["cache", "info", str(folder)]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "served" in line]
-    assert [row.split("  ")[-1] for row in rows] == [
-        "openai/served (until its run ends)"
-    ]
-    assert rows[0].startswith(journal.digest[:12])
-    assert main(["cache", "prune", str(folder), "--model", journal.digest[:12]]) == 0
-    assert stored_counts(folder) == (35, 2)
 
 
 def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
@@ -130,16 +110,6 @@ def test_prune_forgets_what_it_was_told_and_nothing_else(
     )
     assert capsys.readouterr().out.startswith(expected)
     assert ((folder / FILE).stat().st_size < size) == (remaining[0] < 30)
-
-
-def test_what_was_forgotten_is_asked_for_again(folder):
-    main(["cache", "prune", str(folder), "--model", short("one")])
-    store = Store(folder)
-    model = CachingModel(FunctionModel(name="one"), store)
-    model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
-    model.generate([GenerateRequest(prompt="question 0", max_new_tokens=60)])
-    assert (model.requested, model.reused) == (2, 1)
-    store.close()
 
 
 @pytest.mark.parametrize(

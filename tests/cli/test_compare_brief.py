@@ -15,11 +15,10 @@ from pytest_kbrel.cli.compare.models import (
     figure_tables,
     size_in,
 )
-from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.printing import cells
 from pytest_kbrel.records import Run
-from tests.made_comparisons import comparison_of, key, model_of
+from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
 
 SCREENS = {
@@ -189,23 +188,6 @@ def test_notes_on_models_leave_room_for_cases() -> None:
         sum("differs:" in line for line in brief_lines(comparison_of(same), 80, 24))
         == 1
     )
-
-
-def test_a_twin_of_the_baseline_does_not_hide_what_cannot_be_paired() -> None:
-    models = [
-        model_of("run", runs.small()),
-        model_of("same", runs.small()),
-        *unpaired(1),
-    ]
-    models[2] = replace(
-        models[2], cases={key(runs.small().cases[0]): {"monitor": 0.2, "accuracy": 0.1}}
-    )
-    pair = PairedRun(run=replace(better(), cases=()), p_holm={}, obstacles={})
-    comparison = side_by_side(
-        models, figure_tables(models), correlated_points(models), {2: pair}, {}
-    )
-    assert [side.same_as for side in comparison.sides] == [0, 1, 0]
-    assert any(line.startswith("3 P30") for line in brief_lines(comparison, 80, 24))
 
 
 def test_twins_have_no_lines_and_share_one_that_names_them() -> None:

@@ -246,28 +246,6 @@ def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
     )
 
 
-def test_a_run_beside_a_papers_models_counts_in_every_setting() -> None:
-    models = [
-        one
-        for k in range(3)
-        for one in in_settings(f"m{k}", 0.1 * k, "zero-shot", "four-shot")
-    ]
-    run = model("run", {(SUITE, "reliability[overall]"): {"ncr": 0.9, "ur": 0.0}})
-    assert [one.n for _, one in correlations_of([*models, run])] == [
-        4,
-        4,
-        4,
-        4,
-    ]
-    # What no model of a paper has is correlated over the runs, once.
-    alone = {(SUITE, "monitor[P1]"): {"monitor": 0.1, "accuracy": 0.2}}
-    other = {(SUITE, "monitor[P1]"): {"monitor": 0.3, "accuracy": 0.1}}
-    rows = correlations_of([*models, model("x", alone), model("y", other)])
-    assert [(name, one.n) for name, one in rows if name.startswith("monitor")] == [
-        ("monitor[P1]", 2)
-    ] * 2
-
-
 def in_slices(
     name: str, at: float, *settings: str, several: bool = False
 ) -> ComparedModel:

@@ -12,15 +12,12 @@ from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.cli.compare.pairing import (
     PairedRun,
     RecordedOutcomes,
-    gate_of,
     pair_runs,
-    waivers_of,
 )
 from pytest_kbrel.cli.compare.render import paired_lines, summary_lines
 from pytest_kbrel.records import (
     CaseResult,
     Change,
-    Gate,
     GateResult,
     Looks,
     MetricValue,
@@ -102,19 +99,6 @@ def test_an_expired_waiver_fails_a_comparison() -> None:
     assert paired(case(HEAD, gate(), expired=(replace(WAIVER, expired=True),))).fails
     assert not paired(case(HEAD, gate()), case("head_to_tail[b]")).fails
     assert not paired().fails
-
-
-def test_a_demand_and_its_waivers_are_read_back() -> None:
-    assert gate_of(gate()) == Gate(
-        metric="accuracy", rule="max_drop", bound=0.1, line=7
-    )
-    assert waivers_of(case()) == ()
-    assert waivers_of(case(waiver=WAIVER)) == (WAIVER,)
-    expired = replace(WAIVER, expired=True)
-    assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (
-        expired,
-        WAIVER,
-    )
 
 
 def side(*cases: CaseResult) -> RecordedOutcomes:

@@ -223,13 +223,6 @@ def test_a_mistyped_folder_is_told_which_run_is_meant(
         assert capsys.readouterr().err.endswith("; did you mean 'kbrel-report'?\n")
 
 
-def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> None:
-    (folder / "responses.jsonl").unlink()
-    (folder / "outcomes.jsonl.xz").unlink()
-    assert main(["report", str(folder)]) == 0
-    assert "monitor-P30" in (folder / "report.html").read_text()
-
-
 def test_what_the_page_has_not_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

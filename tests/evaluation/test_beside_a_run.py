@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.cases import Retrieval, baseline_of
 from pytest_kbrel.models import embedding
 from pytest_kbrel.plugin import preflight
@@ -265,23 +264,6 @@ def test_an_encoder_chooses_the_nearest_of_the_distractors_that_were_drawn_by_ki
         made_case("monitor[a]"),
     ):
         assert Retrieval(tmp_path, "").with_distractors(one) is one
-
-
-def test_what_a_refusal_says_is_one_line(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(options: Any, cases: Any) -> None:
-        raise KbrelError("no")
-
-    monkeypatch.setattr(preflight, "check_cases", refuse)
-    with pytest.raises(KbrelError, match=r"^no$"):
-        check_suites(
-            cast(pytest.Config, StubConfig(Path())),
-            made_options(),
-            None,
-            [made_suite()],
-            (),
-        )
 
 
 def test_the_judge_of_the_baseline_model_is_named_before_it_was_asked_anything() -> (

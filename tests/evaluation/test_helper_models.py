@@ -89,39 +89,6 @@ def test_a_store_that_is_there_is_looked_at_and_none_is_made(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "case", "refused"),
-    [
-        (
-            {"model": "openai/m", "model_args": SERVER},
-            made_case("monitor[P36]"),
-            "openai/m",
-        ),
-        ({"model": "openai/m", "model_args": SERVER}, made_case("head_to_tail[a]"), ""),
-        (
-            {"baseline_model": f"openai/b,{SERVER}"},
-            made_case("monitor[P36]"),
-            "openai/b",
-        ),
-        ({"baseline_model": "reference:pruned"}, made_case("monitor[P36]"), ""),
-        ({}, made_case("monitor[P36]"), ""),
-        ({"model": "openai/m", "from_run": Path("run")}, made_case("monitor[P36]"), ""),
-    ],
-)
-def test_monitor_needs_probabilities_of_both_models(
-    settings: dict[str, str], case: Case, refused: str
-) -> None:
-    options = made_options(**settings)
-    if not refused:
-        check_cases(options, [case])
-        return
-    with pytest.raises(
-        KbrelError,
-        match=rf"^mini\.kb\.yaml::monitor\[P36\]: .* and {refused} gives none",
-    ):
-        check_cases(options, [made_case("head_to_tail[a]"), case])
-
-
-@pytest.mark.parametrize(
     ("name", "words"),
     [(None, '-k "not monitor"'), ("prod", "remove monitor: from the suite")],
 )

@@ -26,14 +26,6 @@ ASK = GenerateRequest(prompt="Where?", max_new_tokens=4)
 SERVER = "base_url=http://localhost:9/v1"
 
 
-def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
-    options = made_options(model="hf/a/b", model_args="max_length=-1")
-    assert options.model_spec is not None
-    for _ in range(2):
-        with pytest.raises(ModelError, match="max_length"):
-            options.model_spec.get()
-
-
 @pytest.mark.parametrize(
     ("settings", "kept"),
     [

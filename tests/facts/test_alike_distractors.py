@@ -56,19 +56,6 @@ def drawn(
     return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **arguments)
 
 
-def test_what_the_same_word_asks_for_comes_first() -> None:
-    sang = tuple(
-        question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
-        for n in range(12)
-    )
-    for fact in drawn(pool=(*POOL, *sang)).facts[:12]:
-        assert all(name.startswith("Author") for name in fact.negatives)
-    # Another person goes before another thing.
-    few = drawn(sang[:1], (*POOL, *sang[:4])).facts[0].negatives
-    assert set(few[:3]) == {"Singer bo", "Singer co", "Singer do"}
-    assert all(name.startswith("Author") for name in few[3:])
-
-
 def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
     sang = tuple(
         question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")

@@ -14,7 +14,7 @@ from pytest_kbrel.facts.files import (
     read_facts,
     read_shots,
 )
-from pytest_kbrel.records import Fact, Shot
+from pytest_kbrel.records import Fact
 from pytest_kbrel.serialization import to_wire
 
 GOOD = b'{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
@@ -169,21 +169,6 @@ def test_a_foreign_file_is_told_the_format(
         read_facts(write(tmp_path, data))
 
 
-@pytest.mark.parametrize(
-    "row", [b'{"question": "Who?", "answer": ["I"]}', b'{"relations": ["Who is [X]?"]}']
-)
-def test_of_a_public_format_already_the_first_line_is_no_fact(
-    row: bytes, tmp_path: Path
-) -> None:
-    with pytest.raises(SuiteError, match=rf":1: (unknown key|the key).*{PUBLIC}"):
-        read_facts(write(tmp_path, row + b"\n"))
-    # A line further down is a mistake, and so is a wrong value in what is plainly a fact.
-    for data in (GOOD + b"\n" + row, GOOD.replace(b'"Lima"', b"7")):
-        with pytest.raises(SuiteError) as caught:
-            read_facts(write(tmp_path, data + b"\n"))
-        assert "public dataset" not in str(caught.value)
-
-
 def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
     with pytest.raises(
         SuiteError, match=r":1: no facts found; a facts file has one JSON object a line"
@@ -253,41 +238,6 @@ def test_a_range_is_two_numbers_in_their_order() -> None:
         made(object=None, question="How many?", answer_range=[1, 2])
 
 
-@pytest.mark.parametrize("key", ["source", "licence", "dataset", "duplicate_of"])
-def test_a_note_is_any_text(key: str) -> None:
-    assert getattr(made(**{key: ""}), key) == ""
-    assert getattr(made(**{key: " two\nlines "}), key) == " two\nlines "
-    for wrong in (None, 3, ["x"]):
-        with pytest.raises(
-            ValueError, match=f"'{key}' must be text without NUL, found"
-        ):
-            made(**{key: wrong})
-
-
-@pytest.mark.parametrize("key", ["aliases", "negatives"])
-def test_a_list_of_texts(key: str) -> None:
-    assert getattr(made(**{key: []}), key) == ()
-    assert getattr(made(**{key: ["x", "y"]}), key) == ("x", "y")
-    for wrong in (None, "x", {"x": 1}):
-        with pytest.raises(ValueError, match=f"'{key}' must be a list of texts, found"):
-            made(**{key: wrong})
-    for wrong in ("", " x", "a\nb", None, 1):
-        with pytest.raises(
-            ValueError, match=f"each of '{key}' must be text of one line without space"
-        ):
-            made(**{key: ["x", wrong]})
-
-
-@pytest.mark.parametrize(
-    "wrong", [-1, -1e-9, 1.1e300, float("inf"), True, False, "0", "", []]
-)
-def test_what_is_no_popularity(wrong: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"'popularity' must be a number from 0 to 1e\+300, found"
-    ):
-        made(popularity=wrong)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [None, 2028, "2028", "20280714", "2028-W28-5", "2028-02-30", "14.07.2028", " "],
@@ -315,15 +265,6 @@ def written(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "shots.jsonl"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_a_file_of_examples(tmp_path: Path) -> None:
-    text = '{"question": "Who wrote Emma?", "answer": "Jane Austen", "subject": "Emma"}\n\n'
-    text += '{"question": "Who won in 2041?", "answer": null, "valid_until": "2041-01-01"}\n'
-    assert read_shots(written(tmp_path, text)) == (
-        Shot(question="Who wrote Emma?", answer="Jane Austen", subject="Emma"),
-        Shot(question="Who won in 2041?", answer=None, valid_until="2041-01-01"),
-    )
 
 
 @pytest.mark.parametrize(

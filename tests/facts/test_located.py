@@ -18,11 +18,6 @@ def node(value: Any) -> Node:
     return Node(path=PATH, line=3, value=value)
 
 
-@pytest.mark.parametrize("value", [0, 1, 7, -3, 0.0, 0.5, -1e300])
-def test_a_number(value: float) -> None:
-    assert node(value).number("n") == value
-
-
 @pytest.mark.parametrize(
     ("value", "quotes"),
     [
@@ -101,24 +96,3 @@ def test_a_number_that_is_not_what_it_looks_like_is_refused(
     assert words in message
     assert message.endswith("; allowed: a decimal number, or quotes if text is meant")
     assert len(message) < len(str(tmp_path)) + 260
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("!!bool 2suite", "'2suite' is no bool"),
-        ("!!int ''", "'' is no int"),
-        ("!!int x", "'x' (invalid literal"),
-        ("!!float x", "'x' (could not convert"),
-        ("!!timestamp x", "'x' is no timestamp"),
-        ("2026-13-01", "'2026-13-01' (month must be in 1..12)"),
-    ],
-)
-def test_a_value_that_is_not_of_its_tag_is_an_error(
-    tmp_path: Path, value: str, words: str
-) -> None:
-    with pytest.raises(SuiteError) as caught:
-        read(tmp_path, f"a: 1\nb: {value}\n")
-    assert str(caught.value).startswith(
-        f"{tmp_path / 'f.yaml'}:2: not a value: {words}"
-    )

@@ -26,24 +26,6 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_in_the_order_of_the_file(tmp_path: Path) -> None:
-    text = (
-        TOP
-        + '  frames: ["Capital of [X]?", "[X]?"]\n  statements: ["[Y] is in [X]."]\n'
-        + "A1: {label: b, domain: c}\n"
-    )
-    assert read_relations(write(tmp_path, text)) == (
-        Relation(
-            id="P36",
-            label="capital",
-            domain="geography",
-            frames=("Capital of [X]?", "[X]?"),
-            statements=("[Y] is in [X].",),
-        ),
-        Relation(id="A1", label="b", domain="c", frames=()),
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [

@@ -90,14 +90,6 @@ def test_kinds_are_spread_evenly():
     assert set(counts.values()) == {3}
 
 
-def test_the_order_of_the_facts_does_not_matter_and_the_seed_does():
-    made = make_unseen(FACTS, count=40, seed=1, as_of=TODAY, expires=EXPIRES)
-    assert made == make_unseen(
-        FACTS[::-1], count=40, seed=1, as_of=TODAY, expires=EXPIRES
-    )
-    assert made != make_unseen(FACTS, count=40, seed=2, as_of=TODAY, expires=EXPIRES)
-
-
 def test_another_hash_seed_gives_the_same_questions():
     code = (
         "import datetime as d; from pytest_kbrel.facts.unseen import make_unseen as m;"
@@ -182,19 +174,6 @@ def test_a_fact_without_an_answer_gives_its_subject_only() -> None:
 
 
 UNSEEN = Fact(id="u", relation="R", subject="s", object=None, question="Who?")
-
-
-def test_the_years_of_a_question_that_was_read_reach_ahead() -> None:
-    questions = [
-        dataclasses.replace(UNSEEN, id=f"u{number}", answer_type="time")
-        for number in range(200)
-    ]
-    years = {
-        int(year)
-        for result in with_options(questions, (), 0)
-        for year in result.negatives
-    }
-    assert years == set(range(1880, 2040))
 
 
 def test_a_question_keeps_its_own_options_and_those_that_its_relation_has() -> None:

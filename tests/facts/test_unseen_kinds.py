@@ -9,7 +9,6 @@ import pytest
 from pytest_kbrel.facts.unseen import (
     KINDS,
     make_unseen,
-    option_pools,
     unseen_examples,
 )
 from pytest_kbrel.records import Fact
@@ -50,23 +49,6 @@ def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> 
         assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [
             counts
         ]
-
-
-def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> None:
-    pools = option_pools((), AS_OF)
-    made = make_unseen((), count=20, seed=0, as_of=AS_OF, expires=EXPIRES)
-    for fact, (slug, answer_type, _, sort, _) in zip(made, EXPECTED, strict=True):
-        assert (fact.relation, fact.answer_type) == (f"unseen-{slug}", answer_type)
-        assert (fact.source, fact.licence, fact.aliases) == (
-            "pytest-kbrel",
-            "Apache-2.0",
-            (),
-        )
-        if sort == "dates":
-            year = (fact.question or "").partition("of ")[2][:4]
-            assert all(option.endswith(f" {year}") for option in fact.negatives)
-        else:
-            assert set(fact.negatives) <= set(pools[sort])
 
 
 def test_one_question_that_expires_on_the_day_it_is_made_is_no_impossible_order() -> (

@@ -180,26 +180,6 @@ def test_a_recovery_is_a_share_of_the_value_of_the_baseline(
     )
 
 
-def test_a_row_without_partner_is_counted_and_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a = write_csv("a.csv", scores(0))
-    b = write_lines(
-        "b.jsonl", ({"id": f"q{at}", "score": 1} for at in range(3, ROWS + 1))
-    )
-    text = " ".join(compare(capsys, a, b, "--max-drop=0.05").split())
-    assert (
-        "1 rows are only in the candidate: q200; 3 rows are only in the baseline: q0, q1, q2"
-        in text
-    )
-    b = write_csv("b.csv", scores(0, rows=90))
-    text = " ".join(compare(capsys, a, b, "--max-drop=0.05", exit=1).split())
-    assert (
-        "not comparable: 90 of 200 rows of score are in both runs and asked alike"
-        in text
-    )
-
-
 def test_a_row_without_score_is_left_out_and_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

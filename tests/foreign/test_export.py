@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.cli import main
 from pytest_kbrel.cli.export import write_csv, write_eee
 from pytest_kbrel.foreign import Wanted, read_run
 from pytest_kbrel.records import CaseResult, Outcome, Table
@@ -120,23 +119,3 @@ def test_the_validator_of_every_eval_ever_finds_nothing(
     assert (
         validate.main([path.relative_to(tmp_path).as_posix() for path in paths]) == 0
     ), capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (
-            ("nowhere", "--format=csv", "--output=a.csv"),
-            "nowhere: found no report.json; allowed: the report folder",
-        ),
-        (
-            ("published/monitor/vicuna-7b", "--format=csv", "--output=a.csv"),
-            "found no report.json",
-        ),
-    ],
-)
-def test_what_cannot_be_exported_is_said(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", *arguments]) == 2
-    assert says in capsys.readouterr().err

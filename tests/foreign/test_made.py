@@ -77,21 +77,6 @@ def test_only_runs_of_lm_eval_have_groups() -> None:
         read_run(file, Wanted(pool=("g",)))
 
 
-def test_every_eval_ever_is_read_as_its_converter_writes_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (a,), (b,) = (
-        (MADE / "eee" / "a").glob("*.json"),
-        (MADE / "eee" / "b").glob("*.jsonl"),
-    )
-    cases = compared(capsys, a, b)
-    assert {name: values(case) for name, case in cases.items()} == {
-        f"made_sums/{filtered}": {"exact-match": (0.75, 0.5417, 24)}
-        for filtered in ("strict-match", "flexible-extract")
-    }
-    assert read_run(a, Wanted()).model == "made/a"
-
-
 @pytest.mark.filterwarnings("default")
 def test_inspect_has_tasks_epochs_scorers_and_a_sample_that_failed(
     capsys: pytest.CaptureFixture[str],

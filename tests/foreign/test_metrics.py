@@ -100,33 +100,6 @@ def test_two_models_in_one_folder_are_not_taken_for_one_run() -> None:
         read_run(Path("runs"), Wanted())
 
 
-def test_a_perplexity_that_every_eval_ever_converted_has_logarithms_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for run, likelihood in (("a", -4.0), ("b", -6.0)):
-        rows = (
-            {
-                **{
-                    "evaluation_id": "e",
-                    "sample_id": str(at),
-                    "evaluation": {"score": likelihood},
-                },
-                **{
-                    "evaluation_name": "lambada",
-                    "evaluation_result_id": "perplexity",
-                    "model_id": "o/m",
-                },
-            }
-            for at in range(ROWS)
-        )
-        write(f"{run}_samples.jsonl", rows)
-        config = {"metric_id": "perplexity", "lower_is_better": True}
-        result = {"evaluation_result_id": "perplexity", "metric_config": config}
-        Path(f"{run}.json").write_text(json.dumps({"evaluation_results": [result]}))
-    found = verdicts(capsys, "a_samples.jsonl", "b_samples.jsonl", "--recovery=0.9")
-    assert found == {"run": "fails", "lambada log_perplexity": "fail"}
-
-
 def test_a_gate_on_a_metric_that_one_run_lacks_fails(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -155,25 +128,6 @@ def test_a_gate_on_a_metric_that_one_run_lacks_fails(
     assert "f1 min 0.4: not run: not judged: acc.jsonl has no f1 in all" in " ".join(
         capsys.readouterr().out.split()
     )
-
-
-def test_a_metric_that_is_not_judged_keeps_no_other_from_being(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a = write("a.jsonl", ({"id": at, "acc": 1, "f1": 0.5} for at in range(ROWS)))
-    b = write(
-        "b.jsonl", ({"id": at, "acc": 1, "f1": float("nan")} for at in range(ROWS))
-    )
-    Path("acc.yaml").write_text("all: {acc: {max_drop: 0.1}}")
-    assert verdicts(capsys, a, b, "--gates=acc.yaml") == {
-        "run": "passes",
-        "all acc": "pass",
-    }
-    assert verdicts(capsys, a, b, "--max-drop=0.1") == {
-        "run": "fails",
-        "all acc": "not comparable",
-        "all f1": "not comparable",
-    }
 
 
 def test_each_task_of_a_file_has_the_scores_that_its_rows_have(

@@ -7,7 +7,6 @@ from pytest_kbrel.models.arguments import join_args, parse_args
 from pytest_kbrel.models.chat import CHAT_ARGS, parse_chat_args
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.vllm import parse_vllm
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)
 
@@ -97,20 +96,6 @@ def test_bad_arguments_of_a_chat_template_are_refused(
         parse_chat_args(args)
 
 
-DEFAULTS = (
-    "backend=default,revision=None,subfolder=None,tokenizer=None,truncation=False,logits_cache=True,"
-    "max_length=None,dtype=auto,softmax_dtype=None,mixed_precision_dtype=None,batch_size=auto:4,"
-    "max_batch_size=None,trust_remote_code=False,use_fast_tokenizer=True,add_bos_token=None,"
-    "prefix_token_id=None,parallelize=False,max_memory_per_gpu=None,max_cpu_memory=None,offload_folder=None,"
-    "tp_plan=None,peft=None,delta=None,autogptq=False,gptqmodel=False,gguf_file=None,low_cpu_mem_usage=True,"
-    "think_end_token=None,enable_thinking=None,chat_template_args=None"
-)
-
-
-def test_lm_evals_defaults_change_nothing():
-    assert parse_spec("./here", DEFAULTS) == ModelSpec(text="./here", path="./here")
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -187,31 +172,6 @@ def test_what_is_done_is_done_as_lm_eval_says():
             ("use_double_quant", "True"),
         ),
     )
-
-
-def test_a_string_for_lm_evals_vllm():
-    args = (
-        "pretrained=org/name,dtype=auto,tensor_parallel_size=2,gpu_memory_utilization=0.8,max_model_len=4096,"
-        "trust_remote_code=False,prefix_token_id=1,tokenizer_mode=auto,truncation_side=left,device=cuda,"
-        "batch_size=auto,max_batch_size=64,max_gen_toks=256,seed=1234,swap_space=4,enable_prefix_caching=True"
-    )
-    spec = parse_vllm("vllm/", args)
-    assert (spec.checkpoint.path, spec.checkpoint.prefix_token_id) == ("org/name", 1)
-    said = " ".join(spec.notes)
-    assert [
-        name
-        for name in ("max_batch_size", "max_gen_toks", "seed", "swap_space")
-        if name not in said
-    ] == []
-    assert len(spec.notes) == 5
-    for refused in (
-        "lora_local_path=./a",
-        "tokenizer_mode=slow",
-        "tokenizer_revision=v1",
-        "device=cpu",
-    ):
-        with pytest.raises(ModelError, match=f"{refused} is refused"):
-            parse_vllm("vllm/x", refused)
 
 
 def test_a_string_for_lm_evals_servers():

@@ -9,7 +9,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
 from pytest_kbrel.models.hf.checks import end_note
 from pytest_kbrel.models.tokens import PromptEncoder
-from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from pytest_kbrel.records import GenerateRequest
 from tests.models.chat_shapes import SHAPES
 from tests.models.tiny_checkpoints import make_tokenizer
 
@@ -57,22 +57,6 @@ def test_an_answer_is_scored_where_the_template_puts_it(
     assert result.count("Which city?") == 1
 
 
-@pytest.mark.parametrize("shape", ["deepseek-r1", "writes-its-own"])
-def test_a_template_that_cannot_close_a_thought_scores_nothing(encoder_of, shape):
-    encoder = encoder_of(shape)
-    for request in (
-        ScoreRequest(prompt="Which city?", continuation=" Paris"),
-        GenerateRequest(prompt="Which city?", max_new_tokens=3, steps=True),
-        GenerateRequest(prompt="Which city?", max_new_tokens=3, num_beams=2),
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"no form with a closed, empty thought \(<think></think>\)",
-        ):
-            encoder.prompt(request)
-    assert encoder.prompt(GenerateRequest(prompt="Which city?", max_new_tokens=3))
-
-
 def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
     with pytest.raises(ValueError, match="no form with a closed"):
         encoder_of("deepseek-r1", OFF).pair("Which city?", " Paris")
@@ -98,18 +82,6 @@ def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of,
         )
     ]
     assert places == sorted(places)
-
-
-def test_without_a_template_they_lead_the_prompt(tokenizer_of):
-    encoder = PromptEncoder(
-        tokenizer_of("llama3"),
-        encoder_decoder=False,
-        chat=ChatArgs(system_instruction="Be brief."),
-    )
-    request = GenerateRequest(
-        prompt="Q: b\nA:", max_new_tokens=3, turns=(("Q: a\nA:", "c"),)
-    )
-    assert encoder.text(request) == "Be brief.\n\nQ: a\nA: c\n\nQ: b\nA:"
 
 
 def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
@@ -211,12 +183,6 @@ def test_what_is_no_variable_of_a_template_is_refused(name):
         parse_chat_args(
             {"chat_template_args": json.dumps({name: "x", "style": "brief"})}
         )
-
-
-def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
-    make_tokenizer(tmp_path, "bos")
-    tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
-    assert PromptEncoder(tokenizer, encoder_decoder=False).notes == ()
 
 
 def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):

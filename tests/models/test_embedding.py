@@ -28,11 +28,6 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
-def test_a_relative_path_begins_at_the_folder(encoder_folder: Path) -> None:
-    result = Encoder(encoder_folder.name, folder=encoder_folder.parent).embed(TEXTS)
-    assert result == pytest.approx(embed(str(encoder_folder), TEXTS))
-
-
 @pytest.mark.parametrize("spec", ["no/such-encoder", "hf/no/such-encoder", "./nowhere"])
 def test_an_encoder_that_is_not_there(spec: str) -> None:
     pytest.importorskip("sentence_transformers")

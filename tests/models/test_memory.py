@@ -16,7 +16,6 @@ import torch
 from pytest_kbrel.models import memory as module
 from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.measurements import FILE, MeasurementFile
 from pytest_kbrel.models.memory import (
     CPU_MOST,
@@ -268,18 +267,3 @@ def test_a_process_that_runs_out_of_memory_halves_and_ends_right(
     tokens, equal = done.stdout.split()[-2:]
     assert equal == "True"
     assert 1 <= int(tokens) < 2**20
-
-
-def test_a_run_remembers_beside_its_answers(
-    model_of, tmp_path, monkeypatch, checkpoint_of
-):
-    from pytest_kbrel.models.hf.backend import load
-
-    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
-    spec = parse_spec(str(checkpoint_of("llama")), device="cpu")
-    assert isinstance(spec, ModelSpec)
-    model = load(spec, folder=tmp_path)
-    model._budget.halve(4096)
-    again = load(spec, folder=tmp_path)
-    assert again._budget.tokens == 2048
-    assert again._scorer._batches._batcher.budget == again._generator._budget == 2048

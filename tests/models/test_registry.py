@@ -92,12 +92,6 @@ def test_a_served_model_opens_and_is_checked(openai_server, monkeypatch):
         check_spec(read_spec("openai/judge"))
 
 
-def test_a_checkpoint_opens(checkpoint_of):
-    spec = read_spec(str(checkpoint_of("llama")), device="cpu")
-    check_spec(spec)
-    assert open_model(spec, threads=1).describe().backend == "hf"
-
-
 def test_reading_and_checking_imports_nothing_heavy():
     code = (
         "import sys; from pytest_kbrel.models.registry import *;"

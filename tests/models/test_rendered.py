@@ -9,7 +9,6 @@ import transformers as tf
 
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.tiny_checkpoints import make_tokenizer
@@ -74,10 +73,6 @@ def test_what_a_template_would_leave_out_is_an_error(encoder_of, template, left_
             encoder.prompt(request)
 
 
-def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
-    assert encoder_of().rendered(FULL) == f"<s>{AS_TEXT}"
-
-
 @pytest.mark.parametrize(
     ("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)]
 )
@@ -103,9 +98,3 @@ def test_system_message_and_turns_are_in_the_digest_of_a_served_models_prompt():
     assert model._prompt_digest(plain) == "08332f59a2879644"
     assert len({model._prompt_digest(request) for request in others}) == 4
     model.close()
-
-
-def test_what_a_server_reads_is_estimated_with_the_system_message():
-    assert TokenEstimator().prompt(FULL) > TokenEstimator().prompt(
-        GenerateRequest(prompt="Oslo?", max_new_tokens=3)
-    )

@@ -103,24 +103,6 @@ def test_probabilities_are_those_of_a_continuation_or_of_any(model):
     assert scored(model, "Who?", " a b c") == (0.1, 0.1, 0.1)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "limit", "mean", "first"),
-    [
-        ("What is the capital of France?", 9, 0.9, 0.9),
-        ("Who knows?", 9, 0.1, 0.1),
-        ("Where?", 9, 0.375, 0.5),
-        ("Where?", 1, 0.5, 0.5),
-        # Two numbers say nothing of four words.
-        ("What is the capital of Peru?", 9, None, None),
-    ],
-)
-def test_a_written_text_has_the_probability_that_is_scripted_for_it(
-    model, prompt, limit, mean, first
-):
-    (answer,) = model.generate([GenerateRequest(prompt=prompt, max_new_tokens=limit)])
-    assert (answer.probability, answer.first_probability) == (mean, first)
-
-
 def test_another_number_of_probabilities_than_tokens_is_a_failure(model):
     assert scored(model, "the capital of Peru?", " Lima") == Failed(
         error="2 probabilities are scripted for the 1 tokens (words) of ' Lima'"

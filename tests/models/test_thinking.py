@@ -13,7 +13,6 @@ from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, make_tokenizer
 
 THINK = ThoughtMarks(opening="<think>", closing="</think>")
-UNKNOWN = ThoughtMarks(opening="", closing="[done]")
 PROMPT = "Who? "
 
 
@@ -122,19 +121,6 @@ def test_the_answer_is_what_stands_behind_the_thought(answered, reply, thought, 
     assert bool(result.thought_tokens) is reply.lstrip().startswith("<think>")
 
 
-def test_the_limits_of_thought_and_answer_are_two(answered):
-    thought = "It is a very large city. " * 8
-    result = answered(
-        f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2
-    )
-    assert (result.thought, result.finish, len(result.token_ids)) == (
-        thought.strip(),
-        "length",
-        2,
-    )
-    assert answered.asked[-1][2] == 2
-
-
 def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     thought = "It is a very large city. " * 4
     result = answered(
@@ -147,17 +133,6 @@ def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     )
     assert isinstance(full, Failed)
     assert "no room to think" in full.error
-
-
-def test_an_end_that_only_the_user_names_is_found(answered):
-    result = answered("It is\na city. [done] Paris\nTokyo", marks=UNKNOWN)
-    assert (result.text, result.thought) == ("Paris", "It is\na city.")
-    plain = answered("Paris\nTokyo", marks=UNKNOWN)
-    assert (plain.text, plain.thought, plain.finish) == ("Paris", "", "stop")
-    endless = answered(
-        "It is a very large city, a very large city", marks=UNKNOWN, most=5
-    )
-    assert (endless.text, endless.finish) == ("", "length")
 
 
 def test_steps_and_beams_are_written_without_a_thought(answered):

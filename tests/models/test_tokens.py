@@ -6,9 +6,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import tokens
-from pytest_kbrel.models.tokens import PromptEncoder, prompt_digest
+from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
-from tests.models.tiny_checkpoints import BOS, EOS, SENTENCES, make_tokenizer
+from tests.models.tiny_checkpoints import SENTENCES, make_tokenizer
 
 
 @pytest.fixture
@@ -22,12 +22,6 @@ def tokenizer_of(tmp_path):
 
 def causal(tokenizer, **options):
     return PromptEncoder(tokenizer, encoder_decoder=False, **options)
-
-
-def test_bos_is_never_doubled(tokenizer_of):
-    encoder = causal(tokenizer_of("bos"))
-    assert encoder.prompt("<s>Paris").count(BOS) == 1
-    assert encoder.prompt("<s>Paris") == encoder.prompt("Paris")
 
 
 class Counting:
@@ -119,19 +113,6 @@ def test_token_across_the_boundary_belongs_to_the_continuation(tokenizer_of):
     assert tokenizer.decode(pair.context) == "<s>is"
 
 
-def test_empty_prompt_stands_for_bos(tokenizer_of):
-    for around in ("", "bos"):
-        encoder = causal(tokenizer_of(around))
-        assert encoder.prompt("") == (BOS,)
-        pair = encoder.pair("", "Paris")
-        assert (pair.prompt, pair.context) == ((BOS,), (BOS,))
-        assert BOS not in pair.targets
-    without = causal(tokenizer_of("eos"))
-    assert without.prompt("") == ()
-    with pytest.raises(ValueError, match="empty prompt"):
-        without.pair("", "Paris")
-
-
 def test_a_prompt_that_melts_needs_a_token_to_start_from(tokenizer_of):
     with pytest.raises(
         ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"
@@ -164,30 +145,6 @@ def test_metaspace_tokenizer_keeps_the_boundary():
     assert pair.context == pair.prompt == encoder.prompt("The capital of Japan is")
 
 
-def test_encoder_decoder_labels(tokenizer_of):
-    encoder = PromptEncoder(tokenizer_of("bos eos"), encoder_decoder=True)
-    pair = encoder.pair("Paris is", " the capital")
-    assert (pair.context[0], pair.context[-1]) == (BOS, EOS)
-    assert pair.lead == (BOS,)
-    assert encoder.tokenizer.decode(pair.targets) == "the capital"
-
-
-TEMPLATE = (
-    "<s>{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}[you]{% endif %}"
-)
-
-
-def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
-    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE)
-    encoder = causal(tokenizer, chat_template=True)
-    assert tokenizer.decode(encoder.prompt("Paris?")) == "<s>[user] Paris?</s>[you]"
-    assert encoder.adds_bos
-    pair = encoder.pair("Paris?", " yes")
-    assert pair.context == encoder.prompt("Paris?")
-    assert tokenizer.decode(pair.targets) == "yes"
-
-
 def test_chat_template_absent_or_broken(tokenizer_of):
     with pytest.raises(ModelError, match="tokenizer has none"):
         causal(tokenizer_of("bos"), chat_template=True)
@@ -196,8 +153,3 @@ def test_chat_template_absent_or_broken(tokenizer_of):
             tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"),
             chat_template=True,
         )
-
-
-def test_prompt_digest_tells_prompts_apart():
-    assert prompt_digest((1, 23)) != prompt_digest((12, 3)) != prompt_digest((1, 2, 3))
-    assert len(prompt_digest(())) == 16

@@ -7,15 +7,13 @@ import torch
 
 from pytest_kbrel.models.base import check_probabilities
 from pytest_kbrel.models.hf import stopping
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import (
     LEAST,
-    MOST_POSITIONS,
     generate_batch,
 )
 from pytest_kbrel.models.vllm import model as vllm_model
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
-from tests.models.tiny_checkpoints import EOS, Plain
+from tests.models.tiny_checkpoints import Plain
 
 PROMPTS = (
     "Who wrote the play Hamlet?",
@@ -102,36 +100,6 @@ def test_vllm_records_the_same(vllm_of, model_of, monkeypatch, least):
         ]
         assert flat[0] == pytest.approx(flat[1], abs=1.1e-3)
     model.close()
-
-
-def test_a_thought_has_none_and_the_answer_behind_it_has(checkpoint_of):
-    from pytest_kbrel.models.hf.backend import load
-    from pytest_kbrel.models.hf.spec import parse_spec
-    from tests.models.test_thinking_backends import LONG, closing_of
-
-    plain = Plain(checkpoint_of("llama"))
-    args = f"think_end_token='{closing_of(plain)}',max_thinking_tokens={LONG}"
-    model = load(parse_spec(str(checkpoint_of("llama")), args, device="cpu"), threads=1)
-    answers = model.generate(requests())
-    assert any(answer.thought_tokens and answer.top for answer in answers)
-    for answer in answers:
-        assert len(answer.top) == len(answer.token_ids)
-
-
-def test_a_long_answer_has_them_at_its_first_positions(model_of):
-    (answer, *_) = model_of("llama").generate(
-        requests(count=MOST_POSITIONS + 9, stop=())
-    )
-    assert len(answer.token_ids) > MOST_POSITIONS or answer.token_ids[-1] == EOS
-    assert len(answer.top) == min(len(answer.token_ids), MOST_POSITIONS)
-
-
-def test_prompts_that_want_others_are_not_in_one_plain_batch():
-    kinds = {
-        Prompt(ids=(1,), request=request).kind
-        for request in (*requests(), *requests(top_k=0))
-    }
-    assert len(kinds) == 2
 
 
 def test_what_is_no_probability_is_refused():

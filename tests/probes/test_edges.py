@@ -9,14 +9,14 @@ import pytest
 from pytest_kbrel.probes import reliability, run_case
 from pytest_kbrel.probes.monitor.cells import grid_of
 from pytest_kbrel.probes.reliability.distractors import read_distractors
-from pytest_kbrel.probes.reliability.shots import shots_in, with_shots
+from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import (
     Control,
     MonitorSettings,
     ReliabilitySettings,
     Shot,
 )
-from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+from tests.probes.conftest import FRANCE, Oracle, make_case
 
 POOL = tuple(f"Town {number}" for number in range(8))
 
@@ -100,11 +100,6 @@ def test_the_columns_of_reliable_kb():
             replace(case, alike=((FRANCE.id, 1.0),)), oracle, oracle.keep
         ).table
         assert table.columns == (*results["own"], *columns)
-
-
-@pytest.mark.parametrize(("length", "is_option"), [(200, True), (201, False)])
-def test_how_long_an_option_may_be(length, is_option):
-    assert bool(read_distractors("x" * length, "Paris")) is is_option
 
 
 @pytest.mark.parametrize(
@@ -194,24 +189,3 @@ def test_which_example_gives_an_answer_away(shot, fact, given_away):
         case, lambda questions, result: [[float(q == shot.question) for q in result]]
     ).shots
     assert (shot not in shots) is given_away
-
-
-def test_examples_are_read_back_only_where_the_prompt_is_made_of_them():
-    case = with_shots(
-        shot_case(*map(example, range(5))), alike(0.5, 0.4, 0.3, 0.2, 0.1)
-    )
-    oracle = Oracle(say=lambda request: "unsure")
-    run_case(case, oracle, oracle.keep)
-    request = oracle.rounds[0][0]
-    bare = replace(case, shots=())
-    assert shots_in(bare, {FRANCE.id: request}) == case
-    assert shots_in(bare, {}) is None
-    assert (
-        shots_in(bare, {FRANCE.id: replace(request, prompt=request.prompt + " ")})
-        is None
-    )
-    assert (
-        shots_in(replace(bare, repository=case.repository[:3]), {FRANCE.id: request})
-        is None
-    )
-    assert shots_in(replace(bare, facts=(FRANCE, NORWAY)), {FRANCE.id: request}) is None

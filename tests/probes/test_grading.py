@@ -7,7 +7,7 @@ import pytest
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.probes import grading, run_case
-from pytest_kbrel.probes.grading import judged, judged_by_rules
+from pytest_kbrel.probes.grading import judged
 from pytest_kbrel.probes.prompts import verdict
 from pytest_kbrel.records import Failed, Generated, HeadToTailSettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
@@ -35,14 +35,6 @@ def rounds(case, answers, *replies):
     with pytest.raises(StopIteration) as stop:
         grading.send(tuple(replies))
     return asks, stop.value.value
-
-
-def test_without_the_relation_rules_judge_as_well():
-    case = replace(case_of(FRANCE), relations=())
-    assert (
-        judged_by_rules(case, replace(FRANCE, question="Where?"), "Paris").label
-        == "correct"
-    )
 
 
 COUNTED = replace(

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.records import Control, Fact, ReliabilitySettings, Shot
+from pytest_kbrel.records import Control, Fact, ReliabilitySettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 TWENTY = tuple(f"Town {number}" for number in range(20))
@@ -106,21 +106,6 @@ def test_the_majority_control_needs_no_model(columns_of) -> None:
     table = run_case(case, oracle, oracle.keep).table
     assert [columns_of(table, row)["majority"] for row in (0, 1)] == [1, 0]
     assert sum(map(len, oracle.rounds)) == 2
-
-
-def test_a_question_about_another_subject_shows_the_same_examples() -> None:
-    settings = dataclasses.replace(ASKED, prompt="four-shot")
-    shots = tuple(
-        Shot(question=f"What is number {n}?", answer=f"{n}") for n in range(4)
-    )
-    case = dataclasses.replace(
-        with_controls(settings, SEEN, shuffled=SHUFFLED), shots=((SEEN.id, shots),)
-    )
-    oracle = Oracle(say=lambda request: "unsure")
-    run_case(case, oracle, oracle.keep)
-    own, shuffled = (request.prompt for request in oracle.rounds[0])
-    assert shuffled == own.replace("What is the capital of France?", SHUFFLED) != own
-    assert "Question: What is number 3?\nAnswer: 3\n" in shuffled
 
 
 def test_of_unseen_knowledge_no_open_question_is_shuffled(columns_of) -> None:

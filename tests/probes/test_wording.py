@@ -151,15 +151,6 @@ def test_another_wording_is_not_comparable(case, change):
     assert not same(case, replace(case, settings=replace(case.settings, **change)))
 
 
-def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_either():
-    head, reliability = CASES[0], CASES[3]
-    assert not same(
-        head, replace(head, settings=replace(head.settings, example_style="turns"))
-    )
-    other = replace(reliability.settings, choice_prompt="{question}\n{options}")
-    assert not same(reliability, replace(reliability, settings=other))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel import probes
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
@@ -105,16 +104,6 @@ def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
     assert (ours.accepted, ours.draws) == (theirs.accepted, theirs.draws)
 
 
-def test_a_question_of_its_own_is_the_first_wording_and_none_is_asked_twice():
-    own = dataclasses.replace(FRANCE, question="France is governed from where?")
-    assert own.questions(CAPITAL) == (
-        "France is governed from where?", "Which city governs France?", "Where does France have its seat?",
-    )  # fmt: skip
-    assert own.questions(None) == ("France is governed from where?",)
-    doubled = dataclasses.replace(CAPITAL, frames=CAPITAL.frames + CAPITAL.frames)
-    assert len(FRANCE.questions(doubled)) == 3
-
-
 def test_too_few_wordings_are_refused_before_anything_is_asked():
     oracle = Oracle()
     many = dataclasses.replace(THREE, wordings=4)
@@ -179,16 +168,6 @@ def test_probabilities_of_answers_are_in_the_brier_score_alone():
     ]
     # Of each fact one right answer and one wrong one; "unsure" does not count.
     assert brier.of(rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
-
-
-def test_chunks_of_a_case_hold_as_many_requests_whatever_the_wordings(monkeypatch):
-    monkeypatch.setitem(probes.CHUNK_FACTS, "head_to_tail", 3)
-    oracle = Oracle(say=knows_by_capital)
-    result = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
-    assert [len(asked) for asked in oracle.rounds] == [3, 3]
-    monkeypatch.undo()
-    whole = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
-    assert result.table == whole.table
 
 
 @pytest.mark.parametrize("scenario", ["fewest", "most", "baseline"])

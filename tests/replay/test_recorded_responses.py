@@ -14,8 +14,6 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     Response,
-    Scored,
-    ScoreRequest,
 )
 from pytest_kbrel.replay.recorded_responses import RecordedResponses
 from pytest_kbrel.replay.recorded_run import RecordedRun
@@ -89,25 +87,6 @@ def test_of_several_responses_the_last_usable_one_counts_else_the_first_failure(
         generated("last"),
         Failed(error="first"),
     ]
-
-
-def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
-    scored = ScoreRequest(prompt="What?", continuation=" this")
-    answer = Scored(
-        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
-    )
-    result = record(
-        tmp_path, exchange("a", generated("model")), exchange("a", generated("judge"), to="openai/j"),
-        exchange("a", answer, request=scored),
-    )  # fmt: skip
-    other = GenerateRequest(prompt="What?", max_new_tokens=5)
-    assert result.find("a", "", [ASKED, other, scored]) == [
-        generated("model"),
-        None,
-        answer,
-    ]
-    assert result.find("a", "openai/j", [ASKED]) == [generated("judge")]
-    assert result.find("a", "openai/k", [ASKED]) == [None]
 
 
 @pytest.mark.parametrize(

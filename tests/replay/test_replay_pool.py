@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import SCORING_VERSION, __version__
+from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models import registry
@@ -143,26 +143,6 @@ def test_what_is_no_folder_of_a_finished_run(
             (folder / spoil).unlink()
     with pytest.raises(KbrelError, match=result):
         read_run(folder)
-
-
-def test_what_a_record_says_of_its_models(tmp_path: Path) -> None:
-    judge, base = (
-        replace(RECORDED_MODEL, spec="openai/j"),
-        replace(RECORDED_MODEL, spec="base", scoring_version=1),
-    )
-    run = read_run(
-        recorded(
-            tmp_path, base=to_wire(base), helpers=[to_wire(judge)], settings={"seed": 0}
-        )
-    )
-    assert (run.model, run.base) == tuple(
-        replace(m, scoring_version=SCORING_VERSION) for m in (RECORDED_MODEL, base)
-    )
-    assert (run.helper("openai/j"), run.helper("openai/k")) == (judge, None)
-    assert (run.setting("seed"), run.setting("limit"), run.cases) == ("0", "", {CASE})
-    # One that compared with none has none, whichever version wrote it.
-    for report in ({}, {"base": None}):
-        assert read_run(recorded(tmp_path / "other", **report)).base is None
 
 
 def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None:

@@ -73,27 +73,6 @@ def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(
     assert by_slice["world-top10"] == head[-4:]
 
 
-def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
-    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", lands(100), RELATIONS))
-    assert list(by_slice) == ["world-head", "world-torso", "world-tail"]
-
-
-def test_the_top_tenth_is_taken_within_what_can_be_compared(suite_file: Write) -> None:
-    books = [{**fact, "id": f"b{fact['id']}", "relation": "P50", "popularity": n + 1}
-             for n, fact in enumerate(lands(100))]  # fmt: skip
-    facts = [{**fact, "bucket": "head"} for fact in lands(100) + books]
-    text = "head_to_tail: {{slices: [world-top10], bucket_by: {}}}\n"
-    by_relation = slices(suite_file(HEAD + text.format("relation"), facts, RELATIONS))[
-        "world-top10"
-    ]
-    by_domain = slices(suite_file(HEAD + text.format("domain"), facts, RELATIONS))[
-        "world-top10"
-    ]
-    assert (len(by_relation), len(by_domain)) == (20, 20)
-    assert sum(name.startswith("b") for name in by_relation) == 10
-    assert not any(name.startswith("b") for name in by_domain)
-
-
 def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
     facts = lands(9)
     for fact, bucket in zip(facts, ["head", "torso", "tail"] * 3, strict=True):
@@ -150,18 +129,6 @@ def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> 
     }
 
 
-def test_predicates_are_bucketed_by_the_popularity_they_state(
-    suite_file: Write,
-) -> None:
-    stated = tuple(f", popularity: {n}" for n in (1, 2, 3, 4, 5, 6, 7, 8))
-    facts, relations = predicates(*[1] * 8, stated=stated)
-    by_slice = slices(
-        suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations)
-    )
-    assert by_slice["world-head"] == ["R7:S0"]
-    assert by_slice["world-torso"] == ["R5:S0", "R6:S0"]
-
-
 def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
     suite_file: Write,
 ) -> None:
@@ -216,37 +183,6 @@ def examples(path: Path, **more: Any) -> dict[str, tuple[str, str | None]]:
         for case in cases
         for name, (shot,) in case.shots
     }
-
-
-def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(
-    suite_file: Write,
-) -> None:
-    books = [
-        {
-            "id": f"b{n}",
-            "relation": "P50",
-            "subject": f"Book {n}",
-            "object": f"Author {n}",
-            "popularity": n,
-        }
-        for n in range(1, 40)
-    ]
-    chosen = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
-    assert len(chosen) == 79
-    for name, (question, answer) in chosen.items():
-        number = question.rstrip("?").rpartition(" ")[2]
-        if name.startswith("b"):
-            assert (question, answer) == (
-                f"Who wrote Book {number}?",
-                f"Author {number}",
-            )
-        else:
-            assert (question, answer) == (
-                f"What is the capital of Land {number}?",
-                f"City {number}",
-            )
-        assert int(number) != int(name[1:])
-    assert len(set(chosen.values())) > 30
 
 
 def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None:
@@ -318,19 +254,3 @@ def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
     assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
     path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
     assert sum(len(ids) for ids in slices(path).values()) == 1200
-
-
-def test_a_slice_may_pool_a_bucket_of_several_domains(suite_file: Write) -> None:
-    text = HEAD + "head_to_tail:\n  slices: [geography+culture-head]\n"
-    path = suite_file(text)
-    (case,) = load_suite(path).cases
-    single = suite_file(
-        HEAD + "head_to_tail:\n  slices: [geography-head, culture-head]\n"
-    )
-    apart = [fact for case in load_suite(single).cases for fact in case.facts]
-    assert case.id == "head_to_tail[geography+culture-head]"
-    assert [fact.id for fact in case.facts] == [fact.id for fact in apart]
-    with pytest.raises(SuiteError, match=r"unknown slice 'nowhere-head'"):
-        load_suite(
-            suite_file(HEAD + "head_to_tail:\n  slices: [geography+nowhere-head]\n")
-        )

@@ -95,18 +95,6 @@ def test_no_relations_file_beside_the_facts(suite_file: Callable[..., Path]) -> 
         load_suite(path)
 
 
-def test_fact_of_an_unknown_relation(suite_file: Callable[..., Path]) -> None:
-    facts = [
-        *world_facts(),
-        {"relation": "P37", "subject": "Peru", "object": "Spanish"},
-    ]
-    with pytest.raises(
-        SuiteError,
-        match=r"facts\.jsonl:17: unknown relation 'P37'; allowed: P36, P50.*mean 'P36'",
-    ):
-        load_suite(suite_file(HEAD + "monitor:\n", facts))
-
-
 def test_fact_without_popularity(suite_file: Callable[..., Path]) -> None:
     facts = world_facts()
     del facts[2]["popularity"]
@@ -143,18 +131,6 @@ def test_relation_without_frames(
     relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
     with pytest.raises(SuiteError, match=message):
         load_suite(suite_file(HEAD + probe + "\n", relations=relations))
-
-
-def test_facts_with_questions_need_no_frames(suite_file: Callable[..., Path]) -> None:
-    facts = [
-        fact | {"question": f"Who wrote {fact['subject']}?"}
-        for fact in world_facts()[10:]
-    ]
-    relations = RELATIONS.replace('  frames: ["Who wrote [X]?"]\n', "")
-    suite = load_suite(
-        suite_file(HEAD + "head_to_tail:\nreliability:\n", facts, relations)
-    )
-    assert suite.cases[-1].id == "reliability[seen-zero-shot]"
 
 
 def test_one_object_leaves_monitor_without_contexts(

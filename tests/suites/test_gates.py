@@ -15,16 +15,12 @@ from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.catalogue.probes import (
     PROBES,
 )
-from pytest_kbrel.facts.located import Entry, Node
-from pytest_kbrel.records import RULES, Integrity
-from pytest_kbrel.suites import load_suite
+from pytest_kbrel.records import Integrity
 from pytest_kbrel.suites.gates import (
-    CHOICES,
     LIMITS,
     REFUSED,
     SYNONYMS,
     as_gate,
-    read_integrity,
 )
 from pytest_kbrel.suites.schema import make_schema
 
@@ -64,12 +60,6 @@ def test_a_change_may_be_nothing_and_no_improvement() -> None:
         assert as_gate(key, -0.0, METRICS["accuracy"]) == (rule, same)
         with pytest.raises(ValueError, match=f"'{key}' must be at most 0, found 0.001"):
             as_gate(key, 0.001, METRICS["accuracy"])
-
-
-def test_a_ratio_of_what_may_be_negative_is_refused_under_each_name() -> None:
-    for key in ("recovery", "recovery_threshold", "min_recovery"):
-        with pytest.raises(ValueError, match="is a ratio, and ncr can be negative"):
-            as_gate(key, 0.9, METRICS["ncr"])
 
 
 def test_the_metrics_that_have_controls() -> None:
@@ -123,54 +113,6 @@ def test_what_a_metric_needs() -> None:
     }
 
 
-def entries(**limits: object) -> dict[str, Entry]:
-    path = Path("t.kb.yaml")
-    inside = {
-        name: Entry(line=2, node=Node(path=path, line=2, value=item))
-        for name, item in limits.items()
-    }  # type: ignore[arg-type]
-    return {"integrity": Entry(line=1, node=Node(path=path, line=1, value=inside))}
-
-
-def test_every_limit_of_integrity_takes_its_whole_range() -> None:
-    from pytest_kbrel.records import Integrity
-
-    words = ("below_random", "constant")
-    assert CHOICES == ("invalid", "allowed")
-    assert set(LIMITS) == {
-        *(
-            "answered",
-            "empty",
-            "truncated",
-            "repeated",
-            "errored",
-            "unparsable",
-            "unread",
-        ),
-        *("anchor_prob", "first_token"),
-        *words,
-    }
-    for name in LIMITS:
-        good, wrong = (
-            (CHOICES, (0, "Invalid"))
-            if name in words
-            else ((0, 0.5, 1), (-0.001, 1.001, True, "1"))
-        )
-        for item in good:
-            assert (
-                getattr(
-                    read_integrity(entries(**{name: item}), "a suite", Integrity()),
-                    name,
-                )
-                == item
-            )
-        for item in wrong:
-            with pytest.raises(
-                Exception, match=f"{name} in integrity of a suite must be"
-            ):
-                read_integrity(entries(**{name: item}), "a suite", Integrity())
-
-
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -206,15 +148,6 @@ def test_meaning(
     assert as_gate(key, value, METRICS[metric]) == expected
 
 
-@pytest.mark.parametrize("key", REFUSED)
-def test_what_has_no_equal_is_refused_with_the_way_out(key: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"rule '{key}' has no equal here: .*allowed: {', '.join(RULES)}$",
-    ):
-        as_gate(key, 0.1, METRICS["accuracy"])
-
-
 def test_the_documentation_has_every_name_of_other_tools() -> None:
     text = (DOCS / "gates.md").read_text("utf-8")
     for name in (*SYNONYMS, *REFUSED):
@@ -244,15 +177,6 @@ def checks(text: dict[str, object]) -> bool:
     return validator.is_valid({"suite": "s", "facts": "facts.jsonl", **text})
 
 
-def test_the_schema_knows_where_there_are_controls() -> None:
-    demand = {"above_control": 0.05}
-    assert checks({"reliability": {"gates": {"c_correct": demand}}})
-    assert not checks({"reliability": {"gates": {"c_correct": {"above_control": 1.5}}}})
-    assert not checks({"reliability": {"gates": {"ur": demand}}})
-    assert not checks({"reliability": {"overall": {"gates": {"nccr": demand}}}})
-    assert not checks({"monitor": {"gates": {"accuracy": demand}}})
-
-
 @pytest.mark.parametrize("page", ["suites.md", "gates.md"])
 def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) -> None:
     blocks = re.findall(
@@ -267,11 +191,6 @@ def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) ->
     assert len(suites) >= 2
     for suite in suites:
         assert checks({"head_to_tail": None} | suite), suite
-
-
-def limits(path: Path) -> dict[str, Integrity]:
-    """The limits of all cases, by case."""
-    return {case.id: case.integrity for case in load_suite(path).cases}
 
 
 def test_every_limit_can_be_stated() -> None:

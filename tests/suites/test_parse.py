@@ -147,8 +147,3 @@ def test_what_is_no_list_of_patterns_is_refused_with_its_line(
         read_uninformative(path)
     assert f"more.yaml:{line}: " in str(caught.value)
     assert said in str(caught.value)
-
-
-def test_an_absent_file_is_named(tmp_path):
-    with pytest.raises(SuiteError, match=r"none\.yaml: cannot be read"):
-        read_uninformative(tmp_path / "none.yaml")

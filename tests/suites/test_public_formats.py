@@ -15,7 +15,6 @@ from pytest_kbrel.records import Case
 from pytest_kbrel.suites import load_suite
 
 DATA = Path(__file__).parents[1] / "data"
-HEADER = {"relations": ["Who made [X]?", "Whose work is [X]?"]}
 
 
 @pytest.fixture
@@ -72,24 +71,6 @@ def test_distractors_of_questions_are_of_the_answers_kind(
         assert len(cases(f"{text}{more}}}\n")[0].facts[0].negatives) == size
 
 
-def test_several_files_and_folders(cases: Cases, tmp_path: Path) -> None:
-    rows = [
-        HEADER,
-        *(
-            {"subject": s, "object": o, "taxonomy": [n]}
-            for s, o, n in ["abc", "def", "ghi"]
-        ),
-    ]
-    (tmp_path / "P50-subclass.json").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows)
-    )
-    both = cases(
-        "facts: [P36-subclass.json, P50-subclass.json]\nformat: fktc\nmonitor:\n"
-    )
-    assert [(case.slice, len(case.facts)) for case in both] == [("P36", 11), ("P50", 3)]
-    assert cases("facts: .\nformat: fktc\nmonitor:\n") == both
-
-
 def test_a_relations_file_comes_on_top(cases: Cases, tmp_path: Path) -> None:
     (tmp_path / "more.yaml").write_text(
         "P36: {label: seat, domain: places, statements: ['[Y] rules [X].']}\nP9: {label: x, domain: y}\n"
@@ -113,45 +94,12 @@ def test_a_relations_file_comes_on_top(cases: Cases, tmp_path: Path) -> None:
     assert case.relations[0].frames == ("Seat of [X]?",)
 
 
-def test_frames_for_facts_that_bring_none(cases: Cases, tmp_path: Path) -> None:
-    rows = [{"sub_label": s, "obj_label": o} for s, o in ["ab", "cd", "ef"]]
-    (tmp_path / "P50.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(
-        SuiteError, match=r"P50\.jsonl:1: .*relation 'P50' has no frames"
-    ):
-        cases("facts: P50.jsonl\nformat: lama\nmonitor:\n")
-    (tmp_path / "frames.yaml").write_text(
-        "P50: {label: author, domain: books, frames: ['Who wrote [X]?']}\n"
-    )
-    (case,) = cases(
-        "facts: P50.jsonl\nformat: lama\nrelations: frames.yaml\nmonitor:\n"
-    )
-    assert [fact.subject for fact in case.facts] == ["a", "c", "e"]
-
-
 def questions(folder: Path, *more: dict[str, Any]) -> str:
     rows = [{"question": f"Who is {n}?", "answer": f"name {n}"} for n in range(6)]
     (folder / "q.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in [*rows, *more])
     )
     return "facts: q.jsonl\nformat: qa\n"
-
-
-def test_questions_without_an_answer_are_the_unseen_ones(
-    cases: Cases, tmp_path: Path
-) -> None:
-    text = questions(
-        tmp_path, *({"question": f"Who will be {n}?", "options": []} for n in range(3))
-    )
-    # Unseen facts need wrong answers of their own relation to choose from.
-    result = {
-        case.slice: [fact.question for fact in case.facts]
-        for case in cases(text + "reliability:\n")
-    }
-    assert result == {
-        "seen-zero-shot": [f"Who is {n}?" for n in range(6)],
-        "unseen-zero-shot": [f"Who will be {n}?" for n in range(3)],
-    }
 
 
 def test_own_tables_need_no_format(cases: Cases, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from tests.suites.conftest import RELATIONS, world_facts
 
 HEAD = "suite: t\nfacts: facts.jsonl\n"
 UNSEEN = "  unseen: {count: 40, as_of: 2026-11-01, expires: 2028-01-01}\n"
-ALL = "slices: [seen-zero-shot, unseen-zero-shot, seen-four-shot, unseen-four-shot, seen-four-shot-2]\n"
 Write = Callable[..., Path]
 TODAY = datetime.date(2026, 11, 20)
 
@@ -40,15 +39,6 @@ def settings_of(case: Case) -> ReliabilitySettings:
     return case.settings
 
 
-def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
-    gates = "  overall: {gates: {iur: 0.1}}\n"
-    with pytest.raises(
-        SuiteError,
-        match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2",
-    ):
-        load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates))
-
-
 def test_an_empty_group_is_answered_with_those_that_have_facts(
     suite_file: Write,
 ) -> None:
@@ -64,16 +54,6 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
         match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some",
     ):
         loaded(suite_file(text, relations=relations))
-
-
-def test_the_nearest_name_of_a_dataset_has_facts(suite_file: Write) -> None:
-    facts = [{**fact, "dataset": "popqa"} for fact in world_facts()]
-    text = HEAD + "reliability:\n  slice_by: dataset\n  slices: [seen-popq-zero-shot]\n"
-    with pytest.raises(
-        SuiteError, match=r"allowed: .*; did you mean 'seen-popqa-zero-shot'"
-    ) as caught:
-        loaded(suite_file(text, facts))
-    assert " seen-zero-shot" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -163,111 +143,6 @@ def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
         SuiteError, match=r"facts.jsonl:1: fact 'c0' has the dataset 'pop qa'; allowed"
     ):
         load_suite(suite_file(HEAD + "reliability: {slice_by: dataset}\n", facts))
-
-
-def many_facts(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"m{n}",
-            "relation": "P36",
-            "subject": f"Land {n}",
-            "object": f"City {n % 90}",
-        }
-        for n in range(count)
-    ]
-
-
-def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(
-    suite_file: Write,
-) -> None:
-    text = (
-        HEAD
-        + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2, unseen-four-shot-2]\n"
-        + UNSEEN
-    )
-    cases = loaded(suite_file(text, many_facts(400)))
-    shots = cases["seen-four-shot-2"].repository
-    assert Counter(shot.answer is None for shot in shots) == {False: 280, True: 40}
-    questions = {
-        f"What is the capital of {fact.subject}?"
-        for fact in cases["seen-four-shot-2"].facts
-    }
-    questions |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
-    assert not questions & {shot.question for shot in shots}
-    assert all(shot.subject in shot.question for shot in shots)
-    assert cases["unseen-four-shot-2"].repository == shots
-
-
-def test_a_file_of_own_examples(suite_file: Write) -> None:
-    path = suite_file(
-        HEAD + "reliability: {slices: [seen-four-shot], shots: mine.jsonl}\n"
-    )
-    lines = [json.dumps({"question": f"Q{n}?", "answer": f"A{n}"}) for n in range(5)]
-    (path.parent / "mine.jsonl").write_text("\n".join(lines), "utf-8")
-    assert [shot.question for shot in loaded(path)["seen-four-shot"].repository] == [
-        f"Q{n}?" for n in range(5)
-    ]
-
-
-def test_a_model_that_writes_distractors_needs_no_facts_for_them(
-    suite_file: Write,
-) -> None:
-    facts = world_facts()[:3]
-    with pytest.raises(SuiteError, match="at least 4 wrong answers"):
-        load_suite(suite_file(HEAD + "reliability:\n", facts))
-    case = loaded(
-        suite_file(HEAD + "reliability: {distractors_from: reference}\n", facts)
-    )["seen-zero-shot"]
-    assert settings_of(case).distractors_from == "reference"
-    assert {len(fact.negatives) for fact in case.facts} == {2}
-
-
-def test_the_majority_is_that_of_all_facts_of_the_relation(suite_file: Write) -> None:
-    facts = [
-        {**fact, "object": "Rome"} if fact["id"] in ("c0", "c1") else fact
-        for fact in world_facts()
-    ]
-    case = loaded(
-        suite_file(HEAD + "reliability: {limit: 3, distractors: 4}\n", facts)
-    )["seen-zero-shot"]
-    relations = {fact.id: fact.relation for fact in case.facts}
-    assert {control.fact_id: control.majority for control in case.controls} == {
-        # Authors come once each: the first by name.
-        name: "Rome" if relation == "P36" else "Austen"
-        for name, relation in relations.items()
-    }
-    assert {control.shuffled for control in case.controls} == {""}
-
-
-def test_shuffled_questions_are_about_another_subject_with_another_answer(
-    suite_file: Write,
-) -> None:
-    text = HEAD + "reliability:\n  controls: asked\n" + UNSEEN
-    facts = many_facts(30)
-    for fact in facts[:15]:
-        fact["object"] = "Rome"
-    cases = loaded(suite_file(text, facts))
-    objects = {
-        f"What is the capital of {fact['subject']}?": fact["object"] for fact in facts
-    }
-    for fact, control in zip(
-        cases["seen-zero-shot"].facts, cases["seen-zero-shot"].controls, strict=True
-    ):
-        assert control.shuffled != f"What is the capital of {fact.subject}?"
-        assert objects[control.shuffled] != fact.object
-    questions = {fact.question for fact in cases["unseen-zero-shot"].facts}
-    for fact, control in zip(
-        cases["unseen-zero-shot"].facts, cases["unseen-zero-shot"].controls, strict=True
-    ):
-        assert control.shuffled != fact.question
-        assert control.majority == ""
-    assert {
-        control.shuffled for control in cases["unseen-zero-shot"].controls
-    } - questions
-    again = loaded(suite_file(text, facts[::-1]))
-    assert set(again["seen-zero-shot"].controls) == set(
-        cases["seen-zero-shot"].controls
-    )
 
 
 def test_a_question_without_its_subject_cannot_be_shuffled(suite_file: Write) -> None:
@@ -390,18 +265,6 @@ def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
         SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"
     ):
         load_suite(path, seed=seed, limit=1, today=datetime.date(2400, 1, 1))
-
-
-def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
-    text = (
-        HEAD
-        + "uninformative: mine.yaml\nmonitor: {slices: [P36]}\nhead_to_tail:\nreliability:\n"
-    )
-    path = suite_file(text)
-    (path.parent / "mine.yaml").write_text("unsure: ['no comment']\n", encoding="utf-8")
-    cases = load_suite(path).cases
-    assert {case.probe for case in cases} == {"monitor", "head_to_tail", "reliability"}
-    assert {case.uninformative for case in cases} == {(("unsure", "no comment"),)}
 
 
 def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:

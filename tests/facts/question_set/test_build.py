@@ -201,36 +201,6 @@ def test_facts_with_several_answers(
     assert sum(built["manifest"]["templates"][0]["fit"]) == 3 * fit
 
 
-def test_subjects_need_more_than_a_share_of_ascii(build: Callable[..., Row]) -> None:
-    rows = crowd()
-    # Six of ten characters are ASCII: not more than 0.6. Seven of ten are.
-    for row, subject in zip(
-        rows, ["abc123κόσμ", "abcd123κόσ", "日本", "Łódź 1"], strict=False
-    ):
-        row["subject"] = subject
-
-    def left_out(*options: str, to: str) -> int:
-        template = build(rows, *options, to=to)["manifest"]["templates"][0]
-        return template["left_out"]["too little ASCII"]
-
-    assert left_out(to="default") == 3
-    assert left_out("--ascii-share", "0.5", to="half") == 2
-    assert left_out("--ascii-share", "0", to="off") == 0
-
-
-def test_counts_are_equal_and_capped(build: Callable[..., Row]) -> None:
-    rows = crowd() + [{**row, "relation": "P50"} for row in crowd()]
-    templates = TEMPLATES.replace("domain: books", "domain: books\n  cap: 4")
-    built = build(rows, "--cap", "7", templates=templates)
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for fact in built["facts"]:
-        counts[fact.relation, fact.bucket] += 1
-    assert counts == {
-        **{("P36", bucket): 7 for bucket in ("head", "torso", "tail")},
-        **{("P50", bucket): 4 for bucket in ("head", "torso", "tail")},
-    }
-
-
 def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]:
     """The paper's rules for single-valued facts of one domain a relation, in a few lines of Python."""
     result = []

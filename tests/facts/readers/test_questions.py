@@ -128,48 +128,6 @@ def test_predictions_are_no_questions(read_text: Read) -> None:
         read_text("triviaqa", "t.json", '{"tc_1": "Moss"}')
 
 
-QA = {"question": "Who?", "answers": ["Li", "Lee"], "source": "Own Set", "s_pop": 3}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("q.json", json.dumps([QA], indent=1)),
-        ("q.json", json.dumps({"data": [QA]})),
-        ("q.json", lines(QA)),
-        ("q.jsonl", lines(QA)),
-        (
-            "q.jsonl",
-            lines(
-                {
-                    "query": "Who?",
-                    "possible_answers": '["Li", "Lee"]',
-                    "dataset": "Own Set",
-                    "s_pop": 3,
-                }
-            ),
-        ),
-        (
-            "q.jsonl",
-            lines(
-                {
-                    "input": "Who?",
-                    "output": ["Li", "Lee", "LI"],
-                    "source": "Own Set",
-                    "popularity": "3",
-                }
-            ),
-        ),
-    ],
-)
-def test_question_files_by_their_usual_names(
-    name: str, text: str, read_text: Read
-) -> None:
-    (fact,) = read_text("qa", name, text).facts
-    assert (fact.question, fact.object, fact.aliases) == ("Who?", "Li", ("Lee",))
-    assert (fact.dataset, fact.relation, fact.popularity) == ("Own_Set", "Own_Set", 3.0)
-
-
 def test_questions_without_an_answer(read_text: Read) -> None:
     rows: list[dict[str, Any]] = [
         {
@@ -332,26 +290,6 @@ def test_the_table_of_simpleqa(read_text: Read) -> None:
         "SimpleQA",
         (),
     )
-
-
-def test_the_table_of_simpleqa_verified(read_text: Read) -> None:
-    text = VERIFIED + verified(
-        17,
-        "How many people live in Vale?",
-        "120k (acceptable range: anything between 118k and 122k)",
-        "Number",
-    )
-    text += verified(4, "On what day did Vale open?", "May 3, 1985", "Date") + verified(
-        5, "Where is it?", "Ulm", "Place"
-    )
-    result = read_text("simpleqa", "simpleqa_verified.csv", text)
-    assert [(f.id, f.object, f.answer_range, f.answer_type) for f in result.facts] == [
-        ("17", "120k", (118_000.0, 122_000.0), "number"),
-        ("4", "May 3, 1985", None, "time"),
-        ("5", "Ulm", None, "location"),
-    ]
-    assert {f.dataset for f in result.facts} == {"simpleqa-verified"}
-    assert result.relation.label == "SimpleQA Verified"
 
 
 @pytest.mark.parametrize(

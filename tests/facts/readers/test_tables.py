@@ -8,10 +8,7 @@ import pytest
 
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.facts.readers.base import (
-    answers,
-    clean,
     popularity,
-    relation_id,
 )
 from pytest_kbrel.facts.readers.wikidata import PROPERTIES
 from tests.facts.readers.conftest import Read, lines
@@ -70,15 +67,6 @@ ROW = {
 }
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-def test_a_table_of_popqa_needs_its_columns(column: str, read_text: Read) -> None:
-    header = "\t".join(name for name in COLUMNS if name != column)
-    with pytest.raises(
-        Exception, match=f"not PopQA's header: the key '{column}' is missing"
-    ):
-        read_text("popqa", "p.tsv", header + "\n")
-
-
 @pytest.mark.parametrize("column", ["id", "subj", "prop", "obj", "question"])
 def test_a_row_of_popqa_needs_most_of_its_cells(column: str, read_text: Read) -> None:
     def text(without: str) -> str:
@@ -123,37 +111,6 @@ def test_a_question_of_triviaqa_needs_its_keys(key: str, read_text: Read) -> Non
     assert f"the key '{key}' is missing" in error
 
 
-@pytest.mark.parametrize("key", ["subject", "object", "taxonomy"])
-def test_a_fact_of_fktc_needs_its_keys(key: str, read_text: Read) -> None:
-    row = {"subject": "a", "object": "b", "taxonomy": ["c"]}
-    (error,) = read_text(
-        "fktc",
-        "P1.json",
-        lines({"relations": ["[X]?"]}, {k: v for k, v in row.items() if k != key}),
-    ).errors
-    assert f"the key '{key}' is missing" in error
-
-
-HEADS = ["name", "title", "label", "key", "id"]
-
-
-@pytest.mark.parametrize("place", range(5))
-def test_an_entity_is_named_by_the_first_of_its_names(
-    place: int, read_text: Read
-) -> None:
-    entity = {
-        name: f"E{number}" for number, name in enumerate(HEADS) if number >= place
-    }
-    row = [dict(reversed(entity.items())), "t", "Who?", "x"]
-    (fact,) = read_text("head-to-tail", "h.json", json.dumps({"head": [row]})).facts
-    assert fact.subject == f"E{place}"
-    # A name that is no text is passed over.
-    if place < 4:
-        row[0] = {**entity, HEADS[place]: ["x"]}
-        (fact,) = read_text("head-to-tail", "h.json", json.dumps({"head": [row]})).facts
-        assert fact.subject == f"E{place + 1}"
-
-
 @pytest.mark.parametrize(
     ("entity", "domain"),
     [
@@ -180,36 +137,3 @@ def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -
 def test_what_is_no_popularity(value: object) -> None:
     with pytest.raises(ValueError, match="'p' must be a number, found"):
         popularity("p", value)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [("a  b\n c", "a b c"), (0, "0"), (7, "7"), (7.0, "7"), (7.5, "7.5"), (" x ", "x")],
-)
-def test_a_text_or_a_number_becomes_one_line(value: object, text: str) -> None:
-    assert clean("x", value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "result"),
-    [
-        (None, []),
-        ("", []),
-        ([], []),
-        (0, ["0"]),
-        ("x", ["x"]),
-        (["x", "X", " x ", "y"], ["x", "y"]),
-        (["", " ", None, "x"], ["x"]),
-        ('["x", "y"]', ["x", "y"]),
-        (' ["x"]', ["x"]),
-        (("x", 7), ["x", "7"]),
-    ],
-)
-def test_the_answers_of_a_source(value: object, result: list[str]) -> None:
-    assert answers("x", value) == result
-
-
-@pytest.mark.parametrize("name", ["", "日本", "_.", "!"])
-def test_a_relation_without_a_name(name: str) -> None:
-    with pytest.raises(ValueError, match="a relation needs a name"):
-        relation_id(name)

@@ -16,31 +16,6 @@ def row(subject: str, obj: str, *negatives: str) -> dict[str, object]:
     return {"subject": subject, "object": obj, "taxonomy": list(negatives)}
 
 
-def test_header_facts_and_negatives(read_text: Read) -> None:
-    text = lines(
-        HEADER, row("Blue  Hour", "Ana", "Bo", "Cy"), "", row("Red Hour.", "Bo", "Ana")
-    )
-    result = read_text("fktc", "P175-subclass.json", text)
-    assert result.relation.frames == (
-        "Who sings in [X]?",
-        "Which voice is heard in [X]?",
-    )
-    assert (result.relation.id, result.relation.label) == ("P175", "performer")
-    assert result.lines == [2, 4]
-    first, second = result.facts
-    assert (first.id, first.relation, first.dataset) == (
-        "P175:Blue Hour:Ana",
-        "P175",
-        "fktc",
-    )
-    assert (first.subject, first.object, first.negatives) == (
-        "Blue Hour",
-        "Ana",
-        ("Bo", "Cy"),
-    )
-    assert second.subject == "Red Hour."
-
-
 def test_an_id_that_looks_like_that_of_a_duplicate(read_text: Read) -> None:
     text = lines(HEADER, row("a", "b", "c"), row("a", "b#2", "c"), row("a", "b", "c"))
     facts = read_text("fktc", "P2-subclass.json", text).facts
@@ -117,16 +92,6 @@ def test_a_wrong_header_is_the_end(
 ) -> None:
     with pytest.raises(SuiteError, match=message):
         read_text("fktc", "P1-subclass.json", lines(header, row("a", "b", "c")))
-
-
-@pytest.mark.parametrize(
-    "name", ["capitals.json", "P37x.json", "data-P37.json", "-subclass.json"]
-)
-def test_a_file_whose_name_says_no_relation(name: str, read_text: Read) -> None:
-    with pytest.raises(
-        SuiteError, match="name must begin with its relation, which stands"
-    ):
-        read_text("fktc", name, lines(HEADER, row("a", "b", "c")))
 
 
 def test_nothing_to_read(tmp_path: Path, read_text: Read) -> None:

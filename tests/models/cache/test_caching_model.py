@@ -163,21 +163,6 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     model.model.close()
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
-    model = FunctionModel(answers=str.upper)
-    caching = CachingModel(model, store if kept else None)
-    first = caching.generate([ask(1), ask(2), ask(1)])
-    assert [answer.text for answer in first] == [
-        "QUESTION 1",
-        "QUESTION 2",
-        "QUESTION 1",
-    ]
-    assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
-    assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
-    assert (caching.requested, caching.reused) == (5, 2 if kept else 0)
-
-
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store = Store(tmp_path)
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
@@ -195,57 +180,8 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     assert model.reused == 0
 
 
-def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
-    store = Store(tmp_path)
-    errors = []
-    inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
-    model = CachingModel(inner, store, on_trouble=errors.append)
-    store.query("PRAGMA max_page_count = 16")
-    result = model.generate([ask(n) for n in range(200)])
-    assert [answer.text[:12].strip("x ") for answer in result] == [
-        f"question {n}" for n in range(200)
-    ]
-    assert len(inner.requests) == 200
-    assert len(errors) == 1
-    other = Store(tmp_path)
-    kept = other.get([key_of(ONE, ask(n)) for n in range(200)])
-    assert 0 < len(kept) < 200
-    other.close()
-
-
-class AsReady(FunctionModel):
-    """Hands its answers out in two batches, the later one first."""
-
-    def generate_as_ready(self, requests):
-        answers = self.generate(requests)
-        yield list(enumerate(answers))[1:]
-        yield [(0, answers[0])]
-
-    def score_as_ready(self, requests):
-        answers = self.score(requests)
-        yield list(enumerate(answers))[1:]
-        yield [(0, answers[0])]
-
-
 def asked(count):
     return [GenerateRequest(prompt=f"q{n}", max_new_tokens=4) for n in range(count)]
-
-
-@pytest.mark.parametrize("kind", [FunctionModel, AsReady])
-def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
-    model = kind(str.upper, lambda prompt, continuation: int(prompt[1:]) / 100)
-    caching = CachingModel(model, Store(tmp_path))
-    assert [one.text for one in caching.generate(asked(40))] == [
-        f"Q{n}" for n in range(40)
-    ]
-    scores = [ScoreRequest(prompt=f"q{n}", continuation=" x") for n in range(40)]
-    assert [one.probabilities for one in caching.score(scores)] == [
-        (n / 100,) for n in range(40)
-    ]
-    assert caching.describe() == model.describe()
-    caching.close()
-    assert model.closed
-    assert caching.store is None
 
 
 @pytest.mark.parametrize(

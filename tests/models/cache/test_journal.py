@@ -133,16 +133,6 @@ def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if reason else 1,)]
 
 
-def test_what_a_server_said_before_the_questions_were_asked_again_does_not_count(store):
-    run_requests(store, "one", ask(1), model=Served(replies=("a",)))
-    model = Served()
-    model.served = {"b"}
-    assert len(rows(store, "SELECT digest FROM journals")) == 1
-    journal.begin(store, "two", model)
-    # What it said then is known of it from here on.
-    assert model.served == {"a", "b"}
-
-
 def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
     run_requests(store, "one", ask(1))
     mute = Served(fails=lambda prompt: "out of order")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from dataclasses import replace
 
 import pytest
@@ -48,34 +47,3 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
     maintenance.prune()
     with pytest.raises(StoreError, match="allowed: none, for nothing is kept"):
         maintenance.model("a")
-
-
-@pytest.mark.parametrize(
-    ("of_first", "before", "gone", "rest"),
-    [
-        (True, None, 3, 2),
-        (True, 200.0, 1, 4),
-        (True, 200.9, 1, 4),
-        (True, 201.0, 2, 3),
-        (True, 0.0, 0, 5),
-        (False, 0.0, 0, 5),
-        (False, 301.0, 3, 2),
-        (False, None, 5, 0),
-    ],
-)
-def test_what_is_forgotten_is_of_that_model_and_older_than_that(
-    maintenance, of_first, before, gone, rest
-):
-    model = maintenance.models()[0] if of_first else None
-    assert maintenance.prune(model=model, before=before) == gone
-    assert sum(one.answers for one in maintenance.models()) == rest
-    assert all(one.answers for one in maintenance.models())
-
-
-def test_more_answers_than_are_read_at_once_are_all_told(tmp_path):
-    with contextlib.closing(Store(tmp_path)) as store:
-        store.put(((hexed(str(n)), text(str(n))) for n in range(1001)), MODEL)
-    with contextlib.closing(Maintenance(tmp_path)) as made:
-        assert [json.loads(line)["answer"]["text"] for line in made.lines()] == [
-            str(n) for n in range(1001)
-        ]

@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel, SessionCache
-from pytest_kbrel.models.cache.store import key_of
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.records import (
     Failed,
-    Generated,
     GenerateRequest,
     Scored,
     ScoreRequest,
-    Step,
 )
 from tests.function_model import Forgetful, FunctionModel
-from tests.models.cache.stored import hexed, text
-
-GENERATED = Generated(
-    text="\ud800\x00\u2028\n<|end|>",
-    token_ids=(5,),
-    finish="length",
-    prompt_tokens=1,
-    prompt_digest="cd",
-    steps=(Step(token_id=5, token="▁x", probability=0.1 + 0.2, watched=None),),
-)
-
-
-SCORED = Scored(
-    probabilities=(1 / 3, 5e-324),
-    token_ids=(1, 2**40),
-    prompt_tokens=3,
-    prompt_digest="ab",
-)
 
 
 def rounds(count: int, size: int = 100):
@@ -104,33 +82,11 @@ def test_failures_are_asked_again():
     assert isinstance(asker.ask([SCORE[1]])[0], Scored)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
-def test_what_is_no_probability_is_a_failure(value):
-    asker = DeduplicatingModel(
-        FunctionModel(probability=lambda prompt, continuation: value)
-    )
-    steps = GenerateRequest(prompt="p", max_new_tokens=3, steps=True)
-    assert all(isinstance(answer, Failed) for answer in asker.ask([*SCORE, steps]))
-
-
 def test_a_model_that_miscounts():
     model = FunctionModel()
     model.score = lambda requests: []
     with pytest.raises(ResponseError, match="0 answers to 3 requests"):
         DeduplicatingModel(model).ask(SCORE)
-
-
-def test_what_was_said_comes_back_exactly():
-    cache = SessionCache()
-    asked = {key_of("", ScoreRequest(prompt="\udfff", continuation=" ")): SCORED}
-    long = GenerateRequest(
-        prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,)
-    )
-    asked[key_of("", long)] = GENERATED
-    cache.put(asked)
-    unknown = key_of("", replace(long, max_new_tokens=3))
-    assert cache.get([*asked, unknown]) == asked
-    assert cache.get([]) == {}
 
 
 @pytest.mark.slow
@@ -169,15 +125,3 @@ def test_where_the_file_is_lost_questions_are_asked_anew(broken):
     assert again == asker.ask(asked)
     assert first in (None, again)
     assert len(model.requests) == (30 if broken == "get" else 20)
-
-
-def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
-    cache = SessionCache()
-    cache.put({hexed(str(n)): text(str(n)) for n in range(1001)})
-    cache.put({hexed("0"): Failed(error="x")})
-    result = cache.get([hexed(str(n)) for n in range(-5, 1001)])
-    assert len(result) == 1001
-    assert (result[hexed("0")], result[hexed("1000")].text) == (
-        Failed(error="x"),
-        "1000",
-    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.journal import (
     Question,
     choose_questions,
@@ -15,7 +14,6 @@ from pytest_kbrel.models.cache.journal import (
 )
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.records import Generated, Scored, ScoreRequest
-from tests.function_model import FunctionModel
 from tests.models.cache.served_model import Served, ask, run_requests
 
 
@@ -104,27 +102,3 @@ class Saying(Served):
 def test_when_two_answers_are_the_same(request_, then, now, same):
     result = find_difference(Saying(now), [Question(request=request_, answer=then)])
     assert (result == "") is same
-
-
-def test_every_question_is_compared_with_its_own_answer():
-    model = Served(probability=lambda prompt, continuation: 0.5)
-    asked = [
-        Question(request=ask(1), answer=text("QUESTION 1")),
-        Question(
-            request=SCORE, answer=scored(0.5, ids=model.score([SCORE])[0].token_ids)
-        ),
-        Question(request=ask(2), answer=text("QUESTION 2")),
-    ]
-    assert find_difference(model, asked) == ""
-    assert find_difference(model, []) == ""
-    wrong = replace(asked[2], answer=text("y" * 200))
-    assert find_difference(model, [*asked[:2], wrong]) == (
-        f"asked again, the server said 'QUESTION 2', and then {'y' * 200!r:.80}"
-    )
-    assert "said (0.5,), and then (0.75,)" in find_difference(
-        model, [replace(asked[1], answer=scored(0.75, ids=()))]
-    )
-    with pytest.raises(
-        ModelError, match=r"^scripted: a stored question asked again got no answer: no$"
-    ):
-        find_difference(FunctionModel(fails=lambda prompt: "no"), asked)

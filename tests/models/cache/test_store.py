@@ -227,12 +227,6 @@ def test_an_answer_without_top_tokens_is_not_stored_for_who_asks_for_them(store)
     assert stored == {key_under(A, asked[0]): SAID, key_under(A, asked[1]): top}
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be read or written"):
-        Store(tmp_path / "file" / "cache")
-
-
 @pytest.mark.parametrize(
     ("mounts", "result"),
     [
@@ -248,14 +242,6 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
 )
 def test_the_deepest_and_then_the_latest_mount_is_what_a_folder_lies_on(mounts, result):
     assert network_of(Path("/x/y"), mounts) == result
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [("a b", "a\\040b"), ("a\tb", "a\\011b"), ("a\nb", "a\\012b"), ("a\\b", "a\\134b")],
-)
-def test_names_of_mounts_are_read_as_the_kernel_writes_them(name, written):
-    assert network_of(Path("/") / name / "c", f"there /{written} nfs rw\n") == "nfs"
 
 
 class WindowsFolder:

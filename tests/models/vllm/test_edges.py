@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
 
@@ -30,40 +29,6 @@ from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
 )
 def test_the_least_and_the_most_that_the_engine_is_told(args, field, value):
     assert getattr(parse_vllm("vllm/x/y", args), field) == value
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        *(
-            "gpu_memory_utilization=0",
-            "gpu_memory_utilization=1.01",
-            "gpu_memory_utilization=-1",
-        ),
-        *(
-            "tensor_parallel_size=-1",
-            "tensor_parallel_size=1.5",
-            "max_num_seqs=0",
-            "data_parallel_size=0",
-        ),
-        "max_model_len=0",
-    ],
-)
-def test_what_lies_just_beside_is_refused(args):
-    with pytest.raises(ModelError):
-        parse_vllm("vllm/x/y", args)
-
-
-@pytest.mark.parametrize(
-    ("device", "fine"),
-    [("auto", True), ("cuda", True), ("cuda:0", False), ("mps", False)],
-)
-def test_only_the_kind_of_device_is_said(device, fine):
-    if fine:
-        assert parse_vllm("vllm/x/y", device=device).text == "vllm/x/y"
-        return
-    with pytest.raises(ModelError, match="is for vLLM to choose"):
-        parse_vllm("vllm/x/y", device=device)
 
 
 def engine(**parts):

@@ -16,12 +16,9 @@ from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import open_model, read_spec
-from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.models.vllm.model import (
     computed_tokens,
-    is_cheaper_stepwise,
-    steps_of,
 )
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
@@ -84,22 +81,6 @@ def test_computed_tokens():
     assert computed_tokens([(5, 6, 7), (1, 2), (5, 6, 8)], block=1) == 3 + 2 + 1
 
 
-def test_the_cheaper_way():
-    def pair(*context, targets=(7, 8)):
-        return Pair(prompt=context, context=context, targets=targets)
-
-    beginning = tuple(range(100, 164))
-    many = [pair(*beginning, n) for n in range(4)]
-    assert is_cheaper_stepwise(many, block=16)
-    assert not is_cheaper_stepwise(many, block=0)
-    assert not is_cheaper_stepwise([pair(1, 2, 3)], block=16)
-    assert is_cheaper_stepwise([pair(1, 2, 3, targets=(7,))], block=16)
-    assert steps_of([pair(1, 2), pair(1, 2, targets=(7, 9))]) == {
-        (1, 2): (7,),
-        (1, 2, 7): (8, 9),
-    }
-
-
 @pytest.mark.parametrize("stop", STOPS)
 def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
     requests = [asked(text, 30, stop) for text in TEXTS]
@@ -130,20 +111,6 @@ def test_vllms_own_view_of_an_ending_does_not_cut_a_text(model, model_of, calls)
     requests = [asked(text, 9, ("never said",)) for text in TEXTS[:2]]
     assert model.generate(requests) == model_of("llama").generate(requests)
     assert calls.sizes == [2, 2]
-
-
-def test_an_ending_that_nothing_explains_is_a_failure(model, calls):
-    def cut(outputs):
-        for output in outputs:
-            output.outputs[0].token_ids[2:] = []
-            output.outputs[0].logprobs[2:] = []
-        return outputs
-
-    calls.spoil = cut
-    (answer,) = model.generate([asked(count=9)])
-    assert answer == Failed(
-        error="vLLM ended the answer where neither EOS nor a stop string is"
-    )
 
 
 def test_beams_are_refused_and_leave_others_alone(model):

@@ -11,7 +11,6 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.text import normalise, tfidf_cosine
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.probes.prompts import qa
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
 from tests.probes.conftest import FRANCE, Oracle, make_case
@@ -63,11 +62,6 @@ def test_two_answered_and_two_unanswerable() -> None:
         True,
         True,
     ]
-
-
-def test_zero_shot_cases_stay_as_they_are() -> None:
-    case = case_with(ReliabilitySettings(), *ANSWERED)
-    assert with_shots(case, lambda *_: pytest.fail("nothing to compare")) is case
 
 
 @pytest.mark.parametrize(
@@ -168,16 +162,6 @@ def test_the_prompt_shows_them_and_the_digest_tells() -> None:
         run_case(other, oracle, oracle.keep).table.rows[0].prompt_digest
         != first.prompt_digest
     )
-
-
-def test_without_examples_the_prompt_is_the_one_the_checkpoint_was_trained_on() -> None:
-    assert qa("Where?", ()) == qa("Where?")
-    assert qa("Where?", (("Who?", "Me"),)).splitlines()[1:] == [
-        "Question: Who?",
-        "Answer: Me",
-        "Question: Where?",
-        "Answer:",
-    ]
 
 
 def test_a_case_that_lacks_its_examples_is_an_error() -> None:
