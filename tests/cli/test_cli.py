@@ -19,9 +19,6 @@ def test_schema_prints_a_json_schema(of, capsys):
     ("call", "found"),
     [
         ([], "required: COMMAND"),
-        (["cache"], "required: ACTION"),
-        (["schema", "suits"], "invalid choice: 'suits'"),
-        (["init", "--forse"], "unrecognized arguments: --forse"),
         (
             ["cache", "prune", "--older-than", "3x"],
             "found '3x'; allowed: a number with h, d or w",

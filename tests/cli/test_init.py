@@ -133,8 +133,6 @@ def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
     ("name", "before", "table", "line"),
     [
         ("pytest.ini", "", "pytest", "kb_baseline = prod"),
-        ("tox.ini", "[tox]\na=1\n[pytest]\n# b\n", "pytest", "kb_baseline = prod"),
-        ("setup.cfg", "[tool:pytest]\r\n", "tool:pytest", "kb_baseline = prod"),
         (
             "pyproject.toml",
             '[project]\nname = "x" # it',

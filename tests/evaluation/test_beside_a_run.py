@@ -85,11 +85,6 @@ WAIVER = Waiver(
     [
         (result("fail", waiver=WAIVER), False, True),
         (result("fail", waiver=WAIVER), True, False),
-        (result("fail"), False, False),
-        (result("fail", waiver=replace(WAIVER, expired=True)), False, False),
-        (result("pass", waiver=WAIVER), False, False),
-        (result("invalid", waiver=WAIVER), False, False),
-        (result("not run", waiver=WAIVER), False, False),
         (result("inconclusive", waiver=WAIVER), False, True),
     ],
 )
@@ -106,12 +101,7 @@ def test_which_failure_a_waiver_lets_pass(
     ("verdict", "settings", "fails"),
     [
         ("fail", {}, True),
-        ("invalid", {}, True),
-        ("not comparable", {}, True),
         ("pass", {}, False),
-        ("inconclusive", {}, False),
-        ("inconclusive", {"inconclusive": "fail"}, True),
-        ("no baseline", {}, False),
         ("no baseline", {"baseline": "prod"}, True),
     ],
 )
@@ -148,9 +138,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ("typed", "paper", "checked"),
     [
         ({}, None, []),
-        ({}, "", []),
         ({"judge_args": "seed=1"}, None, ["args"]),
-        ({"judge_args": ""}, None, ["args"]),
         ({}, "A paper", [("published/x", ["head_to_tail[a]", "monitor[b]"])]),
     ],
 )

@@ -33,7 +33,6 @@ SERVER = "base_url=http://localhost:9/v1"
         ({"model": "reference", "baseline_model": f"openai/m,{SERVER}"}, True),
         ({"model": "reference"}, False),
         ({"model": "reference", "judge": "openai/j"}, False),
-        ({"model": "openai/m", "use_cache": None}, False),
         ({"model": "openai/m", "from_run": Path("run")}, False),
     ],
 )
@@ -48,11 +47,7 @@ def test_journals_are_kept_of_runs_that_ask_served_models(
     ("workers", "threads", "cpus", "result"),
     [
         (None, None, 8, None),
-        ("1", None, 8, None),
         ("2", None, 8, 4),
-        ("3", None, 8, 2),
-        ("3", None, 2, 1),
-        ("2", None, None, 1),
         ("2", "4", 8, None),
     ],
 )
@@ -158,11 +153,6 @@ def test_without_a_model_to_compare_with_there_is_none(
             "",
             "hf/a/none: is not there",
             "the model 'hf/a/none' could not be loaded; the first failure says",
-        ),
-        (
-            "baseline",
-            "--kb-baseline-model: hf/b/none: is not",
-            "the model 'hf/b/none' could not be loaded; the",
         ),
         (
             "hf/j/none",

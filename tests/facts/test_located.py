@@ -78,12 +78,8 @@ def read(tmp_path: Path, text: str) -> object:
     ("number", "words"),
     [
         ("1:30", "found '1:30': YAML reads it as a number to base 60"),
-        ("190:20:30.15", "found '190:20:30.15': YAML reads it as a number to base 60"),
         ("010", "found '010': YAML reads it as a number to base 8"),
-        ("-07_7", "found '-07_7': YAML reads it as a number to base 8"),
         ("9" * 5000, "999...': it has 5,000 characters, allowed: at most 60"),
-        ("0x" + "f" * 5000, "fff...': it has 5,002 characters, allowed: at most 60"),
-        ("1." + "0" * 5000, "it has 5,002 characters, allowed: at most 60"),
     ],
 )
 def test_a_number_that_is_not_what_it_looks_like_is_refused(

@@ -64,8 +64,6 @@ def write(folder: Path, text: str) -> Path:
             6,
             ("must contain [X] exactly once, found 0 times in 'b'",),
         ),
-        (TOP + "  frames:\n    - a [X] [X]\n", 5, ("[X] exactly once, found 2 times",)),
-        (TOP + "  frames:\n    - a [X] [Y]\n", 5, ("[Y] nowhere, found 1 times",)),
         (
             TOP + "  frames:\n    - a [X]\n    - a [X]\n",
             6,

@@ -119,9 +119,6 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     [
         ({"expected": "Li"}, "Who? Li: "),
         ({"expected": ""}, "Who? (no answer exists): "),
-        ({"expected": None}, "Who? (no answer exists): "),
-        ({"target": ""}, "Who? (no answer exists): "),
-        ({}, "Who?: "),
     ],
 )
 def test_a_row_without_an_answer_says_so(
@@ -301,10 +298,6 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
         (("a.csv", "--max-drop=1"), "found 1 run to compare, a.csv"),
         (("a.csv", "a.csv", "--max-drop=much"), "--max-drop: found 'much'"),
         (
-            ("a.csv", "a.csv", "--recovery=1.1"),
-            "--recovery: found '1.1'; allowed: a number from 0 to 1",
-        ),
-        (
             ("a.csv", "a.csv", "--max-drop=1", "--metric=acc"),
             "a.csv: found no score named acc; allowed here: none",
         ),
@@ -356,14 +349,10 @@ def test_what_cannot_be_compared_is_said_with_what_is_allowed(
     "text",
     [
         "",
-        "within",
         "within:",
         "beyond:.1",
         "within:.1,within:.2",
         "within:.1,beyond:.2",
-        "within:.2,ever:.1",
-        "1,2",
-        "-1",
     ],
 )
 def test_a_threshold_that_makes_no_sense_is_refused(text: str) -> None:

@@ -16,8 +16,6 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
     [
         ("dtype=float32,revision=main", {"dtype": "float32", "revision": "main"}),
         ("dtype=float32, revision=main", {"dtype": "float32", "revision": "main"}),
-        ("dtype=float32 revision=main", {"dtype": "float32", "revision": "main"}),
-        ("", {}),
         (
             'chat_template_args={"a": [1, 2], "b": "},"},dtype=auto',
             {"chat_template_args": '{"a": [1, 2], "b": "},"}', "dtype": "auto"},
@@ -27,15 +25,9 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
             {"system_instruction": "You are terse, and never guess.", "dtype": "auto"},
         ),
         (
-            "system_instruction='Say \"unsure\".'",
-            {"system_instruction": 'Say "unsure".'},
-        ),
-        (
             'system_instruction="[INST] Be brief, please."',
             {"system_instruction": "[INST] Be brief, please."},
         ),
-        ("system_instruction=Be brief.", {"system_instruction": "Be brief."}),
-        ("think_end_token=</think>", {"think_end_token": "</think>"}),
     ],
 )
 def test_arguments_are_read_and_can_be_written_again(
@@ -50,7 +42,6 @@ def test_arguments_are_read_and_can_be_written_again(
     [
         ("colour=red", "unknown key 'colour'"),
         ("dtype", "dtype has no value"),
-        ("dtype=", "dtype has no value"),
         ("dtype=a,dtype=b", "dtype is given twice"),
         ('system_instruction="Be brief', 'the quotation mark " is not closed'),
         ('chat_template_args={"a": 1', "{ is not closed by }"),
@@ -86,7 +77,6 @@ def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
             {"system_instruction": " "},
             "model-args: system_instruction is blank; allowed is a text",
         ),
-        ({"think_end_token": "\n"}, "model-args: think_end_token is blank"),
     ],
 )
 def test_bad_arguments_of_a_chat_template_are_refused(
@@ -103,18 +93,10 @@ def test_bad_arguments_of_a_chat_template_are_refused(
             "batch_size=8",
             "batch_size=8 is not used: it counts sequences, .* --kb-batch-size TOKENS",
         ),
-        ("max_batch_size=64", "max_batch_size=64 is not used: it counts sequences"),
-        ("truncation=True", "an error of its fact and is never cut"),
-        ("logits_cache=False", "what questions share is computed once"),
-        ("low_cpu_mem_usage=False", "safetensors are always mapped"),
-        ("softmax_dtype=float64", "a float32 softmax"),
-        ("autogptq=True", "by the quantization_config of its config.json"),
-        ("gptqmodel=True", "by the quantization_config of its config.json"),
         (
             "offload_folder=./offload",
             "offload_folder=./offload is not used: .* goes to one device",
         ),
-        ("max_memory_per_gpu=10GiB", "the checkpoint goes to one device"),
         ("device_map_option=auto", "the checkpoint goes to one device"),
     ],
 )
@@ -133,12 +115,6 @@ def test_what_has_no_effect_is_said_in_one_line(args, said):
             "mixed_precision_dtype=bfloat16",
             "is refused: .* dtype=bfloat16 runs the whole model",
         ),
-        (
-            "softmax_dtype=float16",
-            "softmax_dtype=float16 is refused: .* a float32 softmax",
-        ),
-        ("delta=./delta", "delta=./delta is refused: .* save the sum"),
-        ("autogptq=model.safetensors", "autogptq=model.safetensors is refused"),
         ("tp_plan=auto", "allowed: parallelize=True, or vllm/"),
         ("backend=masked", "allowed: default, causal, seq2seq"),
         ("prefix_token_id=<s>", "prefix_token_id '<s>'; allowed is a whole number"),
@@ -203,8 +179,6 @@ def test_a_key_that_was_typed_is_refused_and_not_repeated(key):
     "args",
     [
         "add_bos_token=True",
-        "eos_string=</s>",
-        "verify_certificate=False",
         "ca_cert_path=a.pem",
     ],
 )

@@ -175,9 +175,7 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     assert end_note((end, end + 1), encoder) == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["chat_template", "messages", "tokenize", "add_generation_prompt"]
-)
+@pytest.mark.parametrize("name", ["chat_template", "add_generation_prompt"])
 def test_what_is_no_variable_of_a_template_is_refused(name):
     with pytest.raises(ModelError, match=f"{name} is no variable of a chat template"):
         parse_chat_args(

@@ -28,7 +28,7 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
-@pytest.mark.parametrize("spec", ["no/such-encoder", "hf/no/such-encoder", "./nowhere"])
+@pytest.mark.parametrize("spec", ["no/such-encoder", "./nowhere"])
 def test_an_encoder_that_is_not_there(spec: str) -> None:
     pytest.importorskip("sentence_transformers")
     with pytest.raises(

@@ -67,7 +67,6 @@ def test_a_misspelt_backend_is_named():
     [
         ({"device": "cpu"}, "device 'cpu' is for its server to choose"),
         ({"dtype": "float32"}, "dtype 'float32' is for its server"),
-        ({"batch_size": "512"}, "batch size '512' is for its server"),
         (
             {"chat_template": True, "model_args": "endpoint=completions"},
             "no chat template",

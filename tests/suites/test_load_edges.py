@@ -45,7 +45,7 @@ def test_a_duplicate_and_a_question_twice_are_no_examples(suite_file: Write) -> 
     assert "Land 0" not in {shot.subject for shot in seen}
 
 
-@pytest.mark.parametrize("key", ["owner", "reason", "expires"])
+@pytest.mark.parametrize("key", ["owner", "expires"])
 def test_a_waiver_says_who_why_and_until_when(key: str, suite_file: Write) -> None:
     keys = {"fact": "c3", "owner": "Ann", "reason": "known", "expires": "2030-12-31"}
     stated = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)

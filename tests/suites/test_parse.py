@@ -84,10 +84,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
         ),
         ("monitor:\n  example_style: turns", "unknown key 'example_style' in monitor"),
         (
-            "reliability:\n  prompt: 'Q: {questoin}'",
-            "unknown placeholder {questoin}; allowed: {question}",
-        ),
-        (
             "reliability:\n  choice_prompt: '{question}'",
             "{options} must stand in it once, found nowhere",
         ),
@@ -102,10 +98,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
         (
             "monitor:\n  stop: [x, '']",
             "each of stop of monitor must be a list of texts",
-        ),
-        (
-            "monitor:\n  stop: 5",
-            "stop of monitor must be a list of texts, none of them empty, found 5",
         ),
         (
             "monitor:\n  system: 5",

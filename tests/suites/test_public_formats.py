@@ -146,7 +146,6 @@ def test_several_files_of_own_facts(cases: Cases, tmp_path: Path) -> None:
             "facts: P37-subclass.json\nformat: fktc\n",
             r":2: facts must be a file.*did you mean 'P36-subclass",
         ),
-        ("facts: .\nformat: qa\n", ":2: facts must be a file, found '.'"),
         ("facts: []\n", ":2: facts must be"),
         ("facts: [a.jsonl, a.jsonl]\n", ":2: 'a.jsonl' stands twice in facts"),
         (QA, r"questions\.jsonl:5: unknown key 'anwsers'"),

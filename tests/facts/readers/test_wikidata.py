@@ -75,7 +75,6 @@ def test_a_broken_line_says_where_and_does_not_end_the_file(
             row("a", "b", "c"),
             ":1: no 'relations' with the prompts; found: subject, object, taxonomy; an FKTC",
         ),
-        ({"relations": []}, ":1: no 'relations' with the prompts"),
         (
             {"relations": ["Who?"]},
             r":1: each of 'relations' must contain \[X\] exactly once, found 'Who\?'",

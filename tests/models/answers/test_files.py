@@ -104,18 +104,6 @@ def test_answers_are_found_by_their_ids_in_one_file_or_in_a_folder(write, tmp_pa
             ),
             "'it expired'",
         ),
-        (
-            error(
-                A,
-                response={"status_code": 429, "body": {"error": {"message": "slow"}}},
-                error=None,
-            ),
-            "429: 'slow'",
-        ),
-        (
-            error(A, error={"error": {"message": "longer than 2048", "code": 400}}),
-            "'longer than 2048'",
-        ),
     ],
 )
 def test_an_error_in_the_place_of_an_answer_is_a_failure_with_its_line(
@@ -147,7 +135,6 @@ def test_an_answer_of_a_later_batch_replaces_an_error(write, tmp_path):
             r":2: is a request and not an answer",
         ),
         (answer("request-1"), r":2: found the custom_id 'request-1'"),
-        (answer(None), r":2: found the custom_id 'null'"),
         (answer(A, response=None), r":2: holds neither an answer nor an error"),
         (answer(A, response={"status_code": 200, "body": None}), r":2: holds neither"),
         (

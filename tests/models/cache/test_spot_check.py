@@ -30,7 +30,6 @@ SCORE = ScoreRequest(prompt="Where?", continuation=" here")
     ("change", "words"),
     [
         ("request = NULL", "is broken"),
-        ("request = '[]'", "is broken"),
         (
             "request = replace(request, 'question 1', 'question 2')",
             "it belongs to another answer",
@@ -82,21 +81,9 @@ class Saying(Served):
     ("request_", "then", "now", "same"),
     [
         (ask(1), text("a"), text("a"), True),
-        (
-            ask(1),
-            text("a"),
-            text("a", token_ids=(1,), finish="length", prompt_digest="e"),
-            True,
-        ),
         (ask(1), text("a"), text("A"), False),
-        (ask(1), text("a"), text(""), False),
         (SCORE, scored(0.5, 0.25), scored(0.5, 0.25), True),
-        (SCORE, scored(0.5, 0.25), scored(0.491, 0.259), True),
-        (SCORE, scored(0.5, 0.25), scored(0.5, 0.261), False),
-        (SCORE, scored(0.5, 0.25), scored(0.489, 0.25), False),
-        (SCORE, scored(0.5, 0.25), scored(0.5, 0.25, ids=(1, 3)), False),
         (SCORE, scored(0.5, 0.25), text("a"), False),
-        (ask(1), text("a"), scored(0.5, 0.25), False),
     ],
 )
 def test_when_two_answers_are_the_same(request_, then, now, same):
