@@ -58,27 +58,6 @@ def test_info_says_what_is_kept_of_whom_and_since_when(folder, capsys):
     assert "\x1b" not in second
 
 
-def test_a_store_of_the_version_before_keeps_its_answers(folder, capsys):
-    store = Store(folder)
-    store.transaction(
-        ("DROP TABLE journals",),
-        ("ALTER TABLE answers DROP COLUMN request",),
-        ("ALTER TABLE answers DROP COLUMN used",),
-        ("PRAGMA user_version = 2",),
-    )
-    store.close()
-    assert main(["cache", "info", str(folder)]) == 0
-    assert "35 answers of 2 models" in capsys.readouterr().out
-    store = Store(folder)
-    model = CachingModel(FunctionModel(name="one"), store)
-    model.generate(
-        [GenerateRequest(prompt=f"question {n}", max_new_tokens=60) for n in (0, 99)]
-    )
-    assert model.reused == 1
-    store.close()
-    assert stored_counts(folder) == (36, 2)
-
-
 def stored_counts(folder):
     connection = sqlite3.connect(folder / FILE)
     counts = connection.execute(
