@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import lzma
 import math
@@ -73,7 +74,8 @@ def with_other_value(tree: Any, random: Random) -> Any:
         holder[random.choice(_TEXTS)] = holder.pop(key)
     else:
         change = random.choice(changes[: 5 if isinstance(value, list) else 4])
-        holder[key] = change()
+        # A list of the table above may be changed again.
+        holder[key] = copy.deepcopy(change())
     return root[0]
 
 
