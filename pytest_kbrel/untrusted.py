@@ -24,7 +24,6 @@ DOCUMENT = 64 * MIB
 UNPACKED = 256 * MIB
 DEEPEST = 100
 _DIGITS = 309
-_PIECE = MIB
 # A decoder with the largest preset of xz needs 65 MiB; the format allows 4 GiB.
 _DECODER = 128 * MIB
 _BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
@@ -95,35 +94,23 @@ def parse(data: bytes | str, pairs: Pairs | None = None, *, nan: bool = False) -
 def unpack(data: bytes, most: int) -> bytes:
     """Return what is packed in the bytes of an xz file.
 
-    Raises ``ValueError`` where it is cut short, no such file, or more than ``most`` bytes long: it is counted
-    before any of it is kept.
+    Raises ``ValueError`` where it is cut short, no such file, or more than ``most`` bytes long.
     """
     most = min(most, UNPACKED)
-    length = 0
-    for piece in _pieces(data):
-        length += len(piece)
-        if length > most:
-            raise ValueError(
-                f"it unpacks to more than {size(most)}; allowed: at most {size(most)}"
-            )
-    return b"".join(_pieces(data))
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
     decoder = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_DECODER)
     try:
-        piece = decoder.decompress(data, _PIECE)
-        while piece or not decoder.eof:
-            yield piece
-            if decoder.eof:
-                break
-            if decoder.needs_input:
-                raise ValueError("it ends early")
-            piece = decoder.decompress(b"", _PIECE)
+        whole = decoder.decompress(data, most + 1)
     except lzma.LZMAError as error:
         raise ValueError(str(error)) from None
+    if len(whole) > most:
+        raise ValueError(
+            f"it unpacks to more than {size(most)}; allowed: at most {size(most)}"
+        )
+    if not decoder.eof:
+        raise ValueError("it ends early")
     if decoder.unused_data:
         raise ValueError("something else follows behind its end")
+    return whole
 
 
 def _check_depth(text: str) -> None:

@@ -67,34 +67,10 @@ def test_a_share_is_not_rounded_up(tools, monkeypatch):
     monkeypatch.setattr(
         table, "read", lambda folder: records(*statuses) if folder == "stats" else {}
     )
-    assert table.table({})[2:] == [
+    assert table.table()[2:] == [
         "| `stats/` | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
         "| all | 1,000 | 898 | 1 | 100 | 1 | 89.9 % |",
     ]
-
-
-def test_a_folder_that_was_not_run_keeps_its_line(tools, monkeypatch, tmp_path):
-    table = tools("mutants_table")
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{table.START}\n{table.END}\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(
-        table,
-        "read",
-        lambda folder: records("killed", "survived") if folder == "stats" else {},
-    )
-    assert table.main(["--into", str(page)]) == 0
-    monkeypatch.setattr(
-        table, "read", lambda folder: records("killed") if folder == "gates" else {}
-    )
-    assert table.main(["--into", str(page)]) == 0
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("before\n")
-    assert text.endswith("\nafter\n")
-    assert (
-        "| `stats/` | 2 | 1 | 0 | 1 | 0 | 50.0 % |\n| `gates/` | 1 | 1 | 0 | 0 | 0 | 100.0 % |"
-        in text
-    )
-    assert "| all | 3 | 2 | 0 | 1 | 0 | 66.6 % |" in text
 
 
 def test_a_survivor_is_shown_by_what_changed(tools, monkeypatch):

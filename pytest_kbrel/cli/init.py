@@ -120,11 +120,8 @@ class _Work:
             stream.write(gap + b"".join(line.encode() + end for line in lines))
         self.added[target] = lines
 
-    def set_ini_key(self) -> None:
+    def set_ini_key(self, path: Path, text: str) -> None:
         """Name the baseline in a new pytest.ini, or say what to add to the file that is there."""
-        from pytest_kbrel.cli.ini_file import line_to_add
-
-        path, text = line_to_add(self.directory, "kb_baseline", BASELINE)
         if not text:
             self.present[path] = "names kb_baseline already"
         elif path.exists():
@@ -134,11 +131,15 @@ class _Work:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.cli.ini_file import line_to_add
+
     directory: Path = options.directory
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(
             f"{directory}: is a file; allowed: a folder, or one to be made"
         )
+    # First: nothing is written beside a file that pytest refuses.
+    path, text = line_to_add(directory, "kb_baseline", BASELINE)
     work = _Work(directory)
     suite = (resources.suites() / "world.kb.yaml").read_text(encoding="utf-8")
     work.write(
@@ -147,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
     work.copy(resources.suites() / "world", "suites/world")
     work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
     work.copy(resources.baselines() / "reference", "baselines/reference")
-    work.set_ini_key()
+    work.set_ini_key(path, text)
     work.ignore()
     work.write(_WORKFLOW, resources.workflow())
     document = {

@@ -161,7 +161,6 @@ _DEEPEST = 50
 _TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
 _LARGEST = 16 * MIB
 _MOST_VALUES = 300_000
-_MOST_MERGED = 100_000
 # What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
 _SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
 _LONGEST_NUMBER = 60
@@ -274,7 +273,6 @@ class _Tree:
         self.constructor = constructor
         self.done: dict[int, Node] = {}
         self.open: list[int] = []
-        self.merged = 0
 
     def node(self, raw: Any) -> Node:
         line = raw.start_mark.line + 1
@@ -363,11 +361,6 @@ class _Tree:
                     line,
                 )
             entries[name] = Entry(line=line, node=self.node(child))
-        self.merged += sum(map(len, merged))
-        if self.merged > _MOST_MERGED:
-            # Each << makes copies: of a small file they could fill all memory.
-            problem = f"<< merges more than {_MOST_MERGED:,} keys; allowed: at most {_MOST_MERGED:,}"
-            raise SuiteError(problem, self.path, raw.start_mark.line + 1)
         for base in merged:
             for name, entry in base.items():
                 entries.setdefault(name, entry)

@@ -91,7 +91,13 @@ class RecordedResponses:
                 continue
             with path.open("rb") as stream:
                 stream.seek(start)
-                if from_line(short(stream.readline(LINE + 1))).ask.request == request:
+                try:
+                    first = from_line(short(stream.readline(LINE + 1)))
+                except ValueError as error:
+                    raise ResponseError(
+                        f"{path}: a request is broken: {error}"
+                    ) from None
+                if first.ask.request == request:
                     return file
         return 0
 

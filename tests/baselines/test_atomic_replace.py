@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import Baseline, read_baseline, write_baseline
-from pytest_kbrel.baselines.writing import is_ours, outcomes_name, replace_files
+from pytest_kbrel.baselines.writing import replace_files
 from pytest_kbrel.errors import BaselineError
 from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided
@@ -157,67 +157,6 @@ def test_files_can_be_read_by_those_who_may_read_the_folder(tmp_path):
     }
 
 
-def test_the_same_run_again_keeps_its_outcomes(tmp_path):
-    write_baseline(tmp_path / "b", run_of("+-"))
-    write_baseline(tmp_path / "b", run_of("+-"))
-    assert is_whole(read(tmp_path / "b"))
-
-
-@pytest.mark.parametrize(
-    ("name", "ours"),
-    [
-        ("baseline.json", True),
-        ("outcomes-0123456789ab.jsonl.xz", True),
-        (".baseline-00ff", True),
-        ("outcomes.jsonl.gz", True),
-        # What a folder of reports has.
-        ("outcomes.jsonl.xz", False),
-        ("outcomes-0123456789a.jsonl.xz", False),
-        ("outcomes-0123456789abc.jsonl.xz", False),
-        ("outcomes-0123456789AB.jsonl.xz", False),
-        ("outcomes-0123456789ab.jsonl.xz.bak", False),
-        ("my-outcomes-0123456789ab.jsonl.xz", False),
-        ("outcomes-0123456789abXjsonl.xz", False),
-        (".baseline-", False),
-        (".baseline-xy", False),
-        ("baseline.json.bak", False),
-        ("Baseline.json", False),
-        ("", False),
-    ],
-)
-def test_which_files_are_of_a_blessed_run(name, ours):
-    assert is_ours(name) is ours
-
-
-def test_only_old_files_of_ours_that_nothing_names_are_taken_away(tmp_path):
-    folder = tmp_path / "b"
-    write_baseline(folder, run_of("+"))
-    now = time.time()
-    named = next(folder.glob("outcomes-*")).name
-    ages = {
-        "outcomes-0123456789ab.jsonl.xz": 3600,
-        ".baseline-00ff": 3600,
-        "outcomes.jsonl.gz": 3600,
-        # Another process may be about to name it.
-        "outcomes-ba9876543210.jsonl.xz": 1,
-        "thesis.txt": 3600,
-        "outcomes.jsonl.xz": 3600,
-        "baseline.json": 3600,
-        named: 3600,
-    }
-    for name, age in ages.items():
-        (folder / name).touch()
-        os.utime(folder / name, (now - age, now - age))
-    write_baseline(folder, run_of("+"))
-    assert {path.name for path in folder.iterdir()} == {
-        "outcomes-ba9876543210.jsonl.xz",
-        "thesis.txt",
-        "outcomes.jsonl.xz",
-        "baseline.json",
-        named,
-    }
-
-
 def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monkeypatch):
     write_baseline(tmp_path / "b", run_of("+"))
     old = tmp_path / "b" / "outcomes-0123456789ab.jsonl.xz"
@@ -231,25 +170,3 @@ def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monke
     )
     write_baseline(tmp_path / "b", run_of("-"))
     assert not old.exists()
-
-
-def test_where_no_readable_file_names_the_outcomes_nothing_is_taken_away(tmp_path):
-    old = tmp_path / "outcomes-0123456789ab.jsonl.xz"
-    old.write_bytes(b"x")
-    os.utime(old, (0, 0))
-    for meta in (
-        b"{}",
-        b"{",
-        b'{"schema_version": 2, "outcomes": {}}',
-        b'{"schema_version": 2, "outcomes": 3}',
-    ):
-        replace_files(tmp_path, meta, "outcomes-ba9876543210.jsonl.xz", b"y")
-        assert old.exists()
-    replace_files(
-        tmp_path, b'{"schema_version": 2, "outcomes": {"file": "other"}}', "other", b"y"
-    )
-    assert not old.exists()
-
-
-def test_the_outcomes_are_named_by_the_beginning_of_their_digest():
-    assert outcomes_name("0123456789abcdef" * 4) == "outcomes-0123456789ab.jsonl.xz"

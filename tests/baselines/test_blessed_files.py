@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     baseline_directory,
     find_baseline,
@@ -21,7 +20,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import CaseResult, MetricValue, Run
-from tests.baselines.test_baselines import MODEL, sound
+from tests.baselines.test_baselines import sound
 from tests.gates.tables import answers, case, decided
 
 KEY = "world.kb.yaml::head_to_tail[world-head]"
@@ -107,35 +106,6 @@ def test_the_readable_half_is_the_documented_one(tmp_path: Path) -> None:
     assert again.versions == (("torch", "2.9"), ("workers", "2"))
 
 
-# What says nothing of the answers that are blessed.
-NOT_BLESSED = (
-    *(
-        "answers_asked",
-        "answers_reused",
-        "answers_store",
-        "answers_not_kept",
-        "answers_resumed",
-    ),
-    *("tokens_spent", "model_load_seconds", "engine"),
-)
-
-
-def test_how_answers_were_come_by_is_not_blessed(tmp_path: Path) -> None:
-    environment = (
-        *((name, "1") for name in NOT_BLESSED),
-        ("helpers_asked", "3"),
-        ("python", "3.11"),
-    )
-    write_baseline(tmp_path, sound(environment=environment, recorded="runs/nightly"))
-    assert meta_of(tmp_path)["provenance"] == {
-        "reason": "",
-        "commit": "",
-        "versions": {"helpers_asked": "3", "python": "3.11"},
-        "recorded": "runs/nightly",
-    }
-    assert read_baseline(f"{tmp_path}/", tmp_path).commit == ""
-
-
 INVALID = dataclasses.replace(decided(case(), answers("+")), verdict="invalid")
 
 
@@ -181,29 +151,6 @@ def test_why_a_run_is_not_blessed(tmp_path: Path, run: Run, why: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path}/b: no baseline was written: ")
     assert str(caught.value).endswith("; allowed: a complete run without errors")
     assert not (tmp_path / "b").exists()
-
-
-@pytest.mark.parametrize(
-    "verdict", ["fail", "inconclusive", "not comparable", "no baseline", "pass"]
-)
-def test_a_run_that_failed_its_gates_can_be_blessed(
-    tmp_path: Path, verdict: Any
-) -> None:
-    write_baseline(tmp_path, sound(dataclasses.replace(INVALID, verdict=verdict)))
-    assert list(meta_of(tmp_path)["cases"]) == [KEY]
-
-
-def test_the_same_case_of_two_suites_has_two_keys(tmp_path: Path) -> None:
-    write_baseline(
-        tmp_path,
-        sound(
-            decided(case(), answers("+")),
-            decided(case(suite="suites/a.kb.yaml"), answers("-")),
-        ),
-    )
-    assert list(read_baseline(f"{tmp_path}/", tmp_path).cases) == [
-        "a.kb.yaml::head_to_tail[world-head]", KEY,
-    ]  # fmt: skip
 
 
 def respelt(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
@@ -318,14 +265,6 @@ def test_halves_that_do_not_belong_together_are_refused(
     assert "; allowed: " in str(caught.value)
 
 
-def test_the_file_of_outcomes_lies_in_the_folder_itself(tmp_path: Path) -> None:
-    write_baseline(tmp_path / "b", sound())
-    name = meta_of(tmp_path / "b")["outcomes"]["file"]
-    (tmp_path / name).write_bytes(b"another's")
-    respelt(lambda of: of["outcomes"].update(file=f"../{name}"))(tmp_path / "b")
-    assert read_baseline(f"{tmp_path}/b", tmp_path).model == MODEL
-
-
 @pytest.mark.parametrize(
     ("name", "below_root"),
     [("prod", True), ("prod.v1", True), ("a-b", True), ("x/prod", False), ("prod/", False),
@@ -339,28 +278,6 @@ def test_what_is_a_name_and_what_a_path(name: str, below_root: bool | None) -> N
     assert baseline_directory(name, Path("root")) == Path(
         "root/baselines" if below_root else "", name
     )
-
-
-@pytest.mark.parametrize(
-    "name", ["published", "published/", "published/monitor/vicuna-7b"]
-)
-def test_no_run_is_blessed_under_a_papers_name(name: str) -> None:
-    with pytest.raises(
-        BaselineError, match=r"a name that does not begin with published/$"
-    ):
-        baseline_directory(name, Path("root"))
-    assert baseline_directory("published-run", Path("root")) == Path(
-        "root/baselines/published-run"
-    )
-
-
-def test_the_projects_own_baseline_comes_before_the_one_that_ships(
-    tmp_path: Path,
-) -> None:
-    shipped = find_baseline("reference", tmp_path)
-    assert shipped == resources.baselines() / "reference"
-    write_baseline(tmp_path / "baselines" / "reference", sound())
-    assert find_baseline("reference", tmp_path) == tmp_path / "baselines" / "reference"
 
 
 def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> None:

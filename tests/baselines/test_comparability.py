@@ -13,16 +13,12 @@ from pytest_kbrel.baselines import (
     Baseline,
     another_tokenizer,
     commit_of,
-    fingerprint_differences,
-    helper_differences,
     incomparable,
-    judge_differences,
     listed_differences,
     session_baseline,
 )
-from pytest_kbrel.records import CaseResult, Fingerprint, Run
+from pytest_kbrel.records import Fingerprint, Run
 from tests.baselines.test_baselines import JUDGE, MODEL, sound
-from tests.gates.tables import answers, case, decided
 
 # (field, another value, does it forbid a comparison, does it make another judge)
 FIELDS = (
@@ -49,47 +45,6 @@ def test_of_every_field_of_a_model_it_is_known_what_it_decides() -> None:
     assert [name for name, *_ in FIELDS] == [
         field.name for field in dataclasses.fields(Fingerprint)
     ]
-
-
-@pytest.mark.parametrize(("name", "value", "forbids", "makes_another"), FIELDS)
-def test_a_model_that_differs_in_one_field(
-    name: str, value: object, forbids: bool | None, makes_another: bool
-) -> None:
-    other = dataclasses.replace(MODEL, **{name: value})  # type: ignore[arg-type]
-    must, may = fingerprint_differences(MODEL, other)
-    assert [len(must), len(may)] == {True: [1, 0], False: [0, 1], None: [0, 0]}[forbids]
-    assert all(words.startswith(f"{name} (") for words in (*must, *may))
-    assert helper_differences("judge", MODEL, MODEL) == ()
-    differences = helper_differences("judge", MODEL, other)
-    mine = getattr(MODEL, name)
-    assert differences == (
-        (f"judge (reference and {other.spec}: {name} {mine!r} and {value!r})",)
-        * makes_another
-    )
-    assert judge_differences(MODEL, other) == differences
-
-
-def test_all_that_makes_another_judge_is_told() -> None:
-    other = dataclasses.replace(MODEL, derived="seed=1", decoding="beam 4")
-    assert helper_differences("judge", MODEL, other) == (
-        "judge (reference and reference: derived '' and 'seed=1', decoding 'greedy' and 'beam 4')",
-    )
-
-
-def test_only_digests_are_shortened() -> None:
-    other = dataclasses.replace(
-        MODEL,
-        weights_digest="v" * 64,
-        tokenizer_digest="s" * 63,
-        device="d" * 65,
-        parameters=10**64,
-    )
-    assert fingerprint_differences(other, MODEL)[1] == (
-        f"parameters ({10**64} and 1000000)",
-        f"weights_digest ('{'v' * 12}' and '{'w' * 12}')",
-        f"tokenizer_digest ('{'s' * 63}' and '{'t' * 12}')",
-        f"device ('{'d' * 65}' and 'cpu')",
-    )
 
 
 def blessed(*helpers: Fingerprint, judge: str = "rules", **more: Any) -> Baseline:
@@ -206,20 +161,6 @@ def test_only_versions_that_both_know_are_listed() -> None:
     assert listed_differences(run, older) == ("numpy (1 and 2)", "zlib (1 and 2)")
 
 
-def test_models_are_listed_where_both_are_known() -> None:
-    run = sound(model=dataclasses.replace(MODEL, dtype="bfloat16"))
-    assert listed_differences(run, blessed(kbrel_version="0.1.0")) == (
-        "dtype ('bfloat16' and 'float32')",
-    )
-    assert listed_differences(run, blessed(kbrel_version="0.1.0", model=None)) == ()
-    assert (
-        listed_differences(
-            dataclasses.replace(run, model=None), blessed(kbrel_version="0.1.0")
-        )
-        == ()
-    )
-
-
 @pytest.mark.parametrize(
     ("then", "now", "days"),
     [
@@ -240,73 +181,12 @@ def test_half_a_year_is_no_age_yet(then: str, now: str, days: int | None) -> Non
     assert differences == (() if days is None else (age,))
 
 
-def test_the_first_case_that_was_not_asked_is_the_first_by_name() -> None:
-    cases = [decided(case(slice=name), answers("+")) for name in ("c", "b", "a")]
-    older = session_baseline(
-        MODEL, [(of.suite, of.id, of.table, ()) for of in cases], judge="rules"
-    )
-    older = dataclasses.replace(older, kbrel_version="0.1.0")
-    (difference,) = listed_differences(sound(cases[0]), older)
-    assert (
-        difference
-        == "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail[a])"
-    )
-
-
 def test_a_paper_differs_in_nothing_that_could_be_listed() -> None:
     run: Run = sound()
     paper = blessed(
         kbrel_version="9", created="2020-01-01T00:00:00+00:00", paper="Somebody et al."
     )
     assert listed_differences(run, paper) == ()
-
-
-def test_a_case_has_the_same_name_in_a_file_elsewhere_and_keeps_colons_of_its_own() -> (
-    None
-):
-    of: CaseResult = decided(case(id="TestIt::monitor[P36]"), answers("+"))
-    result = session_baseline(MODEL, [(of.suite, of.id, of.table, ())], judge="rules")
-    assert list(result.cases) == ["world.kb.yaml::TestIt::monitor[P36]"]
-    assert (
-        result.case(of)
-        is result.case("elsewhere/world.kb.yaml::TestIt::monitor[P36]")
-        is not None
-    )
-    assert result.case("monitor[P36]") is None
-    assert result.other_suites("suites/world.kb.yaml") == ()
-    assert result.other_suites("suites/other.kb.yaml") == ("world.kb.yaml",)
-    released = dataclasses.replace(result, kbrel_version="0.1.0")
-    beside: CaseResult = decided(case(id="TestIt::monitor[P37]"), answers("+"))
-    plain: CaseResult = decided(case(id="monitor[P37]"), answers("+"))
-    missing = "1 case of the baseline was not asked (first: world.kb.yaml::TestIt::monitor[P36])"
-    assert [listed_differences(sound(ours), released) for ours in (beside, plain)] == [
-        (missing,),
-        (missing,),
-    ]
-
-
-def test_a_runs_judge_is_the_helper_of_that_name() -> None:
-    assert blessed(WRITER, JUDGE, judge="openai/judge").judge == JUDGE
-    assert blessed(WRITER, judge="openai/judge").judge is None
-
-
-@pytest.mark.parametrize(
-    ("suite", "paper", "result"),
-    [
-        ("suites/world.kb.yaml", "", ()),
-        ("elsewhere/other.kb.yaml", "", ()),
-        ("suites/new.kb.yaml", "", ("world.kb.yaml", "other.kb.yaml")),
-        ("suites/new.kb.yaml", "Somebody et al.", ()),
-    ],
-)
-def test_the_suites_of_a_baseline_are_told_to_one_that_it_lacks(
-    suite: str, paper: str, result: tuple[str, ...]
-) -> None:
-    named = [("world.kb.yaml", "a"), ("world.kb.yaml", "b"), ("x/other.kb.yaml", "a")]
-    of = session_baseline(
-        MODEL, [(file, name, answers("+"), ()) for file, name in named], judge="rules"
-    )
-    assert dataclasses.replace(of, paper=paper).other_suites(suite) == result
 
 
 Answer = str | Exception

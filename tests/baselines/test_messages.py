@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Callable
@@ -13,22 +12,17 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.baselines import (
-    Baseline,
-    BaselineCase,
     baseline_directory,
     check_target,
     read_baseline,
-    session_baseline,
     write_baseline,
 )
 from pytest_kbrel.errors import BaselineError
-from tests.baselines.test_baselines import JUDGE, MODEL, sound
+from tests.baselines.test_baselines import sound
 from tests.baselines.test_blessed_files import meta_of, respelt
 from tests.baselines.test_published import own_file
-from tests.gates.tables import answers, case, decided
 
 WRITTEN = "a folder that --kb-baseline-update wrote"
-NEW = "a new name, or a baseline"
 
 
 def said(attempt: Callable[[], object]) -> str:
@@ -138,41 +132,6 @@ def test_why_published_figures_cannot_be_read(tmp_path: Path) -> None:
     assert after("{").endswith(f"; allowed: {shipped}")
 
 
-def test_why_nothing_can_be_blessed_there(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    foreign = tmp_path / "foreign"
-    foreign.mkdir()
-    (foreign / "thesis.txt").write_text("x", encoding="utf-8")
-    nameless = tmp_path / "nameless"
-    write_baseline(nameless, sound())
-    respelt(lambda of: of.update(cases=[1]))(nameless)
-    rows = [
-        (
-            tmp_path / "file",
-            f"something else is there and is left as it is; allowed: {NEW}",
-        ),
-        (foreign, f"something else is there and is left as it is; allowed: {NEW}"),
-        (
-            tmp_path / "file" / "b",
-            f"no baseline can be written: {tmp_path}/file is a file; allowed: a folder that can",
-        ),
-        (
-            nameless,
-            f"baseline.json names no cases; it is left as it is; allowed: {NEW}",
-        ),
-    ]
-    assert [said(partial(check_target, path)) for path, _ in rows] == [
-        f"{path}: {text}" for path, text in rows
-    ]
-    other = decided(case(suite="suites/other.kb.yaml"), answers("+"))
-    more = decided(case(suite="suites/more.kb.yaml"), answers("+"))
-    write_baseline(tmp_path / "b", sound(decided(case(), answers("+")), more))
-    assert said(lambda: write_baseline(tmp_path / "b", sound(other))) == (
-        f"{tmp_path}/b: no baseline was written: the one that is there has more.kb.yaml, world.kb.yaml, "
-        "which this run lacks; allowed: a run of all its suites, or another name"
-    )
-
-
 def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,44 +167,3 @@ def test_figures_that_are_no_numbers_are_not_blessed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         write_baseline(tmp_path / "b", sound(odd, *others))
     assert read_baseline(f"{tmp_path}/b", tmp_path).created == "before"
-
-
-def test_the_readable_half_has_letters_as_they_are(tmp_path: Path) -> None:
-    write_baseline(tmp_path / "b", sound(helpers=(JUDGE,)), reason="größer, 更大")
-    text = (tmp_path / "b" / "baseline.json").read_text(encoding="utf-8")
-    assert '"reason": "größer, 更大"' in text
-    assert text.endswith("}\n")
-    result = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert (result.reason, result.helpers) == ("größer, 更大", (JUDGE,))
-    assert json.loads(text)["helpers"][0]["spec"] == JUDGE.spec
-
-
-def test_a_baseline_of_the_session_knows_answers_and_nothing_of_files() -> None:
-    of = decided(case(), answers("+-"))
-    key = "world.kb.yaml::head_to_tail[world-head]"
-    result = session_baseline(
-        MODEL,
-        [(of.suite, of.id, of.table, of.settings)],
-        judge="openai/judge",
-        helpers=iter([JUDGE]),
-    )
-    assert result == Baseline(
-        path=Path(),
-        kbrel_version="",
-        created="",
-        reason="",
-        commit="",
-        versions=(),
-        model=MODEL,
-        settings=(("judge", "openai/judge"),),
-        cases={
-            key: BaselineCase(
-                key=key,
-                table=of.table,
-                metrics=(),
-                settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
-            )
-        },
-        helpers=(JUDGE,),
-    )
-    assert result.judge == JUDGE

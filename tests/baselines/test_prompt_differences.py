@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +12,6 @@ from pytest_kbrel.records import (
     Digest,
     Fact,
     Generated,
-    HeadToTailSettings,
     read_digest,
     settings_of,
 )
@@ -49,24 +46,6 @@ def words(*pairs: tuple[str, str], **more: object) -> str:
     return prompt_differences(digests, **more)  # type: ignore[arg-type]
 
 
-def test_nothing_differs() -> None:
-    assert words((digest(case(), A), digest(case(), A))) == ""
-    assert words() == ""
-
-
-def test_bos_is_told_from_other_prompts_and_counted_by_prompt() -> None:
-    with_bos, without = digest(case(), A + "b", B + "b"), digest(case(), A, B)
-    same = (with_bos, with_bos)
-    assert (
-        words((without, with_bos), (without, with_bos))
-        == "BOS missing on 4 of 4 prompts"
-    )
-    assert words((with_bos, without), same) == "BOS added on 2 of 4 prompts"
-    assert (
-        words((digest(case(), A + "b", B), with_bos)) == "BOS missing on 1 of 2 prompts"
-    )
-
-
 def test_other_token_ids_and_why() -> None:
     pairs = [
         (digest(case(), A), digest(case(), A)),
@@ -87,77 +66,6 @@ def made(**parts: object) -> str:
         "accepted": "c" * 8,
     }
     return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "expected"),
-    [
-        ("prompts", "f" * 8, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
-        # A BOS is missing only where as many prompts were asked.
-        ("count", 3, "the token ids of the prompts on 1 of 1 fact (first: Q0)"),
-        ("bos", 1, "BOS missing on 1 of 2 prompts"),
-        ("settings", "f" * 8, "settings on 1 of 1 fact (first: Q0)"),
-        ("accepted", "f" * 8, "accepted answers on 1 of 1 fact (first: Q0)"),
-        (
-            "draws",
-            "f" * 8,
-            "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)",
-        ),
-    ],
-)
-def test_each_part_of_a_digest_has_its_own_words(
-    part: str, value: object, expected: str
-) -> None:
-    assert words((made(), made(**{part: value}))) == expected
-    token_ids = part in ("prompts", "count")
-    assert words((made(), made(**{part: value})), another_tokenizer=True) == (
-        f"{expected}: another tokenizer" if token_ids else expected
-    )
-
-
-def test_other_prompts_of_another_number_say_nothing_of_bos() -> None:
-    assert "BOS" not in words((made(bos=2), made(bos=3, count=3)))
-
-
-def test_a_setting_that_one_of_the_two_does_not_have_does_not_differ() -> None:
-    ours = (("limit", "0"), ("new", "1"), ("prompt", ""), ("seed", "1"))
-    theirs = (("limit", ""), ("old", "1"), ("prompt", "x"), ("seed", "1"))
-    result = setting_differences(ours, theirs)
-    assert result == (("limit", "0", ""), ("prompt", "", "x"))
-    sentence = words((made(), made(settings="f" * 8)), settings=result)
-    assert sentence == "settings limit (0 and ), prompt ( and x)"
-    # They stand in the place of the settings, and of nothing else.
-    several = words(
-        (made(), made(prompts="f" * 8, settings="f" * 8, draws="f" * 8)),
-        settings=result[:1],
-    )
-    assert several == (
-        "the token ids of the prompts on 1 of 1 fact (first: Q0); settings limit (0 and ); "
-        "the draws (seed, distractors, contexts) on 1 of 1 fact (first: Q0)"
-    )
-
-
-def test_settings_are_named_with_both_values() -> None:
-    short = case(settings=HeadToTailSettings(max_new_tokens=16))
-    assert setting_differences(settings_of(case()), settings_of(short)) == (
-        ("max_new_tokens", "32", "16"),
-    )
-    pair = (digest(case(), A), digest(short, A))
-    differing = setting_differences(settings_of(case()), settings_of(short))
-    assert words(pair, settings=differing) == "settings max_new_tokens (32 and 16)"
-    assert words(pair) == "settings on 1 of 1 fact (first: Q0)"
-
-
-def test_accepted_answers_and_draws() -> None:
-    other = dataclasses.replace(FACT, aliases=())
-    typed = dataclasses.replace(FACT, answer_type="location")
-    for fact in (other, typed):
-        assert words((digest(case(), A), digest(case(), A, fact=fact))).startswith(
-            "accepted answers on 1 of"
-        )
-    assert words((digest(case(), A, draws=("1",)), digest(case(), A))).startswith(
-        "the draws"
-    )
 
 
 def test_rules_of_ones_own_are_settings() -> None:
@@ -218,29 +126,6 @@ def test_a_digest_is_read_as_it_was_written(
         draws=draws,
     )
     assert read_digest(str(written)) == written
-
-
-def test_what_is_no_digest() -> None:
-    good = digest(case(), A)
-    assert read_digest(good) is not None
-    for bad in ("", "x", good[1:], good + "0", good.replace("/", ".")):
-        assert read_digest(bad) is None
-
-
-def test_each_part_has_its_own_place() -> None:
-    variants = [
-        digest(case(), A),
-        digest(case(), B),
-        digest(case(), A + "b"),
-        digest(case(settings=HeadToTailSettings(max_new_tokens=1)), A),
-        digest(case(), A, fact=dataclasses.replace(FACT, aliases=())),
-        digest(case(), A, draws=("x",)),
-    ]
-    for one, other in itertools.combinations(variants, 2):
-        assert one != other
-        assert sum(
-            a != b for a, b in zip(one.split("."), other.split("."), strict=True)
-        ) in (1, 2)
 
 
 def test_a_wording_that_one_of_the_two_does_not_have_is_the_probes_own() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,13 @@ import pytest
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     PublishedCase,
-    PublishedFigure,
     baseline_directory,
     read_baseline,
 )
 from pytest_kbrel.baselines.reading import (
     check_published,
     published_names,
-    read_published,
 )
-from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BaselineError
 from tests.golden import publish
 from tests.golden.publish import SHIPPED
@@ -47,34 +42,6 @@ def test_every_model_of_the_papers_is_there() -> None:
         for paper in ("monitor", "reliable-kb", "head-to-tail")
     ]
     assert counts == [12, 26 * 3, 14]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_is_read_and_has_our_own_metrics(name: str, tmp_path: Path) -> None:
-    result = read_baseline(name, tmp_path)
-    assert result.paper
-    assert result.model is None
-    for case in result.cases.values():
-        assert isinstance(case, PublishedCase)
-        probe, _, rest = case.id.removesuffix("]").partition("[")
-        kind = PROBES[probe].kind(rest)
-        metrics = METRICS if rest == "overall" else SLICE_METRICS[kind]
-        assert case.figures
-        for figure in case.figures:
-            assert figure.source.startswith(f"{result.paper}, Table ")
-            # Of the aggregates some figures are there for kbrel compare only.
-            assert figure.name in metrics
-            assert metrics[figure.name].low <= figure.value <= metrics[figure.name].high
-        assert set(case.members) < result.cases.keys()
-        # A bucket over all domains, and a domain over all buckets, are no slices of a suite.
-        several = rest == "overall" or (probe == "head_to_tail" and "-" not in rest)
-        assert bool(case.members) is several
-    (overall,) = (
-        case for case in result.cases.values() if case.id.endswith("[overall]")
-    )  # type: ignore[union-attr]
-    assert isinstance(overall, PublishedCase)
-    gated = {figure.name for figure in overall.figures}
-    assert len(gated & OVERALL_METRICS[overall.id.partition("[")[0]].keys()) >= 5  # type: ignore[index]
 
 
 def test_some_figures_as_the_papers_print_them(tmp_path: Path) -> None:
@@ -105,29 +72,6 @@ def read_row(paper: str, table: int, model: str, relation: str, metric: str) -> 
         if (row["model"], row["relation"], row["metric"]) == (model, relation, metric)
     ]
     return value
-
-
-def test_cases_are_found_in_any_suite(tmp_path: Path) -> None:
-    result = read_baseline("published/monitor/vicuna-7b", tmp_path)
-    assert (
-        result.case("suites/world.kb.yaml::monitor[P37]")
-        is result.case("monitor[P37]")
-        is not None
-    )
-    assert result.case("suites/world.kb.yaml::monitor[P36]") is None
-
-
-def test_the_projects_own_files_come_first(tmp_path: Path) -> None:
-    shipped = json.loads(
-        (SHIPPED / "monitor" / "vicuna-7b.json").read_text(encoding="utf-8")
-    )
-    folder = tmp_path / "baselines" / "published" / "monitor"
-    folder.mkdir(parents=True)
-    (folder / "vicuna-7b.json").write_text(
-        json.dumps({**shipped, "paper": "ours"}), encoding="utf-8"
-    )
-    assert read_baseline("published/monitor/vicuna-7b", tmp_path).paper == "ours"
-    assert read_baseline("published/monitor/vicuna-13b", tmp_path).paper != "ours"
 
 
 @pytest.mark.parametrize(
@@ -217,84 +161,6 @@ def own_file(root: Path, name: str, **changes: Any) -> Path:
     return path
 
 
-def test_what_a_file_need_not_say(tmp_path: Path) -> None:
-    path = own_file(tmp_path, "zoo/small")
-    plain = read_baseline("published/zoo/small", tmp_path)
-    assert (plain.path, plain.paper, plain.reason) == (path, "Somebody et al.", "")
-    assert (plain.kbrel_version, plain.created, plain.commit, plain.versions) == (
-        "",
-        "",
-        "",
-        (),
-    )
-    assert plain.settings == (("model", "Small"), ("setting", ""))
-    (case,) = plain.cases.values()
-    assert case == PublishedCase(
-        id="monitor[P37]",
-        figures=(
-            PublishedFigure(
-                name="monitor", value=1.5, source="Somebody et al., Table 2", n=0
-            ),
-        ),
-        questions=0,
-        members=(),
-    )
-    entry = {"questions": 9, "members": ["monitor[P1]"], "figures": {}}
-    own_file(
-        tmp_path, "zoo/large/few-shot", setting="few", note="why", cases={"x": entry}
-    )
-    full = read_baseline("published/zoo/large/few-shot", tmp_path)
-    assert (full.reason, full.settings) == (
-        "why",
-        (("model", "Small"), ("setting", "few")),
-    )
-    assert full.case("x") == PublishedCase(
-        id="x", figures=(), questions=9, members=("monitor[P1]",)
-    )
-
-
-@pytest.mark.parametrize(
-    ("figure", "good"),
-    [
-        ({"value": 0, "n": 3}, True),
-        ({"value": 1, "n": 3}, True),
-        ({"value": 1, "n": 1}, True),
-        ({"value": -0.001, "n": 1}, False),
-        ({"value": 1.001, "n": 1}, False),
-        # Over an unknown number it may be another figure than a rate.
-        ({"value": 1.001, "n": 0}, True),
-        ({"value": -5}, True),
-        ({"value": 0.5, "n": -1}, False),
-        ({"value": float("nan")}, False),
-        ({"value": float("inf")}, False),
-    ],
-)
-def test_a_rate_over_a_known_number_is_a_share(
-    figure: dict[str, Any], good: bool, tmp_path: Path
-) -> None:
-    cases = {"monitor[P37]": {"figures": {"monitor": {"table": "2", **figure}}}}
-    own_file(tmp_path, "zoo/small", cases=cases)
-    if good:
-        (result,) = read_baseline("published/zoo/small", tmp_path).cases.values()
-        assert isinstance(result, PublishedCase)
-        assert (result.figures[0].value, result.figures[0].n) == (
-            figure["value"],
-            figure.get("n", 0),
-        )
-    else:
-        message = r"monitor of monitor\[P37\] is {|found (NaN|Infinity); allowed: finite numbers"
-        with pytest.raises(BaselineError, match=message):
-            read_baseline("published/zoo/small", tmp_path)
-
-
-@pytest.mark.parametrize("version", [True, 2, "1", None, 1.0])
-def test_a_file_of_another_version_is_refused(version: object, tmp_path: Path) -> None:
-    own_file(tmp_path, "zoo/small", schema_version=version)
-    message = f"found schema_version {version!r}; allowed: at most 1, "
-    with pytest.raises(BaselineError, match=re.escape(message)):
-        read_baseline("published/zoo/small", tmp_path)
-
-
 @pytest.mark.parametrize("key", ["paper", "model", "cases"])
 def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
     path = own_file(tmp_path, "zoo/small")
@@ -307,27 +173,6 @@ def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
         match=f"of this format: KeyError: '{key}'; allowed: a file as it ships",
     ):
         read_baseline("published/zoo/small", tmp_path)
-
-
-def test_names_go_by_the_path_and_at_most_twenty_are_shown(tmp_path: Path) -> None:
-    for number in range(21):
-        own_file(tmp_path, f"zoo/small/{number:02}")
-    own_file(tmp_path, "zoo/smaller")
-    shelf = tmp_path / "baselines"
-    names = [f"published/zoo/small/{number:02}" for number in range(21)]
-    assert published_names([shelf, shelf]) == [*names, "published/zoo/smaller"]
-    with pytest.raises(BaselineError) as caught:
-        read_baseline("published/zoo/small", tmp_path)
-    # Whose name only begins alike is none of its settings.
-    assert str(caught.value).endswith(f"; allowed: {', '.join(names[:20])}")
-    assert (
-        f"called 'published/zoo/small' in {shelf} or {resources.baselines()}; "
-        in str(caught.value)
-    )
-    with pytest.raises(BaselineError, match=f"; allowed: {names[0]}, {names[1]}, "):
-        read_baseline("published/zoo/small/", tmp_path)
-    with pytest.raises(BaselineError, match=r"allowed: none are there$"):
-        read_published("published/x", [tmp_path / "nowhere"])
 
 
 def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> None:

@@ -3,71 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.bounds import CAP
-from pytest_kbrel.cli import build, cache, judge, main
+from pytest_kbrel.cli import build, judge
 from pytest_kbrel.cli.arguments import integer_within
-from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.facts.question_set import Columns
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("0h", 0),
-        ("1h", 3600),
-        ("12h", 43200),
-        ("1d", 86400),
-        ("30d", 2592000),
-        ("1w", 604800),
-        ("8w", 4838400),
-    ],
-)
-def test_an_age_in_seconds(text: str, seconds: int) -> None:
-    assert cache._seconds(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "1", "h", "1H", "1m", "1 d", "1d ", "1dd", "-1d"])
-def test_what_is_no_age(text: str) -> None:
-    with pytest.raises(
-        argparse.ArgumentTypeError,
-        match=f"found {text!r}; allowed: a number with h, d or w",
-    ):
-        cache._seconds(text)
-
-
-@pytest.mark.parametrize(
-    ("count", "expected"), [(0, "0.0 MB"), (49_999, "0.0 MB"), (1_260_000, "1.3 MB")]
-)
-def test_a_size_in_megabytes(count: int, expected: str) -> None:
-    assert cache._size(count) == expected
-
-
-def test_an_age_of_nothing_is_an_age(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pytest_kbrel.models.cache.store import Store
-
-    Store(tmp_path).close()
-    assert main(["cache", "prune", str(tmp_path), "--older-than", "0h"]) == 0
-    assert main(["cache", "prune", str(tmp_path), "--older-than", "0h", "--all"]) == 2
-    assert main(["cache", "prune", str(tmp_path), "--model", "", "--all"]) == 2
-    assert capsys.readouterr().err.count("found both of what to forget") == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("128", 128), ("999999", 999_999)]
-)
-def test_the_least_and_the_most_of_a_number(text: str, value: int) -> None:
-    assert integer_within(CAP)(text) == value
-
-
-@pytest.mark.parametrize(
-    "text", ["0", "-1", "1000000", "1.0", "", "²", "x", "9" * 5000]
-)
+@pytest.mark.parametrize("text", ["0", "x", "9" * 5000])
 def test_what_lies_beside_them(text: str) -> None:
     with pytest.raises(
         argparse.ArgumentTypeError,
@@ -77,45 +21,11 @@ def test_what_lies_beside_them(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "build head-to-tail d.csv --templates t --output o --until 10000",
-        "build head-to-tail d.csv --templates t --output o --cap 1000000",
-        "build head-to-tail d.csv --templates t --output o --seed 9223372036854775808",
-        "build head-to-tail d.csv --templates t --output o --threads 1025",
-        "cache prune --older-than 100001w",
-        "cache prune --older-than " + "9" * 5000 + "d",
-    ],
-)
-def test_every_number_of_the_command_line_has_a_most(
-    line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(line.split())
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert "found" in error
-    assert "allowed: a whole number from " in error
-    assert len(error) < 300
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("0", 0.0), ("0.6", 0.6), ("0.9999", 0.9999)]
-)
-def test_a_share(text: str, value: float) -> None:
-    assert build._share(text) == value
-
-
-@pytest.mark.parametrize("text", ["1", "-0.1", "nan", "inf", "", "x"])
-def test_what_is_no_share(text: str) -> None:
-    with pytest.raises(
-        argparse.ArgumentTypeError, match="allowed: a number from 0 to below 1"
-    ):
-        build._share(text)
-
-
-@pytest.mark.parametrize(
     ("text", "fine"),
-    [("4GB", True), ("800MB", True), ("-1GB", False), (" -1GB", False)],
+    [
+        ("4GB", True),
+        ("-1GB", False),
+    ],
 )
 def test_a_size_is_not_negative(text: str, fine: bool) -> None:
     if fine:
@@ -125,59 +35,6 @@ def test_a_size_is_not_negative(text: str, fine: bool) -> None:
         argparse.ArgumentTypeError, match="allowed: a size such as 4GB or 800MB"
     ):
         build._size(text)
-
-
-NAMES = ("subject", "relation", "object", "popularity", "year", "type")
-
-
-@pytest.mark.parametrize(
-    ("given", "columns"),
-    [
-        ({}, Columns()),
-        *(({name: "x"}, Columns(**{name: "x"})) for name in NAMES),
-        ({"year": "", "type": ""}, Columns(year="", type="")),
-        ({"table": True}, Columns(relation=None, object=None)),
-        (
-            {"table": True, "subject": "x"},
-            Columns(subject="x", relation=None, object=None),
-        ),
-    ],
-)
-def test_which_column_holds_what(given: dict[str, str], columns: Columns) -> None:
-    options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": False, **given})
-    assert build._mapping(options) == columns
-
-
-@pytest.mark.parametrize("name", ["relation", "object"])
-def test_a_table_names_its_relations_elsewhere(name: str) -> None:
-    options = argparse.Namespace(**{**dict.fromkeys(NAMES), "table": True, name: "x"})
-    with pytest.raises(KbrelError, match=f"^--{name} 'x' beside --table"):
-        build._mapping(options)
-
-
-@pytest.mark.parametrize(
-    ("value", "right"),
-    [
-        *(
-            (value, True)
-            for value in (1, 1.0, True, "1", "true", "True", "correct", "CORRECT")
-        ),
-        *(
-            (value, False)
-            for value in (0, 0.0, False, "0", "false", "wrong", "Wrong", "incorrect")
-        ),
-    ],
-)
-def test_a_humans_verdict(value: object, right: bool) -> None:
-    assert judge._human({"hum": value}, "hum") is right
-
-
-@pytest.mark.parametrize("value", [2, -1, 0.5, "", "yes", "right", None, [1], {}])
-def test_what_is_no_verdict_of_a_human(value: object) -> None:
-    with pytest.raises(
-        ValueError, match="'hum' must be 0 or 1, correct or wrong, found"
-    ):
-        judge._human({"hum": value}, "hum")
 
 
 ROW = {
@@ -191,15 +48,10 @@ ROW = {
     ("change", "label"),
     [
         ({}, "correct"),
-        ({"answers": ["Cusco", "Lima"]}, "correct"),
         ({"answers": []}, "wrong"),
         ({"answers": [5], "prediction": 5}, "correct"),
-        ({"answers": [0], "prediction": 0}, "correct"),
         ({"answers": [2.5], "prediction": "2.5"}, "correct"),
         ({"prediction": None}, "uninformative"),
-        ({"prediction": ""}, "uninformative"),
-        ({"question": ""}, "correct"),
-        ({"question": 7}, "correct"),
     ],
 )
 def test_what_a_prediction_may_have(change: dict[str, object], label: str) -> None:
@@ -227,31 +79,3 @@ def test_what_a_prediction_may_not_have(
 ) -> None:
     with pytest.raises(ValueError, match=expected):
         judge._judged({**ROW, **change}, ())
-
-
-@pytest.mark.parametrize("name", ["question", "answers", "prediction"])
-def test_what_a_prediction_must_have(name: str) -> None:
-    row = {key: value for key, value in ROW.items() if key != name}
-    with pytest.raises(
-        ValueError, match=f"the key '{name}' is missing; found: {', '.join(row)}"
-    ):
-        judge._judged(row, ())
-
-
-@pytest.mark.parametrize(
-    ("broken", "more"), [(2, []), (3, []), (4, ["skipped: 1 more"])]
-)
-def test_three_of_the_rows_that_were_skipped_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: int, more: list[str]
-) -> None:
-    source, output = tmp_path / "q.jsonl", tmp_path / "f.jsonl"
-    source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * broken)
-    assert (
-        main(["import", "qa", str(source), "--output", str(output), "--skip-broken"])
-        == 0
-    )
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split(": ")[1] for line in lines[: min(broken, 3)]] == [
-        f"{source}:{number}" for number in range(2, 2 + min(broken, 3))
-    ]
-    assert lines[min(broken, 3) :] == more

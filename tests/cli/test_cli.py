@@ -15,20 +15,10 @@ def test_schema_prints_a_json_schema(of, capsys):
     )
 
 
-def test_without_a_command_it_says_what_there_is(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([])
-    assert stop.value.code == 2
-    assert "COMMAND" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("call", "found"),
     [
         ([], "required: COMMAND"),
-        (["cache"], "required: ACTION"),
-        (["schema", "suits"], "invalid choice: 'suits'"),
-        (["init", "--forse"], "unrecognized arguments: --forse"),
         (
             ["cache", "prune", "--older-than", "3x"],
             "found '3x'; allowed: a number with h, d or w",

@@ -15,11 +15,10 @@ from pytest_kbrel.cli.compare.models import (
     figure_tables,
     size_in,
 )
-from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.printing import cells
 from pytest_kbrel.records import Run
-from tests.made_comparisons import comparison_of, key, model_of
+from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
 
 SCREENS = {
@@ -170,32 +169,6 @@ def test_what_failed_comes_first_and_what_is_left_out_is_counted() -> None:
     assert f"{60 - len(shown)} waived" in lines[-1]
 
 
-def test_each_models_worst_failure_is_shown_before_the_second_one_of_another() -> None:
-    lines = brief_lines(
-        comparison_of({"good": better(), "bad": runs.small(), "many": unwaived(60)}),
-        80,
-        24,
-    )
-    shown = [line for line in lines if line.endswith(" fail")]
-    assert {line[0] for line in shown} == {"3", "4"}
-
-
-def unwaived(count: int) -> Run:
-    run = hundreds(count)
-    return replace(run, cases=tuple(replace(case, waiver=None) for case in run.cases))
-
-
-def test_a_waived_failure_is_no_failure_of_the_model() -> None:
-    waived = {f"w{at}": moved(hundreds(3), at / 1000) for at in range(8)}
-    comparison = comparison_of({**waived, "red": moved(unwaived(3), 0.5)})
-    lines = brief_lines(comparison, 120, 24)
-    assert any(line.startswith(" 10  red") and "fail" in line for line in lines)
-    assert any(
-        line.startswith("  2  w0") and "3 waived" in line and "fail" not in line
-        for line in lines
-    )
-
-
 def test_notes_on_models_leave_room_for_cases() -> None:
     notes = [f"quantisation ('int{at}' and '')" for at in range(12)]
     candidates = {
@@ -215,23 +188,6 @@ def test_notes_on_models_leave_room_for_cases() -> None:
         sum("differs:" in line for line in brief_lines(comparison_of(same), 80, 24))
         == 1
     )
-
-
-def test_a_twin_of_the_baseline_does_not_hide_what_cannot_be_paired() -> None:
-    models = [
-        model_of("run", runs.small()),
-        model_of("same", runs.small()),
-        *unpaired(1),
-    ]
-    models[2] = replace(
-        models[2], cases={key(runs.small().cases[0]): {"monitor": 0.2, "accuracy": 0.1}}
-    )
-    pair = PairedRun(run=replace(better(), cases=()), p_holm={}, obstacles={})
-    comparison = side_by_side(
-        models, figure_tables(models), correlated_points(models), {2: pair}, {}
-    )
-    assert [side.same_as for side in comparison.sides] == [0, 1, 0]
-    assert any(line.startswith("3 P30") for line in brief_lines(comparison, 80, 24))
 
 
 def test_twins_have_no_lines_and_share_one_that_names_them() -> None:
@@ -255,43 +211,12 @@ def test_models_with_the_same_figures_that_lost_other_facts_are_no_twins() -> No
     ]
 
 
-def test_metrics_that_are_the_same_in_all_models_have_no_column() -> None:
-    run = runs.small()
-    lines = "\n".join(brief_lines(comparison_of({"a": run}), 100, 50))
-    assert "cr" in lines.split()
-    same = tuple(
-        replace(
-            case,
-            metrics=tuple(
-                replace(value, baseline=value.value, delta=0.0)
-                if value.name == "cr"
-                else value
-                for value in case.metrics
-            ),
-        )
-        for case in run.cases
-    )
-    lines = "\n".join(
-        brief_lines(comparison_of({"a": replace(run, cases=same)}), 100, 50)
-    )
-    assert "cr" not in lines.replace("↑", "").split()
-    assert "wr" in lines.replace("↓", "").split()
-
-
 def test_a_label_stands_behind_the_slice() -> None:
     comparison = comparison_of(
         {"a": runs.small()}, labels={"monitor[P30]": "continent\x1b[31m"}
     )
     lines = brief_lines(comparison, 100, 50)
     assert any(line.startswith("2 P30 continent\\x1b[31m ") for line in lines)
-
-
-def test_a_case_that_a_model_was_not_asked_is_counted() -> None:
-    run = runs.small()
-    comparison = comparison_of({"a": run, "b": replace(run, cases=run.cases[1:])})
-    lines = brief_lines(comparison, 100, 50)
-    assert lines[3].endswith("; 1 not asked")
-    assert not any(line.startswith("3 P30") for line in lines)
 
 
 def test_an_invalid_case_says_so() -> None:
@@ -356,27 +281,3 @@ def test_correlations_are_shown_where_an_order_of_the_models_can_be_significant(
 )
 def test_size_and_family_by_a_models_name(name: str, size: int, family: str) -> None:
     assert (size_in(name), family_of(name)) == (size, family)
-
-
-def test_a_family_without_a_size_in_its_name_is_the_architecture() -> None:
-    assert family_of("./checkpoint-1000", "LlamaForCausalLM") == "LlamaForCausalLM"
-
-
-def test_the_worst_failure_of_at_most_three_candidates_is_told() -> None:
-    first, *others = runs.small().cases
-
-    def failing(at: int) -> Run:
-        # Models with the same figures would share one line.
-        figures = tuple(replace(value, value=0.1 + at / 10) for value in first.metrics)
-        return replace(runs.small(), cases=(replace(first, metrics=figures), *others))
-
-    candidates = {f"m{at}": failing(at) for at in range(5)}
-    lines = brief_lines(
-        comparison_of(candidates, labels={"monitor[P30]": "continent"}), 100, 60
-    )
-    told = [
-        line
-        for line in lines
-        if line.startswith("     monitor[P30 continent]: accuracy")
-    ]
-    assert len(told) == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,14 @@ import pytest
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.cli.compare.pairing import (
-    FAILING,
     PairedRun,
     RecordedOutcomes,
-    gate_of,
     pair_runs,
-    waivers_of,
 )
-from pytest_kbrel.cli.compare.render import paired_json, paired_lines, summary_lines
+from pytest_kbrel.cli.compare.render import paired_lines, summary_lines
 from pytest_kbrel.records import (
     CaseResult,
     Change,
-    Gate,
     GateResult,
     Looks,
     MetricValue,
@@ -100,52 +95,10 @@ def paired(*cases: CaseResult, **more: Any) -> PairedRun:
 WAIVER = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "fails"),
-    [
-        *(
-            (verdict, True)
-            for verdict in (
-                "fail",
-                "invalid",
-                "not run",
-                "not comparable",
-                "no baseline",
-            )
-        ),
-        *((verdict, False) for verdict in ("pass", "inconclusive")),
-    ],
-)
-def test_which_verdicts_of_a_gate_fail_a_comparison(verdict: str, fails: bool) -> None:
-    assert paired(case(HEAD, gate(), gate(verdict), verdict=verdict)).fails is fails
-    assert (verdict in FAILING) is fails
-    # Of the sound ones a waiver excuses any.
-    excused = paired(case(HEAD, gate(verdict), verdict=verdict, waiver=WAIVER))
-    assert excused.fails is (verdict in ("invalid", "not run"))
-    # One that fails is enough, in whatever case.
-    assert (
-        paired(case(), case("head_to_tail[b]", gate(verdict), verdict=verdict)).fails
-        is fails
-    )
-
-
 def test_an_expired_waiver_fails_a_comparison() -> None:
     assert paired(case(HEAD, gate(), expired=(replace(WAIVER, expired=True),))).fails
     assert not paired(case(HEAD, gate()), case("head_to_tail[b]")).fails
     assert not paired().fails
-
-
-def test_a_demand_and_its_waivers_are_read_back() -> None:
-    assert gate_of(gate()) == Gate(
-        metric="accuracy", rule="max_drop", bound=0.1, line=7
-    )
-    assert waivers_of(case()) == ()
-    assert waivers_of(case(waiver=WAIVER)) == (WAIVER,)
-    expired = replace(WAIVER, expired=True)
-    assert waivers_of(case(waiver=expired, expired=(expired, WAIVER))) == (
-        expired,
-        WAIVER,
-    )
 
 
 def side(*cases: CaseResult) -> RecordedOutcomes:
@@ -328,66 +281,3 @@ def test_a_summary_counts_verdicts_the_worst_first() -> None:
         "4 against 1: gates: none are known; 0 facts lost, 0 gained",
     ]
     assert list(summary_lines([], [1])) == []
-
-
-def test_everything_of_a_pair_is_written_as_json() -> None:
-    figure = MetricValue(
-        **{
-            "name": "accuracy",
-            "better": "higher",
-            "value": 0.9,
-            "baseline": 0.5,
-            "delta": 0.4,
-        },
-        **{"delta_low": 0.3, "delta_high": 0.5, "p": 0.0, "paired": 3, "note": "n"},
-    )
-    expired = replace(WAIVER, expired=True)
-    shown = case(
-        HEAD,
-        gate(),
-        **{
-            "metrics": (figure,),
-            "lost": (change(1),),
-            "gained": (change(2),),
-            "errors": ("e",),
-        },
-        **{"waiver": expired, "expired": (expired,), "n": 3, "verdict": "fail"},
-    )
-    one = paired(
-        shown,
-        p_holm={(f"{SUITE}::{HEAD}", "accuracy"): 0.0},
-        obstacles={f"{SUITE}::{HEAD}": "o"},
-    )
-    (entry,) = paired_json([one], ["a", "b"])
-    json.dumps(entry)
-    assert {
-        name: entry[name] for name in ("baseline", "candidate", "differences", "fails")
-    } == {**{"baseline": "a", "candidate": "b", "differences": [], "fails": True}}
-    (written,) = entry["cases"]
-    assert written["figures"] == {
-        "accuracy": {
-            **{
-                "better": "higher",
-                "baseline": 0.5,
-                "value": 0.9,
-                "delta": 0.4,
-                "delta_low": 0.3,
-            },
-            **{"delta_high": 0.5, "p": 0.0, "p_holm": 0.0, "paired": 3, "note": "n"},
-        }
-    }
-    assert (written["id"], written["aggregate"], written["verdict"]) == (
-        f"{SUITE}::{HEAD}",
-        False,
-        "fail",
-    )
-    assert (written["n"], written["obstacle"], written["errors"]) == (3, "o", ["e"])
-    assert (written["waiver"]["owner"], written["expired"][0]["owner"]) == ("o", "o")
-    assert [written[name][0]["fact_id"] for name in ("lost", "gained")] == ["f1", "f2"]
-    assert written["unmatched"] == {
-        "added": [],
-        "unasked": [],
-        "waived": [],
-        "unanswered": [],
-    }
-    assert written["gates"][0]["metric"] == "accuracy"

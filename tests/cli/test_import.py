@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.facts.files import read_facts, read_relations
 from pytest_kbrel.facts.readers import FORMATS
-from pytest_kbrel.suites import load_suite
 
 DATA = Path(__file__).parents[1] / "data"
 FKTC, QUESTIONS = DATA / "P36-subclass.json", DATA / "questions.jsonl"
@@ -18,44 +15,6 @@ FKTC, QUESTIONS = DATA / "P36-subclass.json", DATA / "questions.jsonl"
 
 def run(*arguments: object) -> int:
     return main(["import", *map(str, arguments)])
-
-
-def test_a_line_a_row_and_a_suite_that_loads(tmp_path, capsys):
-    output = tmp_path / "facts.jsonl"
-    assert run("fktc", FKTC, "--output", output) == 0
-    assert capsys.readouterr().out == (
-        f"rows read: 11, facts written to {output}: 11, duplicates marked: 1, rows skipped: 0, "
-        f"relations in {tmp_path / 'relations.yaml'}: 1\n"
-    )
-    lines = output.read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(FKTC.read_text(encoding="utf-8").splitlines()) - 1
-    assert json.loads(lines[10]) == {
-        "id": "P36:Germany:Berlin#2",
-        "relation": "P36",
-        "subject": "Germany",
-        "object": "Berlin",
-        "negatives": ["Beijing", "New Delhi", "Tokyo"],
-        "dataset": "fktc",
-        "duplicate_of": "P36:Germany:Berlin",
-    }
-    (relation,) = read_relations(tmp_path / "relations.yaml")
-    assert len(relation.frames) == 3
-    (tmp_path / "t.kb.yaml").write_text("suite: t\nfacts: facts.jsonl\nmonitor:\n")
-    (case,) = load_suite(tmp_path / "t.kb.yaml").cases
-    assert (case.slice, len(case.facts)) == ("P36", 11)
-
-
-def test_imported_facts_are_those_of_the_file_itself(tmp_path):
-    assert run("fktc", FKTC, "--output", tmp_path / "facts.jsonl") == 0
-    (tmp_path / FKTC.name).write_bytes(FKTC.read_bytes())
-    suites = {"a": "facts: facts.jsonl\n", "b": f"facts: {FKTC.name}\nformat: fktc\n"}
-    cases = []
-    for name, text in suites.items():
-        path = tmp_path / f"{name}.kb.yaml"
-        path.write_text(f"suite: t\n{text}monitor:\n")
-        cases += load_suite(path, nodeid_path="t").cases
-    assert cases[0].facts == cases[1].facts
-    assert cases[0].relations == cases[1].relations
 
 
 def test_collecting_an_imported_suite(pytester):
@@ -74,19 +33,6 @@ def test_a_broken_row_ends_it_and_nothing_is_written(tmp_path, capsys):
     assert f"{QUESTIONS}:5: unknown key 'anwsers'" in error
     assert "did you mean 'answers'?" in error
     assert list(tmp_path.iterdir()) == []
-
-
-def test_broken_rows_can_be_skipped_and_are_counted(tmp_path, capsys):
-    output = tmp_path / "facts.jsonl"
-    assert run("qa", QUESTIONS, "--output", output, "--skip-broken") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(
-        f"rows read: 5, facts written to {output}: 4, duplicates marked: 1, rows skipped: 1, "
-    )
-    assert lines[1].startswith(f"skipped: {QUESTIONS}:5: unknown key")
-    facts = read_facts(output)
-    assert [fact.object for fact in facts] == ["Danube", "4", None, "Danube"]
-    assert [fact.duplicate_of for fact in facts] == ["", "", "", facts[0].id]
 
 
 def test_only_the_first_of_many_broken_rows_are_named(tmp_path, capsys):
@@ -145,20 +91,6 @@ def test_what_cannot_be_read(arguments, message, tmp_path, capsys):
 def test_an_output_folder_that_is_none(tmp_path, capsys):
     assert run("fktc", FKTC, "--output", tmp_path / "no" / "facts.jsonl") == 2
     assert "no such folder to write to" in capsys.readouterr().err
-
-
-def test_tables_become_facts(tmp_path):
-    source = tmp_path / "people.csv"
-    source.write_text(
-        'relation,subject,object,aliases,popularity\nP36,Peru,Lima,"[""Ciudad""]",12\n'
-    )
-    assert run("csv", source, "--output", tmp_path / "facts.jsonl") == 0
-    (fact,) = read_facts(tmp_path / "facts.jsonl")
-    assert (fact.id, fact.aliases, fact.popularity) == (
-        "P36:Peru:Lima",
-        ("Ciudad",),
-        12.0,
-    )
 
 
 def test_the_transcript_in_the_documentation_is_what_is_printed(

@@ -208,13 +208,6 @@ def test_a_report_that_cannot_be_shown_is_refused(
     assert "report.json: cannot be shown: ValueError" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_report_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(tmp_path)]) == 2
-    assert "there is no such report" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("named", ["kbrel-reprot", "kbrel-reprot/report.json"])
 def test_a_mistyped_folder_is_told_which_run_is_meant(
     named: str,
@@ -228,13 +221,6 @@ def test_a_mistyped_folder_is_told_which_run_is_meant(
     for command in (["report", named], ["compare", "kbrel-reprot", "other"]):
         assert main(command) == 2
         assert capsys.readouterr().err.endswith("; did you mean 'kbrel-report'?\n")
-
-
-def test_a_folder_that_lost_its_large_files_still_has_a_page(folder: Path) -> None:
-    (folder / "responses.jsonl").unlink()
-    (folder / "outcomes.jsonl.xz").unlink()
-    assert main(["report", str(folder)]) == 0
-    assert "monitor-P30" in (folder / "report.html").read_text()
 
 
 def test_what_the_page_has_not_is_said(

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import role_of
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.plugin.preflight import (
     check_args,
     check_cases,
     check_judge,
-    is_recorded,
 )
 from pytest_kbrel.records import Case
 from tests.made_cases import made_case, made_options, made_suite
@@ -33,42 +31,11 @@ def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("case", "writer"),
-    [
-        (written("openai/w"), "openai/w"),
-        (written("facts"), ""),
-        (made_case("monitor[P36]"), ""),
-        (made_case("head_to_tail[places-head]"), ""),
-    ],
-)
-def test_who_writes_the_distractors_of_a_case(case: Case, writer: str) -> None:
-    assert case.settings.writer == writer
-
-
-def test_where_the_user_named_a_helping_model() -> None:
-    options = made_options(judge="openai/j")
-    assert (role_of(options, "openai/j"), role_of(options, "openai/w")) == (
-        "--kb-judge",
-        "distractors_from",
-    )
-
-
-def test_no_reply_is_recorded_where_no_run_is_decided_again() -> None:
-    assert is_recorded(made_options(), "openai/j") is False
-
-
-@pytest.mark.parametrize(
     ("judge", "said"),
     [
         (
             "oracle",
             r"found 'oracle'; allowed: rules, openai/NAME, hf/PATH, a checkpoint's folder, .* reference$",
-        ),
-        ("Rules", r"found 'Rules'; .*; did you mean 'rules'\?$"),
-        ("referense", r"found 'referense'; .*; did you mean 'reference'\?$"),
-        (
-            "openia/gpt",
-            r"found 'openia/gpt'; allowed: rules, .* or reference; did you mean 'openai'\?$",
         ),
         (
             "openai/gpt",
@@ -116,39 +83,6 @@ def test_a_store_that_is_there_is_looked_at_and_none_is_made(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("settings", "case", "refused"),
-    [
-        (
-            {"model": "openai/m", "model_args": SERVER},
-            made_case("monitor[P36]"),
-            "openai/m",
-        ),
-        ({"model": "openai/m", "model_args": SERVER}, made_case("head_to_tail[a]"), ""),
-        (
-            {"baseline_model": f"openai/b,{SERVER}"},
-            made_case("monitor[P36]"),
-            "openai/b",
-        ),
-        ({"baseline_model": "reference:pruned"}, made_case("monitor[P36]"), ""),
-        ({}, made_case("monitor[P36]"), ""),
-        ({"model": "openai/m", "from_run": Path("run")}, made_case("monitor[P36]"), ""),
-    ],
-)
-def test_monitor_needs_probabilities_of_both_models(
-    settings: dict[str, str], case: Case, refused: str
-) -> None:
-    options = made_options(**settings)
-    if not refused:
-        check_cases(options, [case])
-        return
-    with pytest.raises(
-        KbrelError,
-        match=rf"^mini\.kb\.yaml::monitor\[P36\]: .* and {refused} gives none",
-    ):
-        check_cases(options, [made_case("head_to_tail[a]"), case])
-
-
-@pytest.mark.parametrize(
     ("name", "words"),
     [(None, '-k "not monitor"'), ("prod", "remove monitor: from the suite")],
 )
@@ -189,21 +123,10 @@ ENCODED = {"prompt": "four-shot", "retrieval": "openai/e"}
         ("", {}, [], ""),
         ("seed=1", {"judge": "openai/j"}, [], ""),
         ("seed=1", {}, [], "seed=1"),
-        ("seed=1", {"judge": "reference"}, [], "seed=1"),
-        ("peft=x", {"judge": "openai/j"}, [], "peft=x"),
-        ("peft=x", {"judge": "reference"}, [], ""),
         ("seed=1,peft=x", {"judge": "openai/j"}, [written("reference")], ""),
         ("seed=1", {}, [made_case("monitor[a]"), written("openai/w")], ""),
         ("seed=1", {}, [written("facts", **ENCODED)], ""),
         # An encoder on this machine takes none.
-        (
-            "seed=1",
-            {},
-            [written("facts", **(ENCODED | {"retrieval": "hf/e"}))],
-            "seed=1",
-        ),
-        ("seed=1", {}, [written("facts")], "seed=1"),
-        ("seed=1,enforce_eager=True", {"judge": "openai/j"}, [], "enforce_eager=True"),
     ],
 )
 def test_an_argument_must_be_for_a_model_that_helps(

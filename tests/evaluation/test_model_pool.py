@@ -18,52 +18,12 @@ from pytest_kbrel.evaluation.model_pool import (
 )
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.records import BASELINE, GenerateRequest
-from pytest_kbrel.settings import ParsedSpec
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
 
 ASK = GenerateRequest(prompt="Where?", max_new_tokens=4)
 SERVER = "base_url=http://localhost:9/v1"
-
-
-def test_each_setting_of_a_model_reaches_its_spec() -> None:
-    options = made_options(
-        model="hf/a/b",
-        model_args="max_length=64",
-        device="cpu",
-        dtype="bfloat16",
-        batch_size="512",
-        apply_chat_template=True,
-        baseline_model="hf/c/d,max_length=32",
-    )
-    wanted = ModelSpec(
-        text="hf/a/b",
-        path="a/b",
-        device="cpu",
-        dtype="bfloat16",
-        batch_size=512,
-        chat_template=True,
-        max_length=64,
-    )
-    assert options.model_spec == ParsedSpec(wanted)
-    # Where and how it runs is as for the model under test; its arguments are its own.
-    assert options.baseline_spec == ParsedSpec(
-        replace(wanted, text="hf/c/d", path="c/d", max_length=32)
-    )
-    plain = with_specs(replace(options, baseline_model="hf/c/d"))
-    assert plain.baseline_spec == ParsedSpec(
-        replace(wanted, text="hf/c/d", path="c/d", max_length=None)
-    )
-
-
-def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
-    options = made_options(model="hf/a/b", model_args="max_length=-1")
-    assert options.model_spec is not None
-    for _ in range(2):
-        with pytest.raises(ModelError, match="max_length"):
-            options.model_spec.get()
 
 
 @pytest.mark.parametrize(
@@ -73,7 +33,6 @@ def test_a_spec_that_is_wrong_waits_until_somebody_needs_it() -> None:
         ({"model": "reference", "baseline_model": f"openai/m,{SERVER}"}, True),
         ({"model": "reference"}, False),
         ({"model": "reference", "judge": "openai/j"}, False),
-        ({"model": "openai/m", "use_cache": None}, False),
         ({"model": "openai/m", "from_run": Path("run")}, False),
     ],
 )
@@ -88,11 +47,7 @@ def test_journals_are_kept_of_runs_that_ask_served_models(
     ("workers", "threads", "cpus", "result"),
     [
         (None, None, 8, None),
-        ("1", None, 8, None),
         ("2", None, 8, 4),
-        ("3", None, 8, 2),
-        ("3", None, 2, 1),
-        ("2", None, None, 1),
         ("2", "4", 8, None),
     ],
 )
@@ -198,11 +153,6 @@ def test_without_a_model_to_compare_with_there_is_none(
             "",
             "hf/a/none: is not there",
             "the model 'hf/a/none' could not be loaded; the first failure says",
-        ),
-        (
-            "baseline",
-            "--kb-baseline-model: hf/b/none: is not",
-            "the model 'hf/b/none' could not be loaded; the",
         ),
         (
             "hf/j/none",

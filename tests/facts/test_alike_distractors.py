@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from pytest_kbrel.errors import SuiteError
@@ -58,59 +56,6 @@ def drawn(
     return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **arguments)
 
 
-def test_they_are_of_the_answers_own_kind() -> None:
-    result = drawn()
-    for fact in result.facts[:36]:
-        assert len(fact.negatives) == 9
-        assert {name[:4] for name in fact.negatives if not name.isdigit()} in (
-            set(),
-            {str(fact.object)[:4]},
-        )
-        assert all(
-            name.isdigit() == str(fact.object).isdigit() for name in fact.negatives
-        )
-        assert fact.object not in fact.negatives
-    assert dict(result.alike)["who 0"] == 1
-
-
-def test_where_there_are_too_few_of_a_kind_others_fill_up_and_the_share_is_told() -> (
-    None
-):
-    result = drawn(POOL[-3:])
-    assert {len(fact.negatives) for fact in result.facts} == {9}
-    for fact in result.facts:
-        assert sum(name.startswith("sport") for name in fact.negatives) == 2
-    assert result.alike == tuple((fact.id, 2 / 9) for fact in POOL[-3:])
-
-
-def test_enough_is_what_gives_every_question_a_set_of_its_own() -> None:
-    # Six others and one that the model may answer make 20 sets of three: 8 facts of a kind.
-    for size, share in ((8, 1.0), (7, 6 / 9)):
-        pool = (*POOL[:size], *POOL[12:24])
-        assert dict(drawn(pool[:1], pool).alike) == {"who 0": share}
-    # Of one question there is one set.
-    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), questions=1).alike) == {
-        "who 0": 1.0
-    }
-    # No more are needed than there are to be.
-    assert dict(drawn(POOL[:1], (*POOL[:5], *POOL[12:24]), count=4).alike) == {
-        "who 0": 1.0
-    }
-
-
-def test_what_the_same_word_asks_for_comes_first() -> None:
-    sang = tuple(
-        question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
-        for n in range(12)
-    )
-    for fact in drawn(pool=(*POOL, *sang)).facts[:12]:
-        assert all(name.startswith("Author") for name in fact.negatives)
-    # Another person goes before another thing.
-    few = drawn(sang[:1], (*POOL, *sang[:4])).facts[0].negatives
-    assert set(few[:3]) == {"Singer bo", "Singer co", "Singer do"}
-    assert all(name.startswith("Author") for name in few[3:])
-
-
 def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
     sang = tuple(
         question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
@@ -119,50 +64,6 @@ def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
     result = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
     assert len(result.facts[0].negatives) == 7
     assert result.alike == (("s0", 1.0),)
-
-
-def test_those_of_similar_length_come_first() -> None:
-    lengths = ["Ann", "Bo", "Kim", "Ty", "Joe"]
-    long = tuple(
-        question(f"l{n}", f"{name} Anderson Featherstonehaugh", f"who wrote {n}")
-        for n, name in enumerate(lengths)
-    )
-    short = tuple(
-        question(f"k{n}", f"{name} Lee", f"who wrote {n} again")
-        for n, name in enumerate(lengths)
-    )
-    fact = drawn(long[:1], (*long, *short), count=8, questions=4).facts[0]
-    assert set(fact.negatives[:4]) == {str(other.object) for other in long[1:]}
-
-
-def test_neither_order_nor_company_matters_and_seeds_do() -> None:
-    whole = {fact.id: fact for fact in drawn().facts}
-    shuffled = list(POOL)
-    random.Random(5).shuffle(shuffled)
-    for fact in drawn(tuple(shuffled[:7]), tuple(shuffled)).facts:
-        assert fact == whole[fact.id]
-    assert [fact.negatives for fact in drawn(seed=1).facts] != [
-        fact.negatives for fact in drawn().facts
-    ]
-
-
-def test_a_larger_count_extends_and_spare_ones_are_of_the_kind() -> None:
-    for small, large in zip(drawn(count=7).facts, drawn(count=9).facts, strict=True):
-        assert large.negatives[:7] == small.negatives
-    spare = drawn(count=7, spare=5)
-    assert {len(fact.negatives) for fact in spare.facts[:36]} == {11}
-    # Where too few are of the kind, there is nothing to choose among.
-    assert {len(fact.negatives) for fact in spare.facts[36:]} == {7}
-
-
-def test_what_the_data_or_the_relation_decide_stays() -> None:
-    own = question("own", "x", "what is it", negatives=("b", "c", "d"))
-    assert drawn((own,), (own, *POOL)) == DrawnNegatives(facts=(own,))
-    typed = Relation(
-        id="nq", label="nq", domain="open", frames=(), answer_type="person"
-    )
-    result = with_alike_negatives(POOL, POOL, {"nq": typed}, 9, 0, questions=20)
-    assert result == DrawnNegatives(facts=with_negatives(POOL, POOL, 9, 0))
 
 
 def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:

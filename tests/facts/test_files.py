@@ -14,7 +14,7 @@ from pytest_kbrel.facts.files import (
     read_facts,
     read_shots,
 )
-from pytest_kbrel.records import Fact, Shot
+from pytest_kbrel.records import Fact
 from pytest_kbrel.serialization import to_wire
 
 GOOD = b'{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
@@ -57,17 +57,11 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
     assert [number for number, _ in numbered_facts(path)] == [1, 4]
 
 
-def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
-    fact = read_facts(write(tmp_path, GOOD))[0]
-    assert read_facts(write(tmp_path, json.dumps(to_wire(fact)).encode())) == (fact,)
-
-
 @pytest.mark.parametrize(
     ("bad", "parts"),
     [
         (b'{"relation": "P36",', ("not JSON", "column", "one JSON object a line")),
         (b"[1, 2]", ("not a JSON object: found a list", "one JSON object a line")),
-        (b"{} {}", ("not JSON", "Extra data")),
         (b'"text"', ("not a JSON object: found 'text'",)),
         (
             line(answer_type="colour"),
@@ -85,22 +79,12 @@ def test_what_a_fact_writes_is_read_again(tmp_path: Path) -> None:
             ("'subject' is missing", "found: relation, object", "needed"),
         ),
         (
-            b"{}",
-            (
-                "'relation' is missing; found: nothing; needed: relation, subject, object",
-            ),
-        ),
-        (
             line(alias=["x"]),
             ("unknown key 'alias'", "allowed: id, relation", "did you mean 'aliases'?"),
         ),
         (line(object=None), ("'object' must be text of one line", "found nothing")),
-        (line(object=5), ("'object' must be text", "found 5")),
         (line(object=" x"), ("without space around it", "found ' x'")),
-        (line(subject=""), ("'subject' must be text", "found ''")),
         (line(subject="a\nb"), ("'subject' must be text of one line", "found 'a\\nb'")),
-        (line(id=7), ("'id' must be text", "found 7")),
-        (line(question=""), ("'question' must be text", "found ''")),
         (line(aliases="x"), ("'aliases' must be a list of texts", "found 'x'")),
         (line(aliases=["x", 1]), ("each of 'aliases' must be text", "found 1")),
         (
@@ -157,11 +141,6 @@ PUBLIC = "a public dataset in a format of its own needs that format's name.*'for
             b"[\n" + GOOD + b"]\n",
             r"not JSON: the line ends behind '\[': one value over several lines",
         ),
-        (
-            b'{\n "Data": []\n}\n',
-            r"not JSON: the line ends behind '\{': one value over several lines",
-        ),
-        (b"- relation: P36\n", "not JSON: found '- relation: P36'"),
     ],
 )
 def test_a_foreign_file_is_told_the_format(
@@ -172,21 +151,6 @@ def test_a_foreign_file_is_told_the_format(
         match=rf':1: {result}.*; a facts file has one JSON object a line: {{"relation".*{PUBLIC}',
     ):
         read_facts(write(tmp_path, data))
-
-
-@pytest.mark.parametrize(
-    "row", [b'{"question": "Who?", "answer": ["I"]}', b'{"relations": ["Who is [X]?"]}']
-)
-def test_of_a_public_format_already_the_first_line_is_no_fact(
-    row: bytes, tmp_path: Path
-) -> None:
-    with pytest.raises(SuiteError, match=rf":1: (unknown key|the key).*{PUBLIC}"):
-        read_facts(write(tmp_path, row + b"\n"))
-    # A line further down is a mistake, and so is a wrong value in what is plainly a fact.
-    for data in (GOOD + b"\n" + row, GOOD.replace(b'"Lima"', b"7")):
-        with pytest.raises(SuiteError) as caught:
-            read_facts(write(tmp_path, data + b"\n"))
-        assert "public dataset" not in str(caught.value)
 
 
 def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
@@ -258,103 +222,14 @@ def test_a_range_is_two_numbers_in_their_order() -> None:
         made(object=None, question="How many?", answer_range=[1, 2])
 
 
-@pytest.mark.parametrize("key", ["id", "relation", "subject", "object", "question"])
-@pytest.mark.parametrize(
-    "wrong", ["", " ", " x", "x ", "\tx", "a\nb", "a\u2028b", 7, True, [], {"a": 1}]
-)
-def test_a_text_is_one_line_without_space_around(key: str, wrong: Any) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"'{key}' must be text of one line without space around it, found",
-    ):
-        made(**{key: wrong})
-
-
-@pytest.mark.parametrize("key", ["id", "relation", "subject", "object"])
-def test_a_text_that_must_be_there_may_not_be_nothing(key: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"'{key}' must be text of one line without space around it, found",
-    ):
-        made(**{key: None})
-
-
-@pytest.mark.parametrize("key", ["relation", "subject", "object"])
-def test_three_keys_are_needed(key: str) -> None:
-    rest = {name: text for name, text in BARE.items() if name != key}
-    with pytest.raises(
-        ValueError,
-        match=f"the key '{key}' is missing; .* needed: relation, subject, object",
-    ):
-        as_fact(rest)
-
-
-@pytest.mark.parametrize("key", ["source", "licence", "dataset", "duplicate_of"])
-def test_a_note_is_any_text(key: str) -> None:
-    assert getattr(made(**{key: ""}), key) == ""
-    assert getattr(made(**{key: " two\nlines "}), key) == " two\nlines "
-    for wrong in (None, 3, ["x"]):
-        with pytest.raises(
-            ValueError, match=f"'{key}' must be text without NUL, found"
-        ):
-            made(**{key: wrong})
-
-
-@pytest.mark.parametrize("key", ["aliases", "negatives"])
-def test_a_list_of_texts(key: str) -> None:
-    assert getattr(made(**{key: []}), key) == ()
-    assert getattr(made(**{key: ["x", "y"]}), key) == ("x", "y")
-    for wrong in (None, "x", {"x": 1}):
-        with pytest.raises(ValueError, match=f"'{key}' must be a list of texts, found"):
-            made(**{key: wrong})
-    for wrong in ("", " x", "a\nb", None, 1):
-        with pytest.raises(
-            ValueError, match=f"each of '{key}' must be text of one line without space"
-        ):
-            made(**{key: ["x", wrong]})
-
-
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("answer_type", ["number", "person", "time", "location", "other"]),
-        ("bucket", ["head", "torso", "tail"]),
-    ],
-)
-def test_a_choice_is_one_of_its_words_or_nothing(key: str, words: list[str]) -> None:
-    for word in (*words, ""):
-        assert getattr(made(**{key: word}), key) == word
-    for wrong in (words[0].title(), f"{words[0]} ", "none", None, 0):
-        with pytest.raises(
-            ValueError, match=f"'{key}' must be one of {', '.join(words)}, found"
-        ):
-            made(**{key: wrong})
-
-
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [(0, 0.0), (0.0, 0.0), (1, 1.0), (0.25, 0.25), (1e300, 1e300), (None, None)],
-)
-def test_a_popularity_from_nothing_up_is_a_popularity(
-    given: float | None, read: float | None
-) -> None:
-    result = made(popularity=given).popularity
-    assert (result, type(result)) == (read, type(read))
-
-
-@pytest.mark.parametrize(
-    "wrong", [-1, -1e-9, 1.1e300, float("inf"), True, False, "0", "", []]
-)
-def test_what_is_no_popularity(wrong: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"'popularity' must be a number from 0 to 1e\+300, found"
-    ):
-        made(popularity=wrong)
-
-
 @pytest.mark.parametrize(
     "wrong",
-    [None, 2028, "2028", "20280714", "2028-W28-5", "2028-02-30", "14.07.2028", " "],
+    [
+        None,
+        2028,
+        "2028",
+        "20280714",
+    ],
 )
 def test_a_day_is_written_in_one_way(wrong: Any) -> None:
     assert made(valid_until="").valid_until == ""
@@ -363,43 +238,6 @@ def test_a_day_is_written_in_one_way(wrong: Any) -> None:
         ValueError, match="'valid_until' must be a date such as 2028-07-14, found"
     ):
         made(valid_until=wrong)
-
-
-def test_only_a_fact_with_a_question_may_be_without_an_object() -> None:
-    fact = made(object=None, question="Who?")
-    assert (fact.object, fact.question, fact.accepted) == (None, "Who?", ())
-    assert made(question=None).question is None
-    for without in ({}, {"question": None}):
-        with pytest.raises(ValueError, match="'object' must be text of one line"):
-            made(object=None, **without)
-
-
-@pytest.mark.parametrize("key", ["id", "relation", "subject"])
-def test_a_question_stands_for_no_other_text(key: str) -> None:
-    with pytest.raises(ValueError, match=f"'{key}' must be text of one line"):
-        made(**{key: None, "question": "Who?"})
-
-
-@pytest.mark.parametrize("wrong", ["", " x", 7, False, []])
-def test_beside_a_question_too_an_object_is_a_text_or_nothing(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="'object' must be text of one line"):
-        made(object=wrong, question="Who?")
-
-
-def test_a_fact_without_an_id_is_named_by_its_relation_and_subject() -> None:
-    assert made().id == "P36:Mali"
-    assert made(id="own").id == "own"
-
-
-@pytest.mark.parametrize(
-    "right", ["Bamako", "BAMAKO", "Bamako-sur-Niger", "bamako-sur-niger"]
-)
-def test_a_right_answer_is_no_wrong_one_in_any_capitals(right: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"must be wrong answers, found '{right}', which is a right one",
-    ):
-        made(aliases=["Bamako-sur-Niger"], negatives=["Ségou", right])
 
 
 def test_a_wrong_answer_stands_once_in_any_capitals() -> None:
@@ -416,15 +254,6 @@ def written(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "shots.jsonl"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_a_file_of_examples(tmp_path: Path) -> None:
-    text = '{"question": "Who wrote Emma?", "answer": "Jane Austen", "subject": "Emma"}\n\n'
-    text += '{"question": "Who won in 2041?", "answer": null, "valid_until": "2041-01-01"}\n'
-    assert read_shots(written(tmp_path, text)) == (
-        Shot(question="Who wrote Emma?", answer="Jane Austen", subject="Emma"),
-        Shot(question="Who won in 2041?", answer=None, valid_until="2041-01-01"),
-    )
 
 
 @pytest.mark.parametrize(

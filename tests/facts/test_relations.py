@@ -26,31 +26,6 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_in_the_order_of_the_file(tmp_path: Path) -> None:
-    text = (
-        TOP
-        + '  frames: ["Capital of [X]?", "[X]?"]\n  statements: ["[Y] is in [X]."]\n'
-        + "A1: {label: b, domain: c}\n"
-    )
-    assert read_relations(write(tmp_path, text)) == (
-        Relation(
-            id="P36",
-            label="capital",
-            domain="geography",
-            frames=("Capital of [X]?", "[X]?"),
-            statements=("[Y] is in [X].",),
-        ),
-        Relation(id="A1", label="b", domain="c", frames=()),
-    )
-
-
-def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
-    plain = Relation(id="P36", label="capital", domain="geography", frames=())
-    assert read_relations(
-        write(tmp_path, TOP + "  frames: []\n  statements: []\n")
-    ) == (plain,)
-
-
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
@@ -89,8 +64,6 @@ def test_an_empty_list_of_frames_is_none(tmp_path: Path) -> None:
             6,
             ("must contain [X] exactly once, found 0 times in 'b'",),
         ),
-        (TOP + "  frames:\n    - a [X] [X]\n", 5, ("[X] exactly once, found 2 times",)),
-        (TOP + "  frames:\n    - a [X] [Y]\n", 5, ("[Y] nowhere, found 1 times",)),
         (
             TOP + "  frames:\n    - a [X]\n    - a [X]\n",
             6,
@@ -173,27 +146,6 @@ def test_relations_that_are_written_are_read_again(
     path = tmp_path / "relations.yaml"
     path.write_text(relations_text(relations), "utf-8", newline="\n")
     assert read_relations(path) == tuple(relations)
-
-
-def test_a_line_says_what_there_is_to_say() -> None:
-    fact = Fact(
-        id="a", relation="P1", subject="s", object=None, question="Who?", popularity=3.0
-    )
-    assert json.loads(fact_line(fact)) == {
-        "id": "a",
-        "relation": "P1",
-        "subject": "s",
-        "object": None,
-        "popularity": 3,
-        "question": "Who?",
-    }
-
-
-@pytest.mark.parametrize("name", ["P37", "place_of_birth"])
-def test_plain_names_stand_without_quotes(name: str) -> None:
-    assert f"\n{name}:\n" in relations_text(
-        [Relation(id=name, label="l", domain="d", frames=())]
-    )
 
 
 def test_a_range_is_written_and_read_again() -> None:

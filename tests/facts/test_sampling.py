@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.facts.sampling import buckets, fact_buckets, sample
+from pytest_kbrel.facts.sampling import buckets, sample
 from pytest_kbrel.records import Fact
 
 FACTS = tuple(
@@ -23,31 +23,10 @@ def test_known_draw() -> None:
     assert ids(sample(FACTS, 4, 0)) == ["f17", "f37", "f83", "f86"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "count"),
-    [
-        (None, 100),
-        (1, 1),
-        (7, 7),
-        (500, 100),
-        (0.07, 7),
-        (0.29, 29),
-        (0.001, 1),
-        (1.0, 100),
-    ],
-)
-def test_size(limit: int | float | None, count: int) -> None:
-    assert len(sample(FACTS, limit, 3)) == count
-
-
 @pytest.mark.parametrize("limit", [0, -1, 0.0, 1.5, True, float("nan")])
 def test_impossible_limit(limit: int | float) -> None:
     with pytest.raises(ValueError, match="a limit is a whole number from 1 or a share"):
         sample(FACTS, limit, 0)
-
-
-def test_nothing_of_nothing() -> None:
-    assert sample((), 0.5, 0) == ()
 
 
 @given(st.integers(1, 100), st.integers(1, 100), st.integers(0, 10**6))
@@ -65,10 +44,6 @@ def test_order_of_the_facts_does_not_matter(order: list[int], seed: int) -> None
     assert set(ids(sample([FACTS[n] for n in order], 6, seed))) == set(
         ids(sample(FACTS[:20], 6, seed))
     )
-
-
-def test_seeds_differ() -> None:
-    assert ids(sample(FACTS, 10, 0)) != ids(sample(FACTS, 10, 1))
 
 
 VALUES = st.lists(
@@ -113,18 +88,6 @@ def test_by_hand(values: list[float], expected: str) -> None:
     assert spell(values) == expected
 
 
-def test_the_item_on_the_line_goes_to_the_lower_bucket() -> None:
-    assert (
-        spell([6, 2, 1]) == "Ttt"
-    )  # 1 + 2 is exactly a third of 9, and the 6 crosses the second line
-    assert (
-        spell([105, 104, 103, 102, 101, 100]) == "HTTttt"
-    )  # 102 crosses 205 of 615, 104 crosses 410
-    assert (
-        spell([1, 2, 3, 3.5, 4.5, 4]) == "tttTHT"
-    )  # sums 1 3 6 9.5 13.5 18: 6 is exactly a third
-
-
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
 def test_impossible_popularity(wrong: float) -> None:
     with pytest.raises(ValueError, match="finite and not negative"):
@@ -167,27 +130,6 @@ def test_on_distinct_values_it_is_the_descending_rule(values: list[float]) -> No
     assert buckets(values) == tuple(expected[value] for value in values)
 
 
-def test_a_subject_counts_once_and_keeps_its_facts_together() -> None:
-    def fact(name: str, subject: str, popularity: float) -> Fact:
-        return Fact(
-            id=name, relation="P37", subject=subject, object=name, popularity=popularity
-        )
-
-    facts = [fact(f"s{n}", "Switzerland", 8) for n in range(4)]
-    facts += [fact(f"x{n}", f"X{n}", n) for n in range(1, 8)]
-    result = fact_buckets(facts)
-    assert [result[f"s{n}"] for n in range(4)] == ["head"] * 4
-    assert result == fact_buckets(facts[3:]) | {f"s{n}": "head" for n in range(3)}
-
-
-def test_namesakes_are_different_subjects() -> None:
-    facts = [
-        Fact(id=str(n), relation="P17", subject="Springfield", object="x", popularity=n)
-        for n in range(1, 9)
-    ]
-    assert list(fact_buckets(facts).values()) == list(buckets(range(1, 9)))
-
-
 # Ninety facts with one object, and ten with one each.
 SKEWED = tuple(
     Fact(
@@ -217,22 +159,3 @@ def test_a_larger_draw_by_objects_keeps_a_smaller_one(
     assert set(ids(sample(SKEWED, low, seed, "object"))) <= set(ids(large))
     # A draw from a draw is the same draw: --kb-limit after the suite's own limit.
     assert sample(large, low, seed, "object") == sample(SKEWED, low, seed, "object")
-
-
-@pytest.mark.parametrize(
-    ("by", "name"),
-    [
-        *(
-            ("object", "object:lima"),
-            ("subject", "subject:peru"),
-            ("fact", ""),
-            ("relation", "relation:p36"),
-        ),
-        *(("group", "group:andes"), ("dataset", "")),
-    ],
-)
-def test_the_cluster_of_a_fact(by: str, name: str) -> None:
-    fact = Fact(id="a", relation="P36", subject="Peru", object="Lima", group="Andes")
-    assert fact.cluster(by) == name
-    unseen = Fact(id="b", relation="P36", subject="Nowhere", object=None)
-    assert unseen.cluster("object") == ""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import random
 
 import pytest
 
 from pytest_kbrel.facts.unseen import (
     KINDS,
-    draw_question,
-    invent_name,
     make_unseen,
-    option_pools,
     unseen_examples,
 )
 from pytest_kbrel.records import Fact
@@ -53,55 +49,6 @@ def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> 
         assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [
             counts
         ]
-
-
-def test_a_question_carries_what_its_kind_says_and_options_of_that_sort() -> None:
-    pools = option_pools((), AS_OF)
-    made = make_unseen((), count=20, seed=0, as_of=AS_OF, expires=EXPIRES)
-    for fact, (slug, answer_type, _, sort, _) in zip(made, EXPECTED, strict=True):
-        assert (fact.relation, fact.answer_type) == (f"unseen-{slug}", answer_type)
-        assert (fact.source, fact.licence, fact.aliases) == (
-            "pytest-kbrel",
-            "Apache-2.0",
-            (),
-        )
-        if sort == "dates":
-            year = (fact.question or "").partition("of ")[2][:4]
-            assert all(option.endswith(f" {year}") for option in fact.negatives)
-        else:
-            assert set(fact.negatives) <= set(pools[sort])
-
-
-@pytest.mark.parametrize(
-    ("slug", "after", "years"),
-    [
-        # The next edition, and seven more.
-        ("future-medals", 2027, range(2028, 2057, 4)),
-        ("future-medals", 2028, range(2032, 2061, 4)),
-        ("future-match-city", 2029, range(2030, 2059, 4)),
-        ("future-match-city", 2030, range(2034, 2063, 4)),
-        ("future-opponent", 2027, range(2030, 2059, 4)),
-        ("future-leader", 2027, range(2028, 2036)),
-        ("future-election-date", 2027, range(2028, 2036)),
-    ],
-)
-def test_an_event_is_asked_of_the_next_eight_years_in_which_it_is_held(
-    slug: str, after: int, years: range
-) -> None:
-    kind = next(kind for kind in KINDS if kind.slug == f"unseen-{slug}")
-    result = {
-        draw_question(kind, random.Random(n), countries=("Peru",), after=after)[2]
-        for n in range(200)
-    }
-    assert result == set(years)
-
-
-def test_an_invented_name_belongs_to_no_year() -> None:
-    kind = next(kind for kind in KINDS if kind.slug == "unseen-work-author")
-    subject, question, year = draw_question(
-        kind, random.Random(0), countries=(), after=2027
-    )
-    assert (question, year) == (f"Who wrote the novel {subject}?", 0)
 
 
 def test_one_question_that_expires_on_the_day_it_is_made_is_no_impossible_order() -> (
@@ -153,27 +100,6 @@ def test_known_draws() -> None:
         "Aevyvind Amberlock",
         "Elvuvane Duskmantle",
     ]
-
-
-def test_test_and_training_products_have_even_and_odd_numbers() -> None:
-    rng = random.Random(0)
-    for training in (False, True):
-        numbers = {
-            int(invent_name("product", rng, training=training).split()[1])
-            for _ in range(3000)
-        }
-        assert {number % 2 for number in numbers} == {int(training)}
-        assert (min(numbers), max(numbers)) == (2 + training, 998 + training)
-
-
-def test_a_place_may_have_a_word_before_its_name() -> None:
-    rng = random.Random(0)
-    names = [invent_name("place", rng).split() for _ in range(500)]
-    assert {name[0] if len(name) == 2 else "" for name in names} == {
-        *("", "Upper", "Lower", "Great", "Little", "Old")
-    }
-    # Most have none.
-    assert 150 < sum(len(name) == 1 for name in names) < 300
 
 
 def test_examples_are_marked_lie_behind_the_year_and_avoid_what_is_asked() -> None:

@@ -114,25 +114,11 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     )
 
 
-def test_rows_are_called_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = write_csv("a.csv", scores(0)), write_csv("b.csv", scores(8))
-    text = compare(capsys, a, b, "--max-drop=0.05")
-    assert "2 against 1: gates: 1 inconclusive; 8 rows lost, 0 gained" in text
-    assert "2 against 1, paired row by row: b.csv" in text
-    assert f"all, {ROWS} rows paired: inconclusive" in text
-    assert "\n8 rows lost, 0 gained\n" in text
-    # Nobody knows what was expected.
-    assert "  lost: q0: 1 -> 0\n" in text
-
-
 @pytest.mark.parametrize(
     ("expected", "shown"),
     [
         ({"expected": "Li"}, "Who? Li: "),
         ({"expected": ""}, "Who? (no answer exists): "),
-        ({"expected": None}, "Who? (no answer exists): "),
-        ({"target": ""}, "Who? (no answer exists): "),
-        ({}, "Who?: "),
     ],
 )
 def test_a_row_without_an_answer_says_so(
@@ -188,65 +174,6 @@ def test_a_recovery_is_a_share_of_the_value_of_the_baseline(
     )
     assert "score recovery 0.5: pass" in compare(
         capsys, a, b, "--recovery=within:.5,beyond:.8"
-    )
-
-
-def test_scores_beyond_0_and_1_are_means_and_less_can_be_better(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a = write_csv("a.csv", [at % 10 - 3 for at in range(ROWS)], "id,ppl")
-    b = write_csv("b.csv", [at % 10 - 2 + at % 3 for at in range(ROWS)], "id,ppl")
-    compare(capsys, a, b, "--metric=ppl", "--max-drop=0.5")
-    text = compare(
-        capsys, a, b, "--metric=ppl", "--max-drop=0.5", "--lower-is-better=ppl", exit=1
-    )
-    assert "ppl rose by 1.9" in text
-
-
-def test_a_row_without_partner_is_counted_and_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a = write_csv("a.csv", scores(0))
-    b = write_lines(
-        "b.jsonl", ({"id": f"q{at}", "score": 1} for at in range(3, ROWS + 1))
-    )
-    text = " ".join(compare(capsys, a, b, "--max-drop=0.05").split())
-    assert (
-        "1 rows are only in the candidate: q200; 3 rows are only in the baseline: q0, q1, q2"
-        in text
-    )
-    b = write_csv("b.csv", scores(0, rows=90))
-    text = " ".join(compare(capsys, a, b, "--max-drop=0.05", exit=1).split())
-    assert (
-        "not comparable: 90 of 200 rows of score are in both runs and asked alike"
-        in text
-    )
-
-
-def test_a_row_asked_otherwise_is_listed_and_not_compared(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def run(name: str, asked_otherwise: int, value: int) -> str:
-        rows = range(ROWS)
-        return write_lines(
-            name,
-            [
-                {
-                    "id": at,
-                    "score": value if at < asked_otherwise else at % 2,
-                    "prompt_hash": f"{at < asked_otherwise}",
-                }
-                for at in rows
-            ],
-        )
-
-    a = run("a.jsonl", 0, 0)
-    document = compare(capsys, a, run("b.jsonl", 3, 0), "--max-drop=0.05", "--json")
-    (case,) = document["paired"][0]["cases"]
-    assert case["obstacle"].startswith("3 rows are asked otherwise")
-    assert case["figures"]["score"]["paired"] == 197
-    assert "not comparable" in compare(
-        capsys, a, run("b.jsonl", 101, 0), "--max-drop=0.05", exit=1
     )
 
 
@@ -335,19 +262,6 @@ def test_lm_eval_samples_are_cases_by_task_with_metrics_by_filter(
     ]
 
 
-def test_lm_eval_says_which_metrics_are_better_when_lower(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    a, b = lm_eval("a", [0.0] * 50), lm_eval("b", [1.0] * 50)
-    assert "fell" not in compare(capsys, a, b, "--max-drop=0.05")
-    Path("a/results_2026-11-01T10-00-00.123456.json").write_text(
-        '{"higher_is_better": {"gsm8k": {"exact_match": false}}}'
-    )
-    assert "exact_match,strict-match max_drop 0.05: fail" in compare(
-        capsys, a, b, "--max-drop=0.05", exit=1
-    )
-
-
 def test_another_prompt_hash_of_lm_eval_is_not_comparable(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -383,10 +297,6 @@ def test_two_runs_in_one_folder_are_told_apart_by_their_results_file(
         ),
         (("a.csv", "--max-drop=1"), "found 1 run to compare, a.csv"),
         (("a.csv", "a.csv", "--max-drop=much"), "--max-drop: found 'much'"),
-        (
-            ("a.csv", "a.csv", "--recovery=1.1"),
-            "--recovery: found '1.1'; allowed: a number from 0 to 1",
-        ),
         (
             ("a.csv", "a.csv", "--max-drop=1", "--metric=acc"),
             "a.csv: found no score named acc; allowed here: none",
@@ -439,24 +349,12 @@ def test_what_cannot_be_compared_is_said_with_what_is_allowed(
     "text",
     [
         "",
-        "within",
         "within:",
         "beyond:.1",
         "within:.1,within:.2",
         "within:.1,beyond:.2",
-        "within:.2,ever:.1",
-        "1,2",
-        "-1",
     ],
 )
 def test_a_threshold_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="found"):
         threshold("max_drop", text)
-
-
-def test_a_threshold_is_a_number_or_its_parts() -> None:
-    assert threshold("max_drop", "0.05").gate("acc").bound == 0.05
-    gate = threshold("max_drop", "within:0.08,beyond:.02").gate("acc")
-    assert (gate.bound, gate.beyond) == (0.08, 0.02)
-    gate = threshold("recovery", "within:.9,beyond:.97").gate("acc")
-    assert (gate.rule, gate.bound, gate.beyond) == ("recovery", 0.9, 0.97)

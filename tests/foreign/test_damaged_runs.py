@@ -80,7 +80,6 @@ def compare(tmp_path: Path, text: str | bytes, *more: str) -> int:
             ":31: found no doc_id; allowed: a row of lm_eval --log_samples",
         ),
         (GOOD + "[1]\n", ":31: found list; allowed: an object a line"),
-        (b"\0" * 100, ":1: is no JSON"),
         (
             gzip.compress(GOOD.encode()),
             ":1: is packed with gzip; allowed: the file unpacked",
@@ -110,11 +109,6 @@ def test_a_damaged_row_is_named_with_its_file_and_line(
             "".join(row(at, acc="1.0") for at in range(ROWS)),
             "not comparable",
             "no metric that is a number",
-        ),
-        (
-            "".join(row(at, metrics=[["acc"], {}]) for at in range(ROWS)),
-            "not comparable",
-            "no metric",
         ),
         (
             "".join(row(at, doc_hash="\ud800" * 99) for at in range(ROWS)),
@@ -190,13 +184,8 @@ def test_what_is_no_run_is_said_with_what_is_allowed(
         (b"id,score\n1,inf\n", ":2: score is 'inf'; allowed: a number, true or false"),
         (b"id,score\n1,1\n2,1e300\n", ":3: score is 1e+300; allowed"),
         (b"id,score\n1,1\n\xe4,1\n", ":3: cannot be read as CSV: 'utf-8' codec"),
-        (
-            b"id,score\n1,1\n" + b"x" * 200_000 + b",1\n",
-            ":3: cannot be read as CSV: field larger than",
-        ),
         (b"id,id,score\n1,1,1\n", ":1: found the column 'id' twice; allowed: once"),
         (b"", ": found no scored row"),
-        (b"id,score\n", ": found no scored row"),
     ],
 )
 def test_a_damaged_table_is_named_with_its_line(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_kbrel.cli import main
 from pytest_kbrel.cli.export import write_csv, write_eee
 from pytest_kbrel.foreign import Wanted, read_run
 from pytest_kbrel.records import CaseResult, Outcome, Table
@@ -93,27 +90,6 @@ def test_records_of_every_eval_ever_are_read_again(tmp_path: Path) -> None:
         assert table.rows[2].expected == "é2"
 
 
-def test_the_records_belong_together_and_have_no_figure_that_is_undefined(
-    tmp_path: Path,
-) -> None:
-    aggregate, samples = write_eee(REPORT, [case(3)], "org/m", tmp_path, force=False)
-    record = json.loads(aggregate.read_text(encoding="utf-8"))
-    detailed = record["detailed_evaluation_results"]
-    assert detailed["file_path"] == samples.relative_to(tmp_path).as_posix()
-    assert detailed["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
-    assert detailed["total_rows"] == 4
-    scores = {
-        result["metric_config"]["metric_id"]: result["score_details"]["score"]
-        for result in record["evaluation_results"]
-    }
-    assert scores == {"accuracy": 0.5, "monitor": 0.5, "own": 0.5, "as_expected": 0.75}
-    # The same run is the same record.
-    assert write_eee(REPORT, [case(3)], "org/m", tmp_path, force=True) == (
-        aggregate,
-        samples,
-    )
-
-
 def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(
     tmp_path: Path,
 ) -> None:
@@ -125,23 +101,6 @@ def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(
     _, samples = write_eee(REPORT, [odd], "org/m", tmp_path, force=False)
     for path in (tmp_path / "a.csv", samples):
         assert "\ufffd a" in path.read_text(encoding="utf-8")
-
-
-def test_not_answering_is_right_where_no_answer_exists(tmp_path: Path) -> None:
-    _, samples = write_eee(
-        REPORT, [case(1, unseen=True)], "org/m", tmp_path, force=False
-    )
-    rows = [
-        json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()
-    ]
-    assert [row["evaluation"]["is_correct"] for row in rows] == [
-        True,
-        False,
-        False,
-        False,
-    ]
-    assert rows[0]["input"]["reference"] == []
-    assert rows[0]["metadata"]["label"] == "uninformative"
 
 
 @pytest.mark.parametrize("unseen", [False, True])
@@ -160,23 +119,3 @@ def test_the_validator_of_every_eval_ever_finds_nothing(
     assert (
         validate.main([path.relative_to(tmp_path).as_posix() for path in paths]) == 0
     ), capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (
-            ("nowhere", "--format=csv", "--output=a.csv"),
-            "nowhere: found no report.json; allowed: the report folder",
-        ),
-        (
-            ("published/monitor/vicuna-7b", "--format=csv", "--output=a.csv"),
-            "found no report.json",
-        ),
-    ],
-)
-def test_what_cannot_be_exported_is_said(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", *arguments]) == 2
-    assert says in capsys.readouterr().err

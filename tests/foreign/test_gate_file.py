@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,27 +70,6 @@ def test_each_case_has_the_gates_that_the_file_names(
     assert judged(capsys) == {"gsm8k acc recovery 0.95": "fail"}
 
 
-def test_the_gates_of_the_file_come_before_those_of_flags(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert compare("gsm8k: {acc: {within: 0.3}}", "--max-drop=0.05") == 2
-    assert "gates.yaml:1: unknown rule 'within' in acc" in capsys.readouterr().err
-    assert (
-        compare(
-            "gsm8k: {acc: {max_drop: {within: 0.3, beyond: 0.2}}}",
-            "--max-drop=0.05",
-            "--json",
-        )
-        == 0
-    )
-    assert judged(capsys) == {
-        "arc acc max_drop 0.05": "pass",
-        "arc f1 max_drop 0.05": "pass",
-        "gsm8k acc max_drop 0.3": "pass",
-        "gsm8k f1 max_drop 0.05": "pass",
-    }
-
-
 def test_a_name_means_the_metric_after_each_filter(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -152,13 +130,3 @@ def test_a_file_that_makes_no_sense_is_refused_with_its_line(
     out, err = capsys.readouterr()
     assert not out
     assert says in err
-
-
-def test_a_missing_file_and_a_recorded_run_are_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    arguments: list[Any] = ["compare", "a.jsonl", "b.jsonl", "--gates=none.yaml"]
-    assert main(arguments) == 2
-    assert "none.yaml: cannot be read" in capsys.readouterr().err
-    assert main(["compare", "published/monitor", "--gates=none.yaml"]) == 2
-    assert "--gates is for runs of other tools" in capsys.readouterr().err

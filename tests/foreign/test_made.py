@@ -13,7 +13,6 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import Wanted, format_of, read_run
 
 MADE = Path(__file__).with_name("made")
-SUBJECTS = ("biology", "history", "physics")
 
 
 def compared(
@@ -35,51 +34,6 @@ def values(case: dict[str, Any]) -> dict[str, tuple[float, float, int]]:
         )
         for name, figure in case["figures"].items()
     }
-
-
-def test_lm_eval_has_a_case_for_each_task_with_the_values_that_it_prints(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    cases = compared(capsys, MADE / "lm_eval" / "a", MADE / "lm_eval" / "b")
-    (results,) = (MADE / "lm_eval" / "b").glob("*/results_*.json")
-    printed = json.loads(results.read_text(encoding="utf-8"))["results"]
-    for subject in SUBJECTS:
-        assert values(cases[f"made_{subject}"]) == {
-            metric: (0.75, round(printed[f"made_{subject}"][f"{metric},none"], 4), 24)
-            for metric in ("acc", "acc_norm")
-        }
-    # The rows of a perplexity have its parts, which are no scores.
-    assert (cases["made_text"]["verdict"], cases["made_text"]["gates"]) == (
-        "not comparable",
-        [],
-    )
-    assert "no metric that is a number in each row" in cases["made_text"]["obstacle"]
-    assert values(cases["made_sums"]) == {
-        f"exact_match,{filtered}": (
-            0.75,
-            round(printed["made_sums"][f"exact_match,{filtered}"], 4),
-            24,
-        )
-        for filtered in ("strict-match", "flexible-extract")
-    }
-
-
-def test_rows_of_multiple_choice_show_the_words_of_the_choices(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    cases = compared(capsys, MADE / "lm_eval" / "a", MADE / "lm_eval" / "b")
-    lost = cases["made_biology"]["lost"]
-    assert [change["fact_id"] for change in lost] == [
-        f"made_biology/{at}" for at in (1, 2, 3, 5, 6)
-    ]
-    assert (lost[0]["question"], lost[0]["expected"]) == (
-        "Which word is number 1 of biology?",
-        "word1",
-    )
-    assert (lost[0]["old_answer"], lost[0]["new_answer"]) == ("word1", "no1")
-    # The first row of another task is another row.
-    assert main(["compare", *(str(MADE / "lm_eval" / run) for run in "ab")]) == 0
-    assert "20 rows lost, 0 gained" in capsys.readouterr().out
 
 
 def test_a_group_of_lm_eval_is_one_case_with_the_value_that_it_prints(
@@ -121,42 +75,6 @@ def test_only_runs_of_lm_eval_have_groups() -> None:
         KbrelError, match="--pool g: has no groups; allowed: a run of lm_eval"
     ):
         read_run(file, Wanted(pool=("g",)))
-
-
-def test_every_eval_ever_is_read_as_its_converter_writes_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (a,), (b,) = (
-        (MADE / "eee" / "a").glob("*.json"),
-        (MADE / "eee" / "b").glob("*.jsonl"),
-    )
-    cases = compared(capsys, a, b)
-    assert {name: values(case) for name, case in cases.items()} == {
-        f"made_sums/{filtered}": {"exact-match": (0.75, 0.5417, 24)}
-        for filtered in ("strict-match", "flexible-extract")
-    }
-    assert read_run(a, Wanted()).model == "made/a"
-
-
-def test_a_row_of_no_metric_of_the_aggregate_has_no_score(tmp_path: Path) -> None:
-    # The converter writes a score of 0 and no id for the rows of a perplexity.
-    (aggregate,), (samples,) = (
-        (MADE / "eee" / "a").glob("*.json"),
-        (MADE / "eee" / "a").glob("*.jsonl"),
-    )
-    rows = [
-        json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()
-    ]
-    (tmp_path / aggregate.name).write_bytes(aggregate.read_bytes())
-    (tmp_path / samples.name).write_text(
-        "".join(
-            json.dumps({**row, "evaluation_result_id": None}) + "\n" for row in rows
-        )
-    )
-    assert [
-        case.tables
-        for case in read_run(tmp_path / aggregate.name, Wanted()).cases.values()
-    ] == [{}, {}]
 
 
 @pytest.mark.filterwarnings("default")

@@ -1,1 +1,1 @@
-"""Runs of the plugin over damaged input: `make fuzz`, docs/fuzzing.md."""
+"""Damaged input for all that reads files or replies: `make fuzz`."""

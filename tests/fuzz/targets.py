@@ -1,520 +1,285 @@
-"""What is fuzzed: for each target the sound input, the ways to damage it, and when a pass would be wrong."""
+"""What is damaged, and what then reads it: each target is called in this process."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import lzma
-import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
-from hypothesis import strategies as st
+import pytest
 
-from tests.fuzz import damage
-from tests.fuzz.facts_files import Facts, facts_files
-from tests.fuzz.raw_server import Reply, Said, as_json, completion, model_list
-from tests.fuzz.worker import Done, Job
-from tests.plugin.conftest import CAPITALS, INVENTS, RELATIONS, SCRIPTS, SUITE, script
+from pytest_kbrel.cli import main
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.models.answers.model import AnswersModel
+from pytest_kbrel.models.answers.spec import parse_answers, to_export
+from pytest_kbrel.models.openai.client import read_json
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.spec import parse_openai
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from pytest_kbrel.suites import load_suite
+from tests.fuzz.damage import damaged, with_other_value
+from tests.fuzz.facts_files import facts_files
+from tests.models.openai import scoring_server
+from tests.openai_server import Call
+from tests.plugin.conftest import INVENTS, RELATIONS, SCRIPTS, facts_file, script
 from tests.suites import conftest as world
 from tests.suites.examples import GOOD
 
-KNOWS, WRONG = (
-    ("suites", "--kb-model=scripted/knows.jsonl"),
-    ("suites", "--kb-model=scripted/wrong.jsonl"),
-)
-ROOT = Path(__file__).parents[2]
-Run = Callable[[Job], Done]
-Damage = Callable[[bytes], st.SearchStrategy[bytes]]
-
-
-@dataclass(frozen=True)
-class Example:
-    """A job with damaged input. ``never_green`` says why its session may not end with exit code 0.
-
-    ``schema``: a suite that is taken is held against the JSON Schema of suites.
-    """
-
-    job: Job
-    never_green: str = ""
-    schema: bool = False
-
-
-Examples = st.SearchStrategy[Example]
-
-
-@dataclass(frozen=True)
-class Target:
-    """``sound`` gives the undamaged jobs and the exit code of each, ``examples`` damaged ones."""
-
-    name: str
-    sound: Callable[[Run], Iterable[tuple[Job, int]]]
-    examples: Callable[[Run], Examples]
-
-
-def _folder(files: dict[str, str | bytes]) -> dict[str, bytes]:
-    both = {
-        "knows.jsonl": SCRIPTS["knows"],
-        "wrong.jsonl": script((), INVENTS),
-        **files,
-    }
-    return {
-        name: text.encode() if isinstance(text, str) else text
-        for name, text in both.items()
-    }
-
-
-def _lines(rows: Iterable[Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-_OWN = _lines(
-    {"relation": "P36", "subject": subject, "object": city, "popularity": people}
-    for subject, city, people in CAPITALS
-)
-
-
-def _mini(suite: str = SUITE) -> dict[str, bytes]:
-    return _folder(
-        {
-            "suites/mini.kb.yaml": suite,
-            "suites/facts.jsonl": _OWN,
-            "suites/relations.yaml": RELATIONS,
-        }
-    )
-
-
-def _with(job: Job, name: str, ways: Iterable[Damage]) -> st.SearchStrategy[Job]:
-    """Return the job with one file damaged in one of some ways."""
-    made = [way(job.files[name]) for way in ways]
-    return st.one_of(made).map(
-        lambda data: replace(job, files={**job.files, name: data})
-    )
-
-
-# Suite files, and the YAML files that they name.
-
-
-def _suites() -> list[Job]:
-    waivers = (
-        "waivers: [{fact: 'P36:China', owner: A, reason: b, expires: 2090-01-01}]\n"
-    )
-    more = SUITE + waivers + "uninformative: rules.yaml\n"
-    jobs = [
-        Job(
-            _mini(more)
-            | {"suites/rules.yaml": b"none: ['(?i)no idea', 'who knows']\n"},
-            KNOWS,
-        )
-    ]
-    beside = {
-        "suites/facts.jsonl": _lines(world.world_facts()),
-        "suites/relations.yaml": world.RELATIONS,
-    }
-    for text in GOOD.values():
-        if "openai/" not in text and "reference" not in text:
-            jobs.append(Job(_folder({"suites/t.kb.yaml": text, **beside}), WRONG))
-    suite = (ROOT / "suites" / "world.kb.yaml").read_text("utf-8")
-    seen: dict[str, list[str]] = {}
-    for line in (
-        (ROOT / "suites" / "world" / "facts.jsonl")
-        .read_text("utf-8")
-        .splitlines(keepends=True)
-    ):
-        seen.setdefault(json.loads(line)["relation"], []).append(line)
-    few = "".join(line for lines in seen.values() for line in lines[:30])
-    relations = (ROOT / "suites" / "world" / "relations.yaml").read_bytes()
-    small = re.sub(
-        "limit: [0-9]+",
-        "limit: 2",
-        suite.replace(": 200", ": 4").replace(": 20 ", ": 4 "),
-    )
-    files = {"suites/world.kb.yaml": small, "suites/world/facts.jsonl": few}
-    return [
-        *jobs,
-        Job(_folder({**files, "suites/world/relations.yaml": relations}), WRONG),
-    ]
-
-
-def _suite_examples(_: Run) -> Examples:
-    def damaged(job: Job) -> Examples:
-        names = [name for name in job.files if name.endswith(".yaml")]
-        mine = next(name for name in names if name.endswith(".kb.yaml"))
-        return (
-            st.sampled_from([mine] * 4 + names)
-            .flatmap(lambda name: _with(job, name, (damage.yaml_file, damage.raw)))
-            .map(lambda result: Example(replace(result, suite=mine), schema=True))
-        )
-
-    return st.sampled_from(_suites()).flatmap(damaged)
-
-
-def wrong_suite(data: bytes) -> str:
-    """Return why no reader may take a suite: it is no YAML, has a key twice, or is refused by the schema."""
-    import yaml
-
-    from tests.suites.test_schema import VALIDATOR, as_json
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = [
-                key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)
-            ]
-            if len(set(keys)) < len(keys):
-                raise yaml.YAMLError("a key stands twice")
-            return super().construct_mapping(node, deep)
-
-    try:
-        value = yaml.load(data.decode("utf-8-sig"), Loader=Loader)
-        error = next(VALIDATOR.iter_errors(as_json(value)), None)
-    except (yaml.YAMLError, ValueError) as result:
-        return f"the suite is no YAML: {type(result).__name__}"
-    except (RecursionError, TypeError, OverflowError, AttributeError):
-        return ""  # what PyYAML itself or the schema's validator cannot take says nothing of the suite
-    return f"the suite's JSON Schema refuses it: {error.message[:100]}" if error else ""
-
-
-# Facts files of every format.
-
-
-def _facts_job(facts: Facts, args: tuple[str, ...]) -> Job:
-    return Job(_folder({**facts.files, "suites/t.kb.yaml": facts.suite}), args)
-
-
-def _facts_examples(_: Run) -> Examples:
-    def damaged(chosen: tuple[Facts, tuple[str, ...]]) -> Examples:
-        facts, args = chosen
-        why = "the model knows no fact" if args == WRONG else ""
-        document = damage.lines_file if facts.lines else damage.json_file
-        ways = {
-            ".jsonl": damage.lines_file,
-            ".yaml": damage.yaml_file,
-            ".json": document,
-        }
-
-        def one(name: str) -> Examples:
-            special = ways.get(Path(name).suffix)
-            both = (damage.raw, special) if special else (damage.raw,)
-            return _with(_facts_job(facts, args), name, both).map(
-                lambda job: Example(replace(job, suite="suites/t.kb.yaml"), why)
-            )
-
-        return st.sampled_from(sorted(facts.files)).flatmap(one)
-
-    return st.tuples(
-        st.sampled_from(facts_files()), st.sampled_from([KNOWS, WRONG])
-    ).flatmap(damaged)
-
-
-# Recorded runs.
-
-_AGAIN = ("suites", "--kb-from-run=run")
-_REPORT, _RESPONSES = "run/report.json", "run/responses.jsonl"
-
-
-def _recorded(run: Run) -> list[Job]:
-    """Record a run of the model that knows and one of the model that is wrong."""
-    problems = []
-    for args in (KNOWS, WRONG):
-        done = run(Job(_mini(), (*args, "--kb-output-path=run"), keep=True))
-        files = {
-            name: data for name, data in done.files.items() if name.startswith("run/")
-        }
-        problems.append(Job({**_mini(), **files}, _AGAIN))
-    return problems
-
-
-def _recorded_examples(run: Run) -> Examples:
-    knows, wrong = _recorded(run)
-
-    def damaged(chosen: tuple[Job, str, bool]) -> Examples:
-        job, name, renewed = chosen
-        ways = (damage.raw, damage.json_file if name == _REPORT else damage.lines_file)
-        why = "the recorded model is wrong" if job is wrong else ""
-        return _tied(
-            _with(job, name, ways),
-            _REPORT,
-            _RESPONSES,
-            ("files", "responses.jsonl"),
-            renewed,
-            why,
-        )
-
-    names = st.sampled_from([_REPORT, _RESPONSES])
-    return st.tuples(st.sampled_from([knows, wrong]), names, st.booleans()).flatmap(
-        damaged
-    )
-
-
-def _tied(
-    jobs: st.SearchStrategy[Job],
-    meta: str,
-    data: str,
-    keys: tuple[str, str],
-    renewed: bool,
-    why: str,
-) -> Examples:
-    """Return examples of two files, of which ``meta`` has the other's digest under two keys.
-
-    ``renewed`` puts the digest there again. What has another digest may not pass, whatever ``why`` says.
-    """
-
-    def finished(job: Job) -> Example:
-        files = dict(job.files)
-        try:
-            whole = (
-                lzma.decompress(files[data]) if data.endswith(".xz") else files[data]
-            )
-            digest = hashlib.sha256(whole).hexdigest()
-            if renewed:
-                meta_data = json.loads(files[meta])
-                meta_data[keys[0]][keys[1]] = digest
-                files[meta] = as_json(meta_data)
-            other = digest.encode() not in files[meta]
-        except (
-            lzma.LZMAError,
-            EOFError,
-            ValueError,
-            LookupError,
-            TypeError,
-            RecursionError,
-        ):
-            other = True  # one of them is no longer what it was
-        return Example(
-            replace(job, files=files),
-            why or ("a file has another digest" if other else ""),
-        )
-
-    return jobs.map(finished)
-
-
-# Baselines.
-
-_DROPS = """\
+_MADE = Path(__file__).parents[1] / "foreign" / "made"
+_SUITE = """\
 suite: mini
 facts: facts.jsonl
-monitor:
-  negatives: 2
-  gates: {accuracy_base: {max_drop: 0.1}, anchor_prob: {recovery: 0.9}}
-head_to_tail: {prompt: zero-shot, gates: {accuracy: {max_drop: 0.1}}}
+monitor: {negatives: 2, gates: {accuracy_base: {min: 0.3, max_drop: 0.1}}}
+head_to_tail: {prompt: zero-shot, gates: {accuracy: {min: 0.3, max_drop: 0.1}}}
+reliability:
+  choices: 3
+  distractors: 6
+  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
+  gates: {cr: {min: 0.3}}
 overall: {gates: {as_expected: {max_drop: 0.1}}}
 """
+_QUESTIONS = [f"What is the capital of {name}?" for name in ("Peru", "Chad", "Oman")]
 
 
-def _baselines(run: Run) -> list[Job]:
-    """Bless a run of the model that knows; the candidates are itself and the model that is wrong."""
-    done = run(
-        Job(
-            _mini(_DROPS),
-            (*KNOWS, "--kb-baseline-update=old"),
-            keep=True,
-        )
-    )
-    files = {
-        name: data for name, data in done.files.items() if name.startswith("baselines/")
+class Target(NamedTuple):
+    """Files of the working directory, one of which is damaged, and the function that reads them.
+
+    ``read`` gets the path of that file and returns an exit code, which may not be 0 where
+    ``never_green`` says so: the model is wrong, whatever the file says.
+    """
+
+    files: Sequence[str]
+    read: Callable[[Path], int]
+    never_green: bool = False
+
+
+def world_of(folder: Path) -> None:
+    """Write a folder that all targets share: suites, facts, and recorded runs of two models."""
+    files: dict[str, str | bytes] = {
+        "knows.jsonl": SCRIPTS["knows"],
+        "wrong.jsonl": script((), INVENTS),
+        "suites/mini.kb.yaml": _SUITE,
+        "suites/facts.jsonl": facts_file(),
+        "suites/relations.yaml": RELATIONS,
+        "more/facts.jsonl": "".join(map(_line, world.world_facts())),
+        "more/relations.yaml": world.RELATIONS,
+        "labels.jsonl": "".join(map(_line, _labels())),
+        "answers.jsonl": "".join(map(_line, _answers())),
+        "a.csv": "id,score\n" + "".join(f"q{at},1\n" for at in range(30)),
+        "b.csv": "id,score\n" + "".join(f"q{at},{at % 2}\n" for at in range(30)),
     }
-    blessed = [
-        Job({**_mini(_DROPS), **files}, (*args, "--kb-baseline=old"))
-        for args in (KNOWS, WRONG)
+    for at, text in enumerate(GOOD.values()):
+        files[f"more/{at}.kb.yaml"] = text
+    for at, facts in enumerate(facts_files()):
+        files[f"formats/{at}/t.kb.yaml"] = facts.suite
+        for name, data in facts.files.items():
+            files[f"formats/{at}/{name.removeprefix('suites/')}"] = data
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = content if isinstance(content, bytes) else content.encode()
+        path.write_bytes(data)
+    shutil.copytree(_MADE, folder, dirs_exist_ok=True)
+    knows, wrong = "--kb-model=scripted/knows.jsonl", "--kb-model=scripted/wrong.jsonl"
+    runs = [
+        (knows, "--kb-output-path=whole", "--kb-baseline-update=old"),
+        (wrong, "--kb-output-path=wrong"),
+        *((wrong, f"--kb-output-path={at}", f"--kb-shard={at}/2") for at in (1, 2)),
     ]
-    committed = {
-        f"baselines/old/{path.name}": path.read_bytes()
-        for path in (ROOT / "baselines/reference").iterdir()
-    }
+    with contextlib.chdir(folder):
+        ends = [pytest.main(["-q", "suites", *flags]) for flags in runs]
+    assert ends == [0, 1, 0, 0]
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value) + "\n"
+
+
+def _labels() -> list[dict[str, str]]:
     return [
-        *blessed,
-        Job({**_mini(_DROPS), **committed}, (*KNOWS, "--kb-baseline=old")),
+        {"question": "q", "prediction": "p", "verdict": verdict, "label": label}
+        for verdict in ("correct", "wrong", "uninformative")
+        for label in ("right", "wrong", "missing")
     ]
 
 
-def _baseline_examples(run: Run) -> Examples:
-    knows, *others = _baselines(run)
-
-    def damaged(chosen: tuple[Job, bool, bool]) -> Examples:
-        job, outcomes, renewed = chosen
-        packed = next(name for name in job.files if name.endswith(".xz"))
-        meta = "baselines/old/baseline.json"
-        name, special = (
-            (packed, damage.packed_file) if outcomes else (meta, damage.json_file)
-        )
-        # What a changed baseline says is compared with; that of another suite has nothing to compare.
-        why = (
-            ""
-            if job is knows or (outcomes and renewed)
-            else "the candidate is worse, or has no baseline"
-        )
-
-        jobs = _with(job, name, (damage.raw, special))
-        return _tied(
-            jobs, meta, packed, ("outcomes", "sha256"), outcomes and renewed, why
-        )
-
-    jobs = [knows, knows, *others, others[0]]
-    return st.tuples(st.sampled_from(jobs), st.booleans(), st.booleans()).flatmap(
-        damaged
-    )
-
-
-# Replies of servers.
-
-_CONTINENTS = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail: {prompt: zero-shot, bucket_by: domain, gates: {accuracy: {min: 0.5}}}
-"""
-_ASKED = (
-    "suites",
-    "--kb-model=openai/m",
-    "--kb-model-args=base_url={url},timeout=1,max_retries=0",
-)
-_JUDGED = (
-    *WRONG,
-    "--kb-judge=openai/m",
-    "--kb-judge-args=base_url={url},timeout=1,max_retries=0",
-)
-_FRAMINGS = ("length",) * 6 + ("chunked", "close", "short", "long")
-_HEADERS = (
-    *(
-        ("content-type", "text/event-stream"),
-        ("content-type", "text/html; charset=utf-7"),
-        ("location", "/x"),
-    ),
-    *(
-        ("retry-after", "1e9"),
-        ("retry-after-ms", "nan"),
-        ("content-encoding", "br"),
-        ("content-length", "-1"),
-    ),
-    *(
-        ("set-cookie", "a" * 70_000),
-        ("x-request-id", "\x1b[31m"),
-        ("content-encoding", "deflate, gzip"),
-    ),
-)
-_STATUSES = (200,) * 8 + (
-    100,
-    204,
-    206,
-    301,
-    307,
-    400,
-    401,
-    404,
-    408,
-    429,
-    500,
-    503,
-    999,
-)
-
-
-def _served(args: tuple[str, ...], said: Said) -> Job:
-    rows = [
-        {
-            "relation": "P30",
-            "subject": f"Land {at}",
-            "object": "Africa",
-            "popularity": at + 1,
-        }
-        for at in range(4)
+def _requests() -> list[GenerateRequest]:
+    return [
+        GenerateRequest(prompt=text, max_new_tokens=8, stop=("\n",))
+        for text in _QUESTIONS
     ]
-    relations = "P30: {label: continent, domain: places, frames: ['Which continent is [X] on?']}\n"
-    suite = {"suites/mini.kb.yaml": _CONTINENTS, "suites/facts.jsonl": _lines(rows)}
-    return Job(_folder({**suite, "suites/relations.yaml": relations}), args, said)
 
 
-def _rarely(one_in: int, value: Any, else_: Any) -> st.SearchStrategy[Any]:
-    return st.integers(1, one_in).map(lambda drawn: value if drawn == one_in else else_)
+def _answers() -> list[dict[str, Any]]:
+    """Return lines of a batch's output that answer all requests."""
+    names: list[str] = []
+    model = AnswersModel(to_export(parse_openai("openai/m", "logprobs=True")))
+    model.listen(lambda name, path, body: names.append(name))
+    model.generate(_requests())
+    model.close()
+    logprobs = {"content": [{"token": "Lima", "logprob": -0.25}]}
+    choice = {"message": {"content": "Lima"}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 3}
+    choices = [{**choice, "logprobs": logprobs}]
+    body = {"model": "m", "system_fingerprint": "f", "choices": choices, "usage": usage}
+    response = {"status_code": 200, "body": body}
+    return [{"custom_id": name, "response": response, "error": None} for name in names]
 
 
-def _replies(content: str) -> st.SearchStrategy[Reply]:
-    sound = as_json(completion(content))
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"
-    json_type = ("content-type", "application/json")
-    return st.builds(
-        Reply,
-        status=st.sampled_from(_STATUSES),
-        headers=st.lists(st.sampled_from(_HEADERS), max_size=2).map(
-            lambda more: (json_type, *more)
-        ),
-        body=st.one_of(
-            st.just(sound), *[damage.json_file(sound)] * 2, damage.raw(sound)
-        ),
-        framing=st.sampled_from(_FRAMINGS),
-        drip=_rarely(40, True, False),
-        gzip=_rarely(6, True, False),
-        padding=_rarely(40, 100, 0),
-        head=st.one_of(st.none(), st.none(), st.none(), damage.raw(head)),
-    )
+def _command(*arguments: str) -> Callable[[Path], int]:
+    return lambda path: main(arguments)
 
 
-_RIGHT = {_ASKED: "Africa", _JUDGED: "correct"}
-_SOUND_LIST = Reply(body=as_json(model_list("m")))
+def _suites(path: Path) -> int:
+    """Load the suite that a file is, or all suites that it may belong to."""
+    depth = 1 if path.parts[0] == "more" else 2
+    found = sorted(Path(*path.parts[:depth]).glob("*.kb.yaml"))
+    for suite in [path] if path in found else found:
+        load_suite(suite)
+    return 0
 
 
-def _server_examples(_: Run) -> Examples:
-    def served(chosen: tuple[tuple[str, ...], bool]) -> Examples:
-        args, right = chosen
-        content = _RIGHT[args] if right else "Atlantis"
-        listed = (
-            st.just(_SOUND_LIST)
-            | st.builds(Reply, body=damage.json_file(_SOUND_LIST.body))
-            | _replies("x")
-        )
-        replies = st.lists(_replies(content), min_size=1, max_size=4).map(tuple)
-        said = st.builds(Said, models=listed, replies=replies)
-        return said.map(
-            lambda all_of_it: Example(
-                _served(args, all_of_it), "" if right else "no reply is right"
-            )
-        )
-
-    return st.tuples(st.sampled_from([_ASKED, _JUDGED]), st.booleans()).flatmap(served)
+def _answered(path: Path) -> int:
+    spec = parse_answers("answers/answers.jsonl", "logprobs=True")
+    model = AnswersModel(spec)
+    model.generate(_requests())
+    model.describe()
+    model.close()
+    return 0
 
 
-def warming() -> Job:
-    """Return a sound job that loads what sessions need."""
-    return _served(
-        _ASKED, Said(_SOUND_LIST, (Reply(body=as_json(completion("Africa"))),))
-    )
+class _Served:
+    """Replies of a server that scores in one dialect, some of them damaged."""
+
+    repeats_key = False
+
+    def __init__(self, dialect: str, random: Random) -> None:
+        self._random = random
+        routes = {"/tokenize": scoring_server.tokenize}
+        self._routes = {**routes, **scoring_server.ROUTES[dialect]}
+        self.sound = 0
+
+    def ask(self, call: Callable[[Any], Any], limits: object) -> Any:
+        sent: list[tuple[str, Any]] = []
+
+        async def post(path: str, body: Any) -> bytes:
+            sent.append((path, body))
+            return b""
+
+        try:
+            call(post).send(None)
+        except StopIteration:
+            path, body = sent[0]
+        name = path.removeprefix("http://x").removeprefix("/")
+        route = self._routes.get(name) or self._routes.get(f"/{name}")
+        reply = route(Call(path=path, body=body, headers={})) if route else {}
+        self.sound -= 1
+        if self.sound < 0 and self._random.random() < 0.7:
+            reply = with_other_value(json.loads(json.dumps(reply)), self._random)
+        return read_json(json.dumps(reply).encode())
+
+    def about(self) -> str:
+        return ""
+
+    def let_wait(self, waits: bool) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
-def _server_sound(_: Run) -> Iterable[tuple[Job, int]]:
-    for args, right in _RIGHT.items():
-        for content, code in ((right, 0), ("Atlantis", 1)):
-            yield (
-                _served(
-                    args, Said(_SOUND_LIST, (Reply(body=as_json(completion(content))),))
-                ),
-                code,
-            )
+def _score(random: Random) -> None:
+    """Score by a server, whose first replies are sound so that its dialect is found."""
+    served = _Served(random.choice(list(scoring_server.ROUTES)), random)
+    args = "base_url=http://x/v1,endpoint=completions,logprobs=True,max_concurrent=1"
+    model = OpenAIModel(parse_openai("openai/m", args), served)
+    served.sound = random.choice((0, 5, 100))
+    try:
+        if not model.unscorable:
+            served.sound = 0
+            pair = ScoreRequest(prompt="Berlin is in", continuation=" Germany")
+            model.score([pair, pair])
+        model.generate(_requests())
+    finally:
+        model.close()
 
 
+_OUT = ("--output", "out", "--force")
+_EEE = sorted(str(one.relative_to(_MADE)) for one in _MADE.glob("eee/*/*.jsonl"))
+_DRAWN = ("--output", "drawn.jsonl", "--force")
 TARGETS = {
-    target.name: target
-    for target in (
-        Target("suites", lambda _: [(_suites()[0], 0)], _suite_examples),
-        Target(
-            "facts",
-            lambda _: [
-                (_facts_job(one, args), code)
-                for one in facts_files()
-                for args, code in ((KNOWS, 0), (WRONG, 1))
-            ],
-            _facts_examples,
-        ),
-        Target(
-            "recorded",
-            lambda run: zip(_recorded(run), (0, 1), strict=True),
-            _recorded_examples,
-        ),
-        Target(
-            "baselines",
-            lambda run: zip(_baselines(run), (0, 1, 1), strict=True),
-            _baseline_examples,
-        ),
-        Target("server", _server_sound, _server_examples),
-    )
+    "suites": Target(["more/*.yaml"], _suites),
+    "facts": Target(["formats/*/**/*"], _suites),
+    "shards": Target(["1/*", "2/*"], _command("merge", "1", "2", *_OUT), True),
+    "baselines": Target(
+        ["baselines/old/*"],
+        _command("merge", "1", "2", "--baseline=old", *_OUT),
+        never_green=True,
+    ),
+    "compared": Target(
+        ["whole/*.json*", "wrong/*.json*", "baselines/old/*"],
+        _command("compare", "old", "whole", "wrong", "--exit-code", "--html", "page"),
+        never_green=True,
+    ),
+    "drawn": Target(["whole/*.json*"], _command("labels", "whole", *_DRAWN)),
+    "labels": Target(["labels.jsonl"], _command("labels", "labels.jsonl")),
+    "lm_eval": Target(
+        ["lm_eval/b/**/*"], _command("compare", "lm_eval/a", "lm_eval/b")
+    ),
+    "eee": Target(["eee/b/*"], _command("compare", *_EEE)),
+    "plain": Target(["b.csv"], _command("compare", "a.csv", "b.csv")),
+    "answers": Target(["answers.jsonl"], _answered),
+    "probabilities": Target(["labels.jsonl"], lambda path: 0),
 }
+
+
+def try_once(name: str, seed: int) -> None:
+    """Damage one file of a target here, and read it; raises what is no error for a user."""
+    random = Random(f"{name} {seed}")
+    with contextlib.suppress(KbrelError):
+        if name == "probabilities":
+            _score(random)
+            return
+        target = TARGETS[name]
+        path = random.choice(files_of(target))
+        before = path.read_bytes()
+        data = damaged(path.name, before, random)
+        digest, renewed = _digest(path, before), random.random() < 0.7
+        holders = _holders_of(digest, path) if renewed else {}
+        try:
+            path.write_bytes(data)
+            for holder, text in holders.items():
+                holder.write_text(text.replace(digest, _digest(path, data)))
+            code = target.read(path)
+        finally:
+            path.write_bytes(before)
+            for holder, text in holders.items():
+                holder.write_text(text)
+        assert not (target.never_green and code == 0), f"a pass with a damaged {path}"
+
+
+def files_of(target: Target) -> list[Path]:
+    """Return the files of which one is damaged."""
+    found = {path for pattern in target.files for path in Path().glob(pattern)}
+    return sorted(path for path in found if path.is_file())
+
+
+def _digest(path: Path, data: bytes) -> str:
+    """Return the digest that a report or a baseline keeps of a file; of bytes that are no xz any."""
+    try:
+        whole = lzma.decompress(data) if path.suffix == ".xz" else data
+    except lzma.LZMAError:
+        whole = data
+    return hashlib.sha256(whole).hexdigest()
+
+
+def _holders_of(digest: str, path: Path) -> dict[Path, str]:
+    """Return the texts of the documents beside a file that hold its digest."""
+    texts = {one: one.read_text("utf-8") for one in path.parent.glob("*.json")}
+    return {one: text for one, text in texts.items() if digest in text}

@@ -69,40 +69,21 @@ def cut(path: Path) -> None:
 
 
 ROWS = [
-    broken("a run without its report", lambda path: (path / "report.json").unlink()),
     broken(
         "a run without its answers", lambda path: (path / "responses.jsonl").unlink()
     ),
-    broken("a report that is no JSON", written("report.json", "{")),
-    broken("a report that is a list", written("report.json", "[]")),
     broken("a report of 100,000 levels", written("report.json", "[" * 100_000)),
     broken(
         "a report of a later version",
         of_report(lambda result: result.update(schema_version=99)),
     ),
-    broken("a report without its cases", of_report(lambda result: result.pop("cases"))),
-    broken(
-        "a report whose cases are a word",
-        of_report(lambda result: result.update(cases="none")),
-    ),
-    broken(
-        "answers that are empty", written("responses.jsonl", ""), "nothing was recorded"
-    ),
     broken("answers that are cut off", cut, "responses.jsonl"),
-    broken("an answer that is no JSON", first_line("{"), "responses.jsonl"),
-    broken("an answer that is a number", first_line("7"), "responses.jsonl"),
     broken("an answer of 100,000 levels", first_line("[" * 100_000), "responses.jsonl"),
-    broken("an answer that is no UTF-8", first_line(b"\xff\xff"), "responses.jsonl"),
     broken(
         "an answer of 40 million characters",
         first_line(json.dumps({"text": "x" * 40_000_000})),
         "responses.jsonl",
         USAGE,
-    ),
-    broken(
-        "an answer without its case",
-        of_line(lambda result: result.pop("case", None)),
-        "is not the file that",
     ),
     broken(
         "an answer under another case",

@@ -277,13 +277,6 @@ def test_a_kept_answer_of_100_000_levels_is_an_error_of_the_store(
             ":1: found more than 300,000 values; allowed: at most 300,000",
         ),
         (
-            "a: &a {"
-            + "".join(f"k{n}: 1, " for n in range(2000))
-            + "}\n"
-            + "".join(f"b{n}: {{<<: *a}}\n" for n in range(60)),
-            ":52: << merges more than 100,000 keys; allowed: at most 100,000",
-        ),
-        (
             "? " + "-k" * 50_000 + "\n: {label: x, domain: y}\n",
             ":1: a relation's id must be",
         ),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
+import torch  # noqa: F401  (the same, and it cannot be loaded twice)
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.facts.readers import FORMATS
@@ -93,7 +94,7 @@ def test_a_row(pytester, monkeypatch, capsys, hostile_folder, sound, row: Row):
     for name, value in row.env.items():
         monkeypatch.setenv(name, value)
     put(row, hostile_folder, sound)
-    with deadline(10):
+    with deadline(30):
         if row.command:
             try:
                 code = main(row.args)
@@ -113,7 +114,7 @@ def test_a_row(pytester, monkeypatch, capsys, hostile_folder, sound, row: Row):
 )
 def test_a_server(pytester, hostile_folder, openai_server, served: servers.Served):
     served.set_up(openai_server)
-    with deadline(10):
+    with deadline(30):
         result = pytester.runpytest(*servers.arguments(openai_server))
     printed = result.stdout.str() + result.stderr.str()
     assert result.ret == served.exit, printed

@@ -4,11 +4,9 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.arguments import join_args, parse_args
-from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat import CHAT_ARGS, parse_chat_args
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.registry import args_for, read_spec
-from pytest_kbrel.models.vllm import parse_vllm
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)
 
@@ -18,8 +16,6 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
     [
         ("dtype=float32,revision=main", {"dtype": "float32", "revision": "main"}),
         ("dtype=float32, revision=main", {"dtype": "float32", "revision": "main"}),
-        ("dtype=float32 revision=main", {"dtype": "float32", "revision": "main"}),
-        ("", {}),
         (
             'chat_template_args={"a": [1, 2], "b": "},"},dtype=auto',
             {"chat_template_args": '{"a": [1, 2], "b": "},"}', "dtype": "auto"},
@@ -29,15 +25,9 @@ KEYS = ("dtype", "revision", *CHAT_ARGS)
             {"system_instruction": "You are terse, and never guess.", "dtype": "auto"},
         ),
         (
-            "system_instruction='Say \"unsure\".'",
-            {"system_instruction": 'Say "unsure".'},
-        ),
-        (
             'system_instruction="[INST] Be brief, please."',
             {"system_instruction": "[INST] Be brief, please."},
         ),
-        ("system_instruction=Be brief.", {"system_instruction": "Be brief."}),
-        ("think_end_token=</think>", {"think_end_token": "</think>"}),
     ],
 )
 def test_arguments_are_read_and_can_be_written_again(
@@ -52,7 +42,6 @@ def test_arguments_are_read_and_can_be_written_again(
     [
         ("colour=red", "unknown key 'colour'"),
         ("dtype", "dtype has no value"),
-        ("dtype=", "dtype has no value"),
         ("dtype=a,dtype=b", "dtype is given twice"),
         ('system_instruction="Be brief', 'the quotation mark " is not closed'),
         ('chat_template_args={"a": 1', "{ is not closed by }"),
@@ -61,32 +50,6 @@ def test_arguments_are_read_and_can_be_written_again(
 def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
     with pytest.raises(ModelError, match=says.replace("{", r"\{").replace("}", r"\}")):
         parse_args(text, KEYS)
-
-
-def test_what_is_said_about_the_chat_template_is_one_thing_however_it_is_given() -> (
-    None
-):
-    inside = parse_chat_args(
-        {"chat_template_args": '{"enable_thinking": false, "date": "x"}'}
-    )
-    beside = parse_chat_args(
-        {"enable_thinking": "False", "chat_template_args": '{"date": "x"}'}
-    )
-    assert inside == beside
-    assert inside.variables == {"enable_thinking": False, "date": "x"}
-    assert not inside.thinks
-    assert parse_chat_args({"think_end_token": "</t>"}).thinks
-
-
-def test_only_what_is_not_the_default_is_told() -> None:
-    assert ChatArgs().prompting() == parse_chat_args({}).prompting() == ""
-    assert (
-        parse_chat_args({"max_thinking_tokens": "64"}).prompting()
-        == '{"max_thinking_tokens": 64}'
-    )
-    assert parse_chat_args({"enable_thinking": "0"}).prompting() == (
-        '{"chat_template_args": {"enable_thinking": false}}'
-    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +77,6 @@ def test_only_what_is_not_the_default_is_told() -> None:
             {"system_instruction": " "},
             "model-args: system_instruction is blank; allowed is a text",
         ),
-        ({"think_end_token": "\n"}, "model-args: think_end_token is blank"),
     ],
 )
 def test_bad_arguments_of_a_chat_template_are_refused(
@@ -124,20 +86,6 @@ def test_bad_arguments_of_a_chat_template_are_refused(
         parse_chat_args(args)
 
 
-DEFAULTS = (
-    "backend=default,revision=None,subfolder=None,tokenizer=None,truncation=False,logits_cache=True,"
-    "max_length=None,dtype=auto,softmax_dtype=None,mixed_precision_dtype=None,batch_size=auto:4,"
-    "max_batch_size=None,trust_remote_code=False,use_fast_tokenizer=True,add_bos_token=None,"
-    "prefix_token_id=None,parallelize=False,max_memory_per_gpu=None,max_cpu_memory=None,offload_folder=None,"
-    "tp_plan=None,peft=None,delta=None,autogptq=False,gptqmodel=False,gguf_file=None,low_cpu_mem_usage=True,"
-    "think_end_token=None,enable_thinking=None,chat_template_args=None"
-)
-
-
-def test_lm_evals_defaults_change_nothing():
-    assert parse_spec("./here", DEFAULTS) == ModelSpec(text="./here", path="./here")
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -145,18 +93,10 @@ def test_lm_evals_defaults_change_nothing():
             "batch_size=8",
             "batch_size=8 is not used: it counts sequences, .* --kb-batch-size TOKENS",
         ),
-        ("max_batch_size=64", "max_batch_size=64 is not used: it counts sequences"),
-        ("truncation=True", "an error of its fact and is never cut"),
-        ("logits_cache=False", "what questions share is computed once"),
-        ("low_cpu_mem_usage=False", "safetensors are always mapped"),
-        ("softmax_dtype=float64", "a float32 softmax"),
-        ("autogptq=True", "by the quantization_config of its config.json"),
-        ("gptqmodel=True", "by the quantization_config of its config.json"),
         (
             "offload_folder=./offload",
             "offload_folder=./offload is not used: .* goes to one device",
         ),
-        ("max_memory_per_gpu=10GiB", "the checkpoint goes to one device"),
         ("device_map_option=auto", "the checkpoint goes to one device"),
     ],
 )
@@ -175,12 +115,6 @@ def test_what_has_no_effect_is_said_in_one_line(args, said):
             "mixed_precision_dtype=bfloat16",
             "is refused: .* dtype=bfloat16 runs the whole model",
         ),
-        (
-            "softmax_dtype=float16",
-            "softmax_dtype=float16 is refused: .* a float32 softmax",
-        ),
-        ("delta=./delta", "delta=./delta is refused: .* save the sum"),
-        ("autogptq=model.safetensors", "autogptq=model.safetensors is refused"),
         ("tp_plan=auto", "allowed: parallelize=True, or vllm/"),
         ("backend=masked", "allowed: default, causal, seq2seq"),
         ("prefix_token_id=<s>", "prefix_token_id '<s>'; allowed is a whole number"),
@@ -216,39 +150,6 @@ def test_what_is_done_is_done_as_lm_eval_says():
     )
 
 
-def test_a_home_folder_behind_an_equals_sign_is_found(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    assert (
-        parse_spec("./here", "peft=~/adapter,tokenizer=~/tok").peft
-        == "/home/me/adapter"
-    )
-
-
-def test_a_string_for_lm_evals_vllm():
-    args = (
-        "pretrained=org/name,dtype=auto,tensor_parallel_size=2,gpu_memory_utilization=0.8,max_model_len=4096,"
-        "trust_remote_code=False,prefix_token_id=1,tokenizer_mode=auto,truncation_side=left,device=cuda,"
-        "batch_size=auto,max_batch_size=64,max_gen_toks=256,seed=1234,swap_space=4,enable_prefix_caching=True"
-    )
-    spec = parse_vllm("vllm/", args)
-    assert (spec.checkpoint.path, spec.checkpoint.prefix_token_id) == ("org/name", 1)
-    said = " ".join(spec.notes)
-    assert [
-        name
-        for name in ("max_batch_size", "max_gen_toks", "seed", "swap_space")
-        if name not in said
-    ] == []
-    assert len(spec.notes) == 5
-    for refused in (
-        "lora_local_path=./a",
-        "tokenizer_mode=slow",
-        "tokenizer_revision=v1",
-        "device=cpu",
-    ):
-        with pytest.raises(ModelError, match=f"{refused} is refused"):
-            parse_vllm("vllm/x", refused)
-
-
 def test_a_string_for_lm_evals_servers():
     args = (
         "model=gpt-x,base_url=http://h/v1/completions,num_concurrent=4,max_retries=3,tokenized_requests=False,"
@@ -278,18 +179,9 @@ def test_a_key_that_was_typed_is_refused_and_not_repeated(key):
     "args",
     [
         "add_bos_token=True",
-        "eos_string=</s>",
-        "verify_certificate=False",
         "ca_cert_path=a.pem",
     ],
 )
 def test_what_a_server_cannot_be_told_is_refused(args):
     with pytest.raises(ModelError, match="is refused"):
         parse_openai("openai/x", args)
-
-
-def test_helping_models_take_lm_evals_arguments_too():
-    args = "batch_size=8,base_url=http://h/v1,tokenized_requests=False"
-    assert args_for("hf/x", args) == "batch_size=8"
-    assert args_for("openai/x", args) == args
-    assert len(read_spec("hf/x", args_for("hf/x", args)).notes) == 1

@@ -90,31 +90,6 @@ def test_the_scores_add_up_on_other_architectures(model_of, kind):
     check_completeness(model_of(kind), request, slack=0.04)
 
 
-def test_the_tokens_are_those_of_the_prompt(reference):
-    result = attribute(reference, MISLED)
-    assert "".join(result.tokens[1:]).strip() == MISLED.prompt
-    assert (result.fact_id, result.role, result.target) == ("f", "negative1:0", "Paris")
-
-
-def test_the_subject_speaks_for_the_answer(reference):
-    """France is why the model says Paris, and the wrong city before it is not."""
-    result = attribute(reference, MISLED)
-    by_token = dict(
-        zip((token.strip() for token in result.tokens), result.scores, strict=True)
-    )
-    assert by_token["France"] > 0.5
-    assert by_token["France"] > by_token["Os"] + by_token["lo"]
-
-
-def test_the_same_question_gets_the_same_scores_and_the_model_answers_as_before(
-    reference,
-):
-    before = reference.score([MISLED])
-    first, second = (attribute(reference, MISLED) for _ in range(2))
-    assert first.scores == pytest.approx(second.scores, abs=1e-5)
-    assert reference.score([MISLED]) == before
-
-
 def test_a_model_without_weights_is_named():
     with pytest.raises(
         ModelError, match="needs the model's weights, and the backend scripted has none"

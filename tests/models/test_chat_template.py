@@ -9,7 +9,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
 from pytest_kbrel.models.hf.checks import end_note
 from pytest_kbrel.models.tokens import PromptEncoder
-from pytest_kbrel.records import GenerateRequest, ScoreRequest
+from pytest_kbrel.records import GenerateRequest
 from tests.models.chat_shapes import SHAPES
 from tests.models.tiny_checkpoints import make_tokenizer
 
@@ -57,80 +57,9 @@ def test_an_answer_is_scored_where_the_template_puts_it(
     assert result.count("Which city?") == 1
 
 
-@pytest.mark.parametrize("shape", ["deepseek-r1", "writes-its-own"])
-def test_a_template_that_cannot_close_a_thought_scores_nothing(encoder_of, shape):
-    encoder = encoder_of(shape)
-    for request in (
-        ScoreRequest(prompt="Which city?", continuation=" Paris"),
-        GenerateRequest(prompt="Which city?", max_new_tokens=3, steps=True),
-        GenerateRequest(prompt="Which city?", max_new_tokens=3, num_beams=2),
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"no form with a closed, empty thought \(<think></think>\)",
-        ):
-            encoder.prompt(request)
-    assert encoder.prompt(GenerateRequest(prompt="Which city?", max_new_tokens=3))
-
-
 def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
     with pytest.raises(ValueError, match="no form with a closed"):
         encoder_of("deepseek-r1", OFF).pair("Which city?", " Paris")
-
-
-@pytest.mark.parametrize(
-    ("shape", "opens", "declared"),
-    [
-        ("qwen3", False, True),
-        ("llama3", False, False),
-        ("gemma3", False, False),
-        ("deepseek-r1", True, True),
-        ("writes-its-own", False, True),
-    ],
-)
-def test_marks_of_thoughts_are_those_the_template_declares(
-    tokenizer_of, shape, opens, declared
-):
-    template = ChatTemplate(tokenizer_of(shape), ChatArgs())
-    assert template.opens_thoughts is opens
-    assert (template.marks is not None) is declared
-
-
-def test_the_user_can_name_the_end_of_a_thought(tokenizer_of):
-    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs(think_end_token="[done]"))
-    assert (template.marks.opening, template.marks.closing) == ("", "[done]")
-
-
-@pytest.mark.parametrize(
-    ("shape", "written"),
-    [
-        ("qwen3", "Paris"),
-        ("llama3", "Paris"),
-        ("gemma3", "Paris"),
-        ("llama2", " Paris"),
-        ("channels", "Paris"),
-    ],
-)
-def test_the_scored_token_is_the_one_that_stands_in_an_answer(
-    encoder_of, shape, written
-):
-    encoder = encoder_of(shape)
-    pair = encoder.pair("Which city?", " Paris")
-    assert encoder.tokenizer.decode(pair.targets) == written
-    assert pair.context == encoder.prompt(
-        ScoreRequest(prompt="Which city?", continuation=" Paris")
-    )
-
-
-@pytest.mark.parametrize(
-    ("prompt", "written"),
-    [("Answer:", " Paris"), ("Answer: ", "Paris"), ("Answer:\n", "Paris")],
-)
-def test_a_raw_prompt_that_ends_in_white_space_gets_no_second_blank(
-    tokenizer_of, prompt, written
-):
-    encoder = PromptEncoder(tokenizer_of("llama3"), encoder_decoder=False)
-    assert encoder.tokenizer.decode(encoder.pair(prompt, " Paris").targets) == written
 
 
 @pytest.mark.parametrize("shape", ["qwen3", "llama3", "gemma3", "deepseek-r1"])
@@ -155,32 +84,11 @@ def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of,
     assert places == sorted(places)
 
 
-def test_without_a_template_they_lead_the_prompt(tokenizer_of):
-    encoder = PromptEncoder(
-        tokenizer_of("llama3"),
-        encoder_decoder=False,
-        chat=ChatArgs(system_instruction="Be brief."),
-    )
-    request = GenerateRequest(
-        prompt="Q: b\nA:", max_new_tokens=3, turns=(("Q: a\nA:", "c"),)
-    )
-    assert encoder.text(request) == "Be brief.\n\nQ: a\nA: c\n\nQ: b\nA:"
-
-
 def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
     with pytest.raises(
         ModelError, match="the chat template refuses system messages: no system"
     ):
         ChatTemplate(tokenizer_of("llama2"), ChatArgs(system_instruction="Be brief."))
-
-
-def test_prompts_of_one_day_are_those_of_the_next(tokenizer_of):
-    template = ChatTemplate(tokenizer_of("llama3"), ChatArgs())
-    assert "Today: 01 Jan 2025" in template.prompt(ASKED)
-    given = ChatTemplate(
-        tokenizer_of("llama3"), ChatArgs(template_args='{"date_string": "1 May 2024"}')
-    )
-    assert "Today: 1 May 2024" in given.prompt(ASKED)
 
 
 RAW = (
@@ -250,15 +158,6 @@ def test_a_template_that_leaves_the_question_out_is_refused(tokenizer_of):
         ChatTemplate(tokenizer, NOTHING)
 
 
-def test_a_thought_that_a_template_opens_and_nothing_declares_is_known(tokenizer_of):
-    tokenizer = tokenizer_of("llama3")
-    tokenizer.chat_template += "{% if add_generation_prompt %}<think>\n{% endif %}"
-    assert "</think>" not in tokenizer.get_added_vocab()
-    template = ChatTemplate(tokenizer, NOTHING)
-    assert template.opens_thoughts
-    assert "no form with a closed, empty thought" in template.unscorable
-
-
 def test_that_a_model_thinks_is_not_said_to_have_no_effect(tokenizer_of):
     tokenizer = tokenizer_of("llama3")
     on = ChatArgs(enable_thinking=True)
@@ -276,33 +175,12 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     assert end_note((end, end + 1), encoder) == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["chat_template", "messages", "tokenize", "add_generation_prompt"]
-)
+@pytest.mark.parametrize("name", ["chat_template", "add_generation_prompt"])
 def test_what_is_no_variable_of_a_template_is_refused(name):
     with pytest.raises(ModelError, match=f"{name} is no variable of a chat template"):
         parse_chat_args(
             {"chat_template_args": json.dumps({name: "x", "style": "brief"})}
         )
-
-
-def test_a_tokenizer_without_a_template_needs_no_note(tmp_path):
-    make_tokenizer(tmp_path, "bos")
-    tokenizer = tf.AutoTokenizer.from_pretrained(tmp_path)
-    assert PromptEncoder(tokenizer, encoder_decoder=False).notes == ()
-
-
-def test_every_form_of_the_day_is_filled_in(tmp_path):
-    make_tokenizer(
-        tmp_path,
-        "bos",
-        chat_template="{{ strftime_now('%-d %B %Y, %A; %d/%m/%y %H:%M %e') }}{{ messages[0].content }}",
-    )
-    template = ChatTemplate(tf.AutoTokenizer.from_pretrained(tmp_path), NOTHING)
-    assert (
-        template.prompt(ASKED)
-        == "1 January 2025, Wednesday; 01/01/25 00:00  1Which city?"
-    )
 
 
 def test_the_end_of_a_thought_may_be_named_by_its_token(tokenizer_of):

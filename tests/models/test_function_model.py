@@ -22,29 +22,3 @@ def test_scripted_model_cuts_like_a_real_one():
     assert isinstance(
         model.score([ScoreRequest(prompt="p", continuation="")])[0], Failed
     )
-
-
-def test_scripted_model_steps_and_fingerprint():
-    model = FunctionModel(
-        answers=lambda prompt: "a b", probability=lambda p, c: 0.7, name="one"
-    )
-    (scored,) = model.score([ScoreRequest(prompt="p", continuation=" a c")])
-    (answer,) = model.generate(
-        [
-            GenerateRequest(
-                prompt="p", max_new_tokens=5, steps=True, watch=scored.token_ids
-            )
-        ]
-    )
-    assert [(step.token, step.probability, step.watched) for step in answer.steps] == [
-        ("a", 0.7, 0.7),
-        ("b", 0.7, 0.0),
-    ]
-    assert model.describe().backend == "scripted"
-    assert (
-        model.describe()
-        == FunctionModel(name="one").describe()
-        != FunctionModel(name="two").describe()
-    )
-    model.close()
-    assert model.closed

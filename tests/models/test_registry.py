@@ -10,16 +10,14 @@ import pytest
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.backend import HF
-from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError
+from pytest_kbrel.models.hf.spec import NoFolderError
 from pytest_kbrel.models.openai.model import OpenAIModel
-from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.registry import (
     BACKENDS,
     backend_of,
     check_spec,
     open_model,
     read_spec,
-    unscorable,
 )
 from pytest_kbrel.plugin.options import FLAGS
 
@@ -54,13 +52,6 @@ def test_a_suite_names_no_encoder_of_a_backend_that_encodes_no_texts():
     } == {*refused, "hf"}
 
 
-def test_a_word_that_names_no_backend_is_a_checkpoint():
-    assert {
-        backend_of(text).name
-        for text in ("./x", "org/name", "reference", "Openai/x", "")
-    } == {"hf"}
-
-
 def test_a_misspelt_backend_is_named():
     with pytest.raises(
         ModelError,
@@ -71,23 +62,11 @@ def test_a_misspelt_backend_is_named():
         check_spec(read_spec("hf/vllm/x/y"))
 
 
-def test_a_spec_goes_to_its_backend():
-    served = read_spec("openai/x", "base_url=http://localhost:1/v1")
-    assert isinstance(served, OpenAISpec)
-    assert "token ids" in unscorable(served)
-    checkpoint = read_spec("hf/openai/x", "dtype=float32", device="cpu")
-    assert checkpoint == ModelSpec(
-        text="hf/openai/x", path="openai/x", dtype="float32", device="cpu"
-    )
-    assert not unscorable(checkpoint)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"device": "cpu"}, "device 'cpu' is for its server to choose"),
         ({"dtype": "float32"}, "dtype 'float32' is for its server"),
-        ({"batch_size": "512"}, "batch size '512' is for its server"),
         (
             {"chat_template": True, "model_args": "endpoint=completions"},
             "no chat template",
@@ -110,12 +89,6 @@ def test_a_served_model_opens_and_is_checked(openai_server, monkeypatch):
     model.close()
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         check_spec(read_spec("openai/judge"))
-
-
-def test_a_checkpoint_opens(checkpoint_of):
-    spec = read_spec(str(checkpoint_of("llama")), device="cpu")
-    check_spec(spec)
-    assert open_model(spec, threads=1).describe().backend == "hf"
 
 
 def test_reading_and_checking_imports_nothing_heavy():

@@ -9,9 +9,6 @@ import transformers as tf
 
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.models.script import Script, ScriptRule
-from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.token_counting import TokenEstimator
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.tiny_checkpoints import make_tokenizer
@@ -42,25 +39,6 @@ def encoder_of(tmp_path):
         return PromptEncoder(tokenizer, encoder_decoder=encoder_decoder, **options)
 
     return make
-
-
-@pytest.mark.parametrize(
-    ("around", "options", "shown"),
-    [
-        ("", {}, "Paris is"),
-        ("bos", {}, "<s>Paris is"),
-        ("bos eos", {}, "<s>Paris is"),
-        ("bos", {"add_bos": False}, "Paris is"),
-        ("", {"add_bos": True}, "<s>Paris is"),
-        ("eos", {"encoder_decoder": True}, "Paris is</s>"),
-    ],
-)
-def test_special_tokens_are_shown_where_the_model_reads_them(
-    encoder_of, around, options, shown
-):
-    assert encoder_of(around, **options).rendered(ASKED) == shown
-    scored = ScoreRequest(prompt="Paris is", continuation=" Rome")
-    assert encoder_of(around, **options).rendered(scored) == shown
 
 
 def test_a_chat_template_is_applied(encoder_of):
@@ -95,15 +73,6 @@ def test_what_a_template_would_leave_out_is_an_error(encoder_of, template, left_
             encoder.prompt(request)
 
 
-def test_a_bos_in_the_text_is_shown_once(encoder_of):
-    twice = GenerateRequest(prompt="<s>Paris is", max_new_tokens=3)
-    assert encoder_of().rendered(twice) == "<s>Paris is"
-
-
-def test_without_a_template_system_message_and_turns_lead_the_text(encoder_of):
-    assert encoder_of().rendered(FULL) == f"<s>{AS_TEXT}"
-
-
 @pytest.mark.parametrize(
     ("endpoint", "shown"), [("chat", MESSAGES), ("completions", AS_TEXT)]
 )
@@ -129,29 +98,3 @@ def test_system_message_and_turns_are_in_the_digest_of_a_served_models_prompt():
     assert model._prompt_digest(plain) == "08332f59a2879644"
     assert len({model._prompt_digest(request) for request in others}) == 4
     model.close()
-
-
-def test_a_scripted_model_reads_all_of_a_request(tmp_path):
-    rule = ScriptRule(prompt=AS_TEXT, text="no", probability=0.25)
-    model = ScriptedModel(
-        Script(path=tmp_path, rules=(rule,)), spec="scripted/x", digest="d"
-    )
-    (answer,) = model.generate([FULL])
-    assert (answer.text, answer.prompt_tokens) == ("no", 5)
-    (scored,) = model.score(
-        [
-            ScoreRequest(
-                prompt="Oslo?", continuation=" no", system=FULL.system, turns=FULL.turns
-            )
-        ]
-    )
-    assert (scored.probabilities, scored.prompt_digest) == (
-        (0.25,),
-        answer.prompt_digest,
-    )
-
-
-def test_what_a_server_reads_is_estimated_with_the_system_message():
-    assert TokenEstimator().prompt(FULL) > TokenEstimator().prompt(
-        GenerateRequest(prompt="Oslo?", max_new_tokens=3)
-    )

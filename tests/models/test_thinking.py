@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import transformers as tf
 
-from pytest_kbrel.models.chat import KNOWN, ThoughtMarks, marks_in, marks_of
+from pytest_kbrel.models.chat import KNOWN, ThoughtMarks, marks_of
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.thinking import Thinker, thought_endings
@@ -13,7 +13,6 @@ from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, make_tokenizer
 
 THINK = ThoughtMarks(opening="<think>", closing="</think>")
-UNKNOWN = ThoughtMarks(opening="", closing="[done]")
 PROMPT = "Who? "
 
 
@@ -122,54 +121,6 @@ def test_the_answer_is_what_stands_behind_the_thought(answered, reply, thought, 
     assert bool(result.thought_tokens) is reply.lstrip().startswith("<think>")
 
 
-def test_a_template_that_opened_the_thought_is_the_same_case(answered):
-    result = answered(
-        "It is\na city.\n</think>\n\nParis\nTokyo", prompt="Who? <think>\n"
-    )
-    assert (result.text, result.thought, result.finish) == (
-        "Paris",
-        "It is\na city.",
-        "stop",
-    )
-    assert [stop for _, stop, _ in answered.asked] == [("</think>",), ("\n",)]
-
-
-def test_a_prompt_with_a_closed_thought_is_answered_at_once(answered):
-    result = answered("Paris", prompt="Who? <think>\n\n</think>\n\n")
-    assert (result.text, result.thought, result.thought_tokens) == ("Paris", "", 0)
-    assert len(answered.asked) == 1
-
-
-@pytest.mark.parametrize("prompt", ["Who? ", "Who? <think>\n"])
-@pytest.mark.parametrize("ends", ["", "budget"])
-def test_a_thought_without_an_end_is_no_answer(answered, prompt, ends):
-    reply = "" if "<think>" in prompt else "<think>\n"
-    most = 9 if ends else 200
-    result = answered(
-        f"{reply}It is a city, a very large city",
-        prompt=prompt,
-        most=most,
-        max_new_tokens=8,
-    )
-    assert (result.text, result.token_ids, result.finish) == ("", (), "length")
-    assert "It is a city, a very large city".startswith(result.thought)
-    assert result.thought
-    assert result.thought_tokens <= most
-
-
-def test_the_limits_of_thought_and_answer_are_two(answered):
-    thought = "It is a very large city. " * 8
-    result = answered(
-        f"<think>{thought}</think>Paris is the capital of France", max_new_tokens=2
-    )
-    assert (result.thought, result.finish, len(result.token_ids)) == (
-        thought.strip(),
-        "length",
-        2,
-    )
-    assert answered.asked[-1][2] == 2
-
-
 def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     thought = "It is a very large city. " * 4
     result = answered(
@@ -182,17 +133,6 @@ def test_a_thought_gets_the_room_that_prompt_and_answer_leave(answered):
     )
     assert isinstance(full, Failed)
     assert "no room to think" in full.error
-
-
-def test_an_end_that_only_the_user_names_is_found(answered):
-    result = answered("It is\na city. [done] Paris\nTokyo", marks=UNKNOWN)
-    assert (result.text, result.thought) == ("Paris", "It is\na city.")
-    plain = answered("Paris\nTokyo", marks=UNKNOWN)
-    assert (plain.text, plain.thought, plain.finish) == ("Paris", "", "stop")
-    endless = answered(
-        "It is a very large city, a very large city", marks=UNKNOWN, most=5
-    )
-    assert (endless.text, endless.finish) == ("", "length")
 
 
 def test_steps_and_beams_are_written_without_a_thought(answered):
@@ -243,15 +183,6 @@ def test_many_are_asked_together(tokenizers):
     assert [result[n].thought for n in range(4)] == ["x", "", "y", "z"]
     assert [result[n].finish for n in range(4)] == ["stop", "stop", "length", "stop"]
     assert dataclasses.replace(prompts[0]) == prompts[0]
-
-
-def test_marks_are_found_where_they_are_declared():
-    assert marks_in("{{ '<think>' }} ... </think>") == THINK
-    assert marks_in("no thoughts", {"[/THINK]": 7}).opening == "[THINK]"
-    assert marks_in("no thoughts", {"hello": 1}) is None
-    assert marks_in("... [/THINK]", {"</think>": 7}).opening == "[THINK]"
-    assert marks_in("</think>", closing="[done]") == UNKNOWN
-    assert marks_in("", closing="</think>") == THINK
 
 
 @pytest.mark.parametrize("marks", KNOWN, ids=lambda marks: marks.opening)

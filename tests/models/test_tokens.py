@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 import transformers as tf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import tokens
-from pytest_kbrel.models.tokens import PromptEncoder, prompt_digest
+from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
-from tests.models.tiny_checkpoints import BOS, EOS, SENTENCES, make_tokenizer
+from tests.models.tiny_checkpoints import SENTENCES, make_tokenizer
 
 
 @pytest.fixture
@@ -24,32 +22,6 @@ def tokenizer_of(tmp_path):
 
 def causal(tokenizer, **options):
     return PromptEncoder(tokenizer, encoder_decoder=False, **options)
-
-
-@pytest.mark.parametrize("around", ["", "bos", "eos", "bos eos"])
-def test_special_tokens_of_causal_prompts(tokenizer_of, around):
-    encoder = causal(tokenizer_of(around))
-    ids = encoder.prompt("Paris is")
-    assert (ids[0] == BOS) == encoder.adds_bos == ("bos" in around)
-    assert EOS not in ids
-    pair = encoder.pair("Paris is", " the capital")
-    assert pair.context == ids
-    assert EOS not in pair.targets
-
-
-def test_bos_is_never_doubled(tokenizer_of):
-    encoder = causal(tokenizer_of("bos"))
-    assert encoder.prompt("<s>Paris").count(BOS) == 1
-    assert encoder.prompt("<s>Paris") == encoder.prompt("Paris")
-
-
-@pytest.mark.parametrize("around", ["", "bos"])
-@pytest.mark.parametrize("wanted", [True, False])
-def test_add_bos_overrides_the_tokenizer(tokenizer_of, around, wanted):
-    encoder = causal(tokenizer_of(around), add_bos=wanted)
-    assert encoder.prompt("Paris").count(BOS) == int(wanted)
-    assert encoder.pair("Paris", " is").context.count(BOS) == int(wanted)
-    assert encoder.adds_bos is wanted
 
 
 class Counting:
@@ -117,20 +89,6 @@ def test_texts_read_ahead_are_those_read_alone(
     assert read(encoder, encoder.reading(())) == []
 
 
-def test_reading_ahead_is_one_call_for_some_hundred(tokenizer_of, monkeypatch):
-    counting = Counting(tokenizer_of("bos"))
-    encoder = causal(counting)
-    counting.calls = 0
-    read(encoder, encoder.reading(ASKED))
-    assert counting.calls == 1
-    # What was read ahead is not held for longer.
-    encoder.prompt("It is")
-    assert counting.calls == 2
-    monkeypatch.setattr(tokens, "_AT_ONCE", 2)
-    read(encoder, encoder.reading(ASKED))
-    assert counting.calls == 2 + math.ceil(len(ASKED) / 2)
-
-
 def test_of_texts_read_ahead_only_the_refused_one_fails(tokenizer_of):
     encoder = causal(Counting(tokenizer_of("bos"), refused="Is it"))
     result = read(encoder, encoder.reading(ASKED))
@@ -155,53 +113,11 @@ def test_token_across_the_boundary_belongs_to_the_continuation(tokenizer_of):
     assert tokenizer.decode(pair.context) == "<s>is"
 
 
-def test_empty_prompt_stands_for_bos(tokenizer_of):
-    for around in ("", "bos"):
-        encoder = causal(tokenizer_of(around))
-        assert encoder.prompt("") == (BOS,)
-        pair = encoder.pair("", "Paris")
-        assert (pair.prompt, pair.context) == ((BOS,), (BOS,))
-        assert BOS not in pair.targets
-    without = causal(tokenizer_of("eos"))
-    assert without.prompt("") == ()
-    with pytest.raises(ValueError, match="empty prompt"):
-        without.pair("", "Paris")
-
-
-@pytest.mark.parametrize(
-    ("around", "prefix", "led"), [("", None, BOS), ("bos", None, BOS), ("eos", 7, 7)]
-)
-def test_a_prompt_that_melts_into_its_answer_starts_from_bos(
-    tokenizer_of, around, prefix, led
-):
-    tokenizer = tokenizer_of(around)
-    (whole,) = tokenizer("Paris", add_special_tokens=False)["input_ids"]
-    part = tuple(tokenizer("Par", add_special_tokens=False)["input_ids"])
-    pair = causal(tokenizer, prefix_token_id=prefix).pair("Par", "is")
-    assert (pair.context, pair.targets) == ((led,), (whole,))
-    assert pair.prompt == ((BOS, *part) if around == "bos" else part)
-
-
 def test_a_prompt_that_melts_needs_a_token_to_start_from(tokenizer_of):
     with pytest.raises(
         ValueError, match=r"first token needs a BOS token, .* prefix_token_id=ID"
     ):
         causal(tokenizer_of("eos")).pair("Par", "is")
-
-
-@pytest.mark.parametrize("around", ["", "bos", "eos"])
-def test_a_prefix_token_stands_for_an_empty_prompt_and_for_no_other(
-    tokenizer_of, around
-):
-    encoder = causal(tokenizer_of(around), prefix_token_id=7)
-    assert encoder.prompt("") == (7,)
-    pair = encoder.pair("", "Paris")
-    assert (pair.prompt, pair.context) == ((7,), (7,))
-    assert BOS not in pair.targets
-    assert 7 not in encoder.prompt("Paris")
-    assert encoder.pair("Paris", " is") == causal(encoder.tokenizer).pair(
-        "Paris", " is"
-    )
 
 
 def test_nothing_to_score(tokenizer_of):
@@ -229,38 +145,6 @@ def test_metaspace_tokenizer_keeps_the_boundary():
     assert pair.context == pair.prompt == encoder.prompt("The capital of Japan is")
 
 
-def test_encoder_decoder_labels(tokenizer_of):
-    encoder = PromptEncoder(tokenizer_of("bos eos"), encoder_decoder=True)
-    pair = encoder.pair("Paris is", " the capital")
-    assert (pair.context[0], pair.context[-1]) == (BOS, EOS)
-    assert pair.lead == (BOS,)
-    assert encoder.tokenizer.decode(pair.targets) == "the capital"
-
-
-TEMPLATE = (
-    "<s>{% for m in messages %}[{{ m.role }}] {{ m.content }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}[you]{% endif %}"
-)
-
-
-def test_chat_template_has_one_bos_and_a_generation_prompt(tokenizer_of):
-    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE)
-    encoder = causal(tokenizer, chat_template=True)
-    assert tokenizer.decode(encoder.prompt("Paris?")) == "<s>[user] Paris?</s>[you]"
-    assert encoder.adds_bos
-    pair = encoder.pair("Paris?", " yes")
-    assert pair.context == encoder.prompt("Paris?")
-    assert tokenizer.decode(pair.targets) == "yes"
-
-
-def test_chat_template_and_bos(tokenizer_of):
-    tokenizer = tokenizer_of("bos", chat_template=TEMPLATE.removeprefix("<s>"))
-    assert BOS not in causal(tokenizer, chat_template=True).prompt("Paris?")
-    assert (
-        causal(tokenizer, chat_template=True, add_bos=True).prompt("Paris?")[0] == BOS
-    )
-
-
 def test_chat_template_absent_or_broken(tokenizer_of):
     with pytest.raises(ModelError, match="tokenizer has none"):
         causal(tokenizer_of("bos"), chat_template=True)
@@ -269,15 +153,3 @@ def test_chat_template_absent_or_broken(tokenizer_of):
             tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"),
             chat_template=True,
         )
-
-
-def test_prompt_digest_tells_prompts_apart():
-    assert prompt_digest((1, 23)) != prompt_digest((12, 3)) != prompt_digest((1, 2, 3))
-    assert len(prompt_digest(())) == 16
-
-
-def test_bos_is_told_beside_the_other_ids():
-    assert prompt_digest((1, 2, 3), bos=1) == prompt_digest((2, 3), bos=1) + "b"
-    assert prompt_digest((1, 1, 3), bos=1) == prompt_digest((1, 3)) + "b"
-    assert prompt_digest((2, 1), bos=1) == prompt_digest((2, 1))
-    assert prompt_digest((1, 2)) != prompt_digest((2,))

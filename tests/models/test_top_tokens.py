@@ -7,16 +7,13 @@ import torch
 
 from pytest_kbrel.models.base import check_probabilities
 from pytest_kbrel.models.hf import stopping
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import (
     LEAST,
-    MOST_POSITIONS,
     generate_batch,
-    top_tokens,
 )
 from pytest_kbrel.models.vllm import model as vllm_model
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
-from tests.models.tiny_checkpoints import EOS, Plain
+from tests.models.tiny_checkpoints import Plain
 
 PROMPTS = (
     "Who wrote the play Hamlet?",
@@ -39,10 +36,6 @@ def requests(top_k=K, count=6, **options):
         GenerateRequest(prompt=text, max_new_tokens=count, top_k=top_k, **options)
         for text in PROMPTS
     ]
-
-
-def top_of(logits):
-    return top_tokens(logits, logits.logsumexp(-1), logits.amax(-1), 3)
 
 
 def directly(plain, ids, count=K):
@@ -107,65 +100,6 @@ def test_vllm_records_the_same(vllm_of, model_of, monkeypatch, least):
         ]
         assert flat[0] == pytest.approx(flat[1], abs=1.1e-3)
     model.close()
-
-
-def test_nothing_else_of_an_answer_changes_and_who_does_not_ask_gets_none(model_of):
-    model = model_of("llama")
-    mixed = [*requests(top_k=0), *requests()]
-    answers = model.generate(mixed)
-    for without, with_top in zip(
-        answers[: len(PROMPTS)], answers[len(PROMPTS) :], strict=True
-    ):
-        assert without.top == ()
-        assert (without.text, without.token_ids) == (with_top.text, with_top.token_ids)
-
-
-def test_a_thought_has_none_and_the_answer_behind_it_has(checkpoint_of):
-    from pytest_kbrel.models.hf.backend import load
-    from pytest_kbrel.models.hf.spec import parse_spec
-    from tests.models.test_thinking_backends import LONG, closing_of
-
-    plain = Plain(checkpoint_of("llama"))
-    args = f"think_end_token='{closing_of(plain)}',max_thinking_tokens={LONG}"
-    model = load(parse_spec(str(checkpoint_of("llama")), args, device="cpu"), threads=1)
-    answers = model.generate(requests())
-    assert any(answer.thought_tokens and answer.top for answer in answers)
-    for answer in answers:
-        assert len(answer.top) == len(answer.token_ids)
-
-
-def test_a_long_answer_has_them_at_its_first_positions(model_of):
-    (answer, *_) = model_of("llama").generate(
-        requests(count=MOST_POSITIONS + 9, stop=())
-    )
-    assert len(answer.token_ids) > MOST_POSITIONS or answer.token_ids[-1] == EOS
-    assert len(answer.top) == min(len(answer.token_ids), MOST_POSITIONS)
-
-
-def test_improbable_tokens_are_left_out_but_for_the_most_probable():
-    probabilities = torch.tensor(
-        [[0.9, LEAST * 0.9, LEAST * 1.1, 1 - 0.9 - 2 * LEAST], [0.25] * 4]
-    )
-    flat = torch.full((1, 4000), 0.5)
-    sure, even = top_of(probabilities.log())
-    assert [token for token, _ in sure] == [0, 3, 2]
-    # Of equally probable tokens the first are taken: the first of all is written.
-    assert even == ((0, -1.386), (1, -1.386), (2, -1.386))
-    assert top_of(flat)[0][0] == (0, -8.294)
-
-
-def test_a_row_without_numbers_has_none():
-    logits = torch.tensor([[float("nan"), 1.0], [4.0, 5.0]])
-    assert top_of(logits)[0] == ()
-    assert len(top_of(logits)[1]) == 2
-
-
-def test_prompts_that_want_others_are_not_in_one_plain_batch():
-    kinds = {
-        Prompt(ids=(1,), request=request).kind
-        for request in (*requests(), *requests(top_k=0))
-    }
-    assert len(kinds) == 2
 
 
 def test_what_is_no_probability_is_refused():

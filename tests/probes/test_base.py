@@ -9,18 +9,13 @@ import pytest
 
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.probes import (
-    IMPLEMENTATIONS,
-    Implementation,
     head_to_tail,
     open_case,
     run_case,
 )
 from pytest_kbrel.probes.base import (
     Answers,
-    ProbeResult,
-    collect,
     digest_of,
-    draws_for,
     question_of,
     relation_of,
 )
@@ -38,11 +33,9 @@ from pytest_kbrel.records import (
     Scored,
     Shot,
     Step,
-    Table,
     read_digest,
 )
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
-from tests.probes.monitor.test_monitor import generated
 
 OTHER = replace(
     CAPITAL,
@@ -71,32 +64,6 @@ def ask(fact, to=""):
         to=to,
         request=GenerateRequest(prompt=fact.id, max_new_tokens=4),
     )
-
-
-def test_a_round_that_asks_several_asks_each_its_own_and_joins_the_answers_in_order(
-    monkeypatch,
-):
-    asks = (ask(FRANCE), ask(NORWAY, "openai/j"), ask(replace(FRANCE, id="x")))
-    seen = []
-
-    def probe(case):
-        seen.extend((yield asks))
-        return ProbeResult(table=Table(columns=(), rows=()))
-
-    monkeypatch.setitem(IMPLEMENTATIONS, "head_to_tail", Implementation(run=probe))
-    rounds, exchanges = [], []
-
-    def answer(requests, to):
-        rounds.append((to, [request.prompt for request in requests]))
-        return [text(f"{to}:{request.prompt}") for request in requests]
-
-    run_case(make_case(HeadToTailSettings(), FRANCE), answer, exchanges.extend)
-    assert rounds == [("", ["P36-FR", "x"]), ("openai/j", ["P36-NO"])]
-    assert [response.text for response in seen] == [":P36-FR", "openai/j:P36-NO", ":x"]
-    assert [(one.case, one.ask, one.response.text) for one in exchanges] == [
-        ("s.kb.yaml::head_to_tail[P36]", asked_of, response.text)
-        for asked_of, response in zip(asks, seen, strict=True)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -143,27 +110,6 @@ def test_the_question_about_a_fact(fact, frame, question):
     case = replace(make_case(HeadToTailSettings(), fact), relations=(CAPITAL, OTHER))
     assert question_of(case, fact, frame) == question
     assert relation_of(case, fact).id == fact.relation
-
-
-def test_a_fact_draws_by_its_id_and_the_seed_alone():
-    case = make_case(ReliabilitySettings(), FRANCE, NORWAY)
-
-    def drawn(case, fact):
-        return draws_for(case, fact).random()
-
-    assert drawn(case, FRANCE) == drawn(
-        make_case(MonitorSettings(), NORWAY, FRANCE), replace(FRANCE, object="x")
-    )
-    assert (
-        len(
-            {
-                drawn(case, FRANCE),
-                drawn(case, NORWAY),
-                drawn(replace(case, seed=1), FRANCE),
-            }
-        )
-        == 3
-    )
 
 
 def parts(fact=FRANCE, responses=None, draws=(), relations=(OTHER, CAPITAL), **changes):
@@ -214,32 +160,6 @@ def test_each_part_of_a_digest_tells_its_own_differences(changed, differing):
     )
 
 
-def test_a_facts_own_type_goes_before_that_of_its_relation():
-    typed = (OTHER, replace(CAPITAL, answer_type="location"))
-    fact = replace(FRANCE, answer_type="person")
-    assert (
-        parts(fact).accepted
-        == parts(fact, relations=typed).accepted
-        != parts(relations=typed).accepted
-    )
-    assert (
-        parts(replace(FRANCE, answer_type="location")).accepted
-        == parts(relations=typed).accepted
-    )
-    # A relation that is not there has no type.
-    assert parts(relations=()).accepted == parts().accepted
-
-
-def test_the_order_of_prompts_and_draws_tells():
-    one, other = text(digest="1" * 16), text(digest="2" * 16)
-    assert (
-        parts(responses=[one, other]).prompts != parts(responses=[other, one]).prompts
-    )
-    assert parts(draws=("a", "b")).draws != parts(draws=("b", "a")).draws
-    bos = [text(digest="1" * 16 + "b"), other]
-    assert (parts(responses=bos).bos, parts(responses=[one, other]).bos) == (1, 0)
-
-
 def test_an_answer_of_the_wrong_kind_is_none():
     answers = Answers()
     scored = Scored(
@@ -263,15 +183,6 @@ def test_an_answer_of_the_wrong_kind_is_none():
     ]:
         with pytest.raises(ResponseError, match=message):
             read(FRANCE.id, role)
-
-
-def test_facts_without_usable_responses_become_errors_and_the_others_rows():
-    def outcome(fact):
-        if fact is FRANCE:
-            raise ResponseError("no")
-        return fact
-
-    assert collect([FRANCE, NORWAY], outcome) == ((NORWAY,), ("no",))
 
 
 @pytest.mark.parametrize(
@@ -336,25 +247,8 @@ def test_an_unanswerable_example_in_domain_is_answered_unsure():
     )
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [HeadToTailSettings(), MonitorSettings(), ReliabilitySettings(choices=1)],
-)
-def test_an_outcome_says_what_was_asked_expected_and_said(settings):
-    fact = replace(FRANCE, negatives=("Rome", "Oslo", "Bern", "Lima"))
-    oracle = Oracle(say=lambda request: "It is Paris.")
-    (row,) = run_case(make_case(settings, fact), oracle, oracle.keep).table.rows
-    assert (row.fact_id, row.question) == ("P36-FR", "What is the capital of France?")
-    assert (row.expected, row.answer, row.label) == ("Paris", "It is Paris.", "correct")
-
-
 POOL = ("Rome", "Oslo", "Bern", "Lima")
 FACT = dataclasses.replace(FRANCE, negatives=POOL)
-H2T = make_case(HeadToTailSettings(), FACT)
-MONITOR = make_case(MonitorSettings(negatives=2), FACT)
-PUBLISHED = make_case(MonitorSettings(negatives=2, variant="published"), FACT)
-RELIABILITY = make_case(ReliabilitySettings(choices=2), FACT)
-ALL = [H2T, MONITOR, PUBLISHED, RELIABILITY]
 
 
 def asked(case: Case, answer: str = "Paris", finish: str = "stop") -> Outcome:
@@ -373,77 +267,5 @@ def asked(case: Case, answer: str = "Paris", finish: str = "stop") -> Outcome:
     return row
 
 
-def with_fact(case: Case, **changes: object) -> Case:
-    return dataclasses.replace(case, facts=(dataclasses.replace(FACT, **changes),))  # type: ignore[arg-type]
-
-
 def same(one: Case, other: Case, answer: str = "Paris") -> bool:
     return asked(one, answer).prompt_digest == asked(other, answer).prompt_digest
-
-
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
-def test_settings_and_accepted_answers_decide_what_is_comparable(case):
-    longer = dataclasses.replace(case.settings, max_new_tokens=99)
-    assert not same(case, dataclasses.replace(case, settings=longer))
-    assert not same(case, with_fact(case, aliases=("Lutetia",)))
-    assert not same(case, with_fact(case, question="Which town rules France?"))
-
-
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
-def test_neither_answer_nor_order_of_aliases_does(case):
-    assert asked(case, "Paris").prompt_digest == asked(case, "Lyon").prompt_digest
-    assert same(
-        with_fact(case, aliases=("a", "b")), with_fact(case, aliases=("b", "a"))
-    )
-
-
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.probe)
-def test_every_answer_may_be_as_long_as_the_settings_say(case):
-    relation = dataclasses.replace(
-        case.relations[0], statements=("[X] is ruled from [Y].",)
-    )
-    more = {"study": "full", "formats": "all"} if case.probe == "monitor" else {}
-    settings = dataclasses.replace(case.settings, max_new_tokens=7, **more)
-    oracle = Oracle(say=lambda request: generated("Paris", ("P", 0.5, 0.5)))
-    run_case(
-        dataclasses.replace(case, settings=settings, relations=(relation,)),
-        oracle,
-        oracle.keep,
-    )
-    asked = [request for requests in oracle.rounds for request in requests]
-    lengths = [
-        request.max_new_tokens
-        for request in asked
-        if isinstance(request, GenerateRequest)
-    ]
-    assert set(lengths) == {7}
-
-
-def test_seed_and_pool_decide_where_options_are_drawn():
-    assert not same(RELIABILITY, dataclasses.replace(RELIABILITY, seed=1))
-    assert not same(RELIABILITY, with_fact(RELIABILITY, negatives=(*POOL[:3], "Kyiv")))
-    assert same(H2T, dataclasses.replace(H2T, seed=1))
-    assert same(H2T, with_fact(H2T, negatives=()))
-
-
-# The published script drops the fact after another answer than the gold one.
-@pytest.mark.parametrize("answer", ["Paris", "Lyon"])
-@pytest.mark.parametrize("case", [MONITOR, PUBLISHED], ids=["definition", "published"])
-def test_wrong_contexts_and_frames_decide_even_for_facts_that_are_dropped(case, answer):
-    assert not same(case, with_fact(case, negatives=("Rome", "Kyiv")), answer)
-    (relation,) = case.relations
-    other = dataclasses.replace(
-        relation, frames=(*relation.frames[:2], "Where is [X] ruled from?")
-    )
-    assert not same(case, dataclasses.replace(case, relations=(other,)), answer)
-
-
-@pytest.mark.parametrize("case", [H2T, RELIABILITY], ids=lambda case: case.probe)
-def test_an_answer_that_was_cut_short_says_so(case):
-    assert asked(case, finish="length").truncated
-    assert not asked(case).truncated
-
-
-@pytest.mark.parametrize("case", [MONITOR, PUBLISHED], ids=["definition", "published"])
-def test_monitor_cuts_by_design(case):
-    assert not asked(case, finish="length").truncated

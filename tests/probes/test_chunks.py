@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel import probes
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes import open_case, run_case
+from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Fact,
     Failed,
@@ -103,20 +103,6 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
         assert len(whole.moved) > 1
 
 
-def test_every_answer_is_kept_before_the_next_stretch_is_asked(monkeypatch):
-    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 2))
-    oracle = Oracle(believe=believed)
-    counts: list[tuple[int, int]] = []
-
-    def answer(requests, to):
-        counts.append((len(oracle.kept), sum(map(len, oracle.rounds))))
-        return oracle(requests, to)
-
-    run_case(make_case(MonitorSettings(negatives=7), *facts(5)), answer, oracle.keep)
-    assert [kept == asked for kept, asked in counts] == [True] * 3
-    assert [asked for _, asked in counts] == [0, 44, 88]
-
-
 @pytest.mark.slow
 def test_no_round_of_a_very_large_case_is_large():
     oracle = Oracle(believe=believed)
@@ -128,16 +114,6 @@ def test_no_round_of_a_very_large_case_is_large():
     assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
 
 
-def test_the_poorest_fact_says_how_many_contexts_the_facts_of_all_chunks_get(
-    monkeypatch,
-):
-    settings = MonitorSettings(negatives=2)
-    whole, of_whole, _ = outcome(settings, (NORWAY, FRANCE), 2, monkeypatch)
-    parts, of_parts, _ = outcome(settings, (NORWAY, FRANCE), 1, monkeypatch)
-    assert len(NORWAY.negatives) > len(FRANCE.negatives)
-    assert (parts, of_parts) == (whole, of_whole)
-
-
 def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monkeypatch):
     monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
     oracle = Oracle()
@@ -145,15 +121,3 @@ def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monke
     with pytest.raises(SuiteError, match="found P36-FR with 0"):
         run_case(make_case(MonitorSettings(), NORWAY, poor), oracle, oracle.keep)
     assert oracle.rounds == []
-
-
-def test_a_large_case_with_the_settings_of_another_probe_is_refused(monkeypatch):
-    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
-    case = dataclasses.replace(
-        make_case(HeadToTailSettings(), *facts(3)), probe="monitor"
-    )
-    for ask in (open_case, lambda case: run_case(case, Oracle(), Oracle().keep)):
-        with pytest.raises(
-            SuiteError, match="MonitorSettings; found HeadToTailSettings"
-        ):
-            ask(case)

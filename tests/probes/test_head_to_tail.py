@@ -7,8 +7,8 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.probes import head_to_tail, run_case
-from pytest_kbrel.records import Failed, HeadToTailSettings, Shot
-from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+from pytest_kbrel.records import HeadToTailSettings, Shot
+from tests.probes.conftest import FRANCE, Oracle, make_case
 
 
 @pytest.mark.parametrize(
@@ -43,19 +43,6 @@ def test_an_answer_is_right_wrong_or_missing(answer, label, values):
     assert table.rows[0].values == pytest.approx(
         (*values, float(label != "uninformative"))
     )
-
-
-def test_few_shot_shows_one_answer_and_one_unsure_and_zero_shot_none():
-    few, zero = Oracle(), Oracle()
-    run_case(make_case(HeadToTailSettings(), FRANCE), few, few.keep)
-    run_case(make_case(HeadToTailSettings(prompt="zero-shot"), FRANCE), zero, zero.keep)
-    assert few.rounds[0][0].prompt.count("Answer:") == 3
-    assert "\nAnswer: unsure\n" in few.rounds[0][0].prompt
-    assert zero.rounds[0][0].prompt.count("Answer:") == 1
-    for oracle in (few, zero):
-        assert oracle.rounds[0][0].prompt.endswith(
-            "Question: What is the capital of France?\nAnswer:"
-        )
 
 
 def test_in_domain_shows_the_facts_own_example_after_the_unanswerable_one():
@@ -98,27 +85,6 @@ def test_in_domain_shows_the_fixed_examples_where_there_is_none_of_the_facts_own
     assert own.rounds[0][0].prompt == fixed.rounds[0][0].prompt
 
 
-def test_concise_leaves_no_way_out():
-    oracle = Oracle()
-    run_case(
-        make_case(HeadToTailSettings(prompt="concise"), FRANCE), oracle, oracle.keep
-    )
-    prompt = oracle.rounds[0][0].prompt
-    assert "unsure" not in prompt
-    assert "few words" in prompt
-    assert prompt.endswith("Question: What is the capital of France?\nAnswer:")
-
-
-@pytest.mark.parametrize("prompt", ["zero-shot", "concise"])
-def test_another_prompt_is_another_way_of_asking(prompt):
-    digests = set()
-    for setting in ("few-shot", prompt):
-        oracle = Oracle(say=lambda request: "Paris")
-        case = make_case(HeadToTailSettings(prompt=setting), FRANCE)
-        digests.add(run_case(case, oracle, oracle.keep).table.rows[0].prompt_digest)
-    assert len(digests) == 2
-
-
 @pytest.mark.parametrize(
     ("judgement", "answer", "values"),
     [
@@ -159,19 +125,6 @@ def test_the_judge_in_force_decides_what_is_correct_and_the_rules_stand_beside_i
     ).table.rows[0]
     assert row.values == pytest.approx((*values, float(not (values[1] or values[6]))))
     assert (row.label, row.rule) == (judgement.label, judgement.rule)
-
-
-def test_a_failed_answer_is_an_error_and_not_judged():
-    oracle = Oracle(
-        say=lambda request: (
-            Failed(error="timed out") if "Norway" in request.prompt else "Paris"
-        )
-    )
-    result = run_case(
-        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
-    )
-    assert [row.fact_id for row in result.table.rows] == ["P36-FR"]
-    assert result.errors == ("P36-NO (answer): timed out",)
 
 
 @pytest.mark.parametrize(

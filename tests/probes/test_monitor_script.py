@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,6 @@ from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor.published import trimmed_length
 from pytest_kbrel.records import Exchange, Generated, Scored, Table
 from pytest_kbrel.suites import load_suite
 from tests.probes.script_oracle import Script, Told, trimmed
@@ -114,12 +112,6 @@ def test_the_published_variant_has_the_scripts_figures_whatever_the_model_and_it
     }
     assert any(counted < whole - 2 for counted, whole in lengths)
     assert any(run.pieces[-2] == "." for run in script.runs) or endings == "mixed"
-
-
-def test_runs_of_all_kinds_are_trimmed_as_the_oracle_trims_them():
-    for length in range(1, 6):
-        for pieces in itertools.product(("Oslo", ".", "", "</s>", "\n"), repeat=length):
-            assert trimmed_length(pieces) == trimmed(pieces, ("", "</s>")), pieces
 
 
 PUBLIC = Path(__file__).resolve().parents[2].parent / "shared" / "public-data" / "fktc"

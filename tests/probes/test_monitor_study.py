@@ -54,28 +54,6 @@ def say(request: GenerateRequest) -> str:
     return "Rome" if wrong else "Paris"
 
 
-def test_the_full_study_asks_every_frame_after_every_context():
-    oracle = Oracle(say=say, believe=lambda request: (0.5,))
-    run_case(make_case(FULL, FRANCE), oracle, oracle.keep)
-    requests = [
-        request for request in oracle.rounds[0] if isinstance(request, GenerateRequest)
-    ]
-    # R x (1 + 1 + M)
-    assert (
-        len({request.prompt for request in requests})
-        == len(requests)
-        == 3 * (1 + 1 + 2)
-    )
-    assert (
-        sum(isinstance(request, ScoreRequest) for request in oracle.rounds[0])
-        == 3 + 1 + 2
-    )
-    assert "Oslo. Which city governs France?" in {
-        request.prompt for request in requests
-    }
-    assert len(oracle.rounds) == 1
-
-
 def test_the_accuracies_of_the_full_study_by_hand():
     oracle = Oracle(say=say, believe=lambda request: (0.5,))
     measured = figures(run_case(make_case(FULL, FRANCE), oracle, oracle.keep).table)
@@ -89,33 +67,6 @@ def test_the_accuracies_of_the_full_study_by_hand():
     assert measured["accuracy_negative"] == pytest.approx(1 / 2)
     assert measured["delta_positive"] == 0
     assert measured["delta_negative"] == pytest.approx(-1 / 2)
-
-
-@pytest.mark.parametrize("variant", ["definition", "published"])
-def test_the_full_study_says_of_monitors_own_cells_what_monitor_alone_says(variant):
-    def run(study):
-        settings = MonitorSettings(negatives=2, variant=variant, study=study)
-        oracle = Oracle(
-            say=step_by_step if variant == "published" else say, believe=believe
-        )
-        table = run_case(make_case(settings, FRANCE), oracle, oracle.keep).table
-        return dict(zip(table.columns, table.rows[0].values, strict=True)), figures(
-            table
-        )
-
-    (alone, its), (full, whole) = run("monitor"), run("full")
-    assert alone["kept"] == 1
-    assert {name: full[name] for name in alone} == alone
-    assert len(full) > len(alone)
-    of_all_cells = {
-        "accuracy",
-        "accuracy_avg",
-        "accuracy_max",
-        "accuracy_min",
-        "accuracy_std",
-    }
-    same = its.keys() - of_all_cells - {"monitor_ablated"}
-    assert {name: whole[name] for name in same} == {name: its[name] for name in same}
 
 
 def test_the_cost_of_monitor_and_of_the_study():
@@ -224,31 +175,6 @@ def test_six_frames_make_means_over_six(variant, columns_of):
     assert sum(name.startswith("cell:none:") for name in columns) == 6
 
 
-def test_the_ablation_takes_the_base_frame_and_others_drawn_by_the_seed():
-    drawn = {
-        tuple(
-            cell.frame
-            for cell in grid_of(six_frames(MonitorSettings(), seed=seed)).ablated
-        )
-        for seed in range(40)
-    }
-    assert {frames[0] for frames in drawn} == {0}
-    assert {len(frames) for frames in drawn} == {4}
-    assert all(list(frames) == sorted(set(frames)) for frames in drawn)
-    assert len(drawn) > 5
-    assert {frame for frames in drawn for frame in frames} == set(range(6))
-
-
-def test_every_model_gets_the_same_frames_and_the_column_says_which():
-    names = [grid_of(six_frames(MonitorSettings(), seed=7)).columns for _ in range(2)]
-    assert names[0] == names[1]
-    frames = "+".join(
-        str(cell.frame)
-        for cell in grid_of(six_frames(MonitorSettings(), seed=7)).ablated
-    )
-    assert f"ablated:{frames}" in names[0]
-
-
 def test_the_ablated_score_by_hand_and_without_further_calls():
     """Two of three frames: the base frame and one drawn by the seed."""
     settings = MonitorSettings(negatives=2, ablation=2)
@@ -266,20 +192,6 @@ def test_the_ablated_score_by_hand_and_without_further_calls():
     assert figures(table)["monitor"] == pytest.approx(
         degree((0.1 + 0.3 + 0.3) / 3, 0.25) / 0.85
     )
-
-
-def test_an_ablation_that_takes_all_frames_is_undefined_and_says_why():
-    oracle = Oracle(say=say, believe=believe)
-    table = run_case(
-        make_case(MonitorSettings(negatives=2), FRANCE), oracle, oracle.keep
-    ).table
-    metric = next(
-        m
-        for m in metrics_for("monitor", "P36", table.columns)
-        if m.name == "monitor_ablated"
-    )
-    assert figures(table)["monitor_ablated"] != figures(table)["monitor_ablated"]
-    assert metric.undefined == "the relation has no more frames than the ablation takes"
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])

@@ -62,28 +62,3 @@ def test_an_answer_to_an_unanswerable_question_has_a_probability_too(columns_of)
         make_case(ReliabilitySettings(choices=1), fact), oracle, oracle.keep
     ).table
     assert columns_of(table)["answer_prob"] == 0.75
-
-
-@pytest.mark.parametrize(
-    "say", [lambda request: "Oslo", lambda request: written("unsure")]
-)
-def test_a_model_without_probabilities_of_right_or_wrong_answers_has_no_such_columns(
-    say,
-):
-    oracle = Oracle(say=say)
-    table = run_case(
-        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
-    ).table
-    assert not set(PROBABILITIES) & set(table.columns)
-    assert all(len(row.values) == len(table.columns) for row in table.rows)
-
-
-def test_one_answer_without_a_probability_leaves_a_case_without_them():
-    """Responses that an older version kept have none, and a part of the facts would be another figure."""
-    oracle = Oracle(
-        say=lambda request: written("Oslo", 0.5 if "Norway" in request.prompt else None)
-    )
-    table = run_case(
-        make_case(HeadToTailSettings(), FRANCE, NORWAY), oracle, oracle.keep
-    ).table
-    assert not set(PROBABILITIES) & set(table.columns)

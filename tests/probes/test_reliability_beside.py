@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.records import Control, Fact, ReliabilitySettings, Shot
+from pytest_kbrel.records import Control, Fact, ReliabilitySettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 TWENTY = tuple(f"Town {number}" for number in range(20))
@@ -54,16 +54,6 @@ def test_uninformative_answers_are_counted_by_kind(
     }
     assert columns["uninformative"] == 1
     assert table.rows[0].rule == kind
-
-
-def test_an_informative_answer_is_of_no_kind_and_its_rule_is_kept(columns_of) -> None:
-    oracle = Oracle(say=lambda request: "Paris")
-    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    columns = columns_of(table)
-    assert [
-        columns[name] for name in ("repetition", "none", "unsure", "unparsable")
-    ] == [0, 0, 0, 0]
-    assert table.rows[0].rule == "equal"
 
 
 class Judge(Oracle):
@@ -116,76 +106,6 @@ def test_the_majority_control_needs_no_model(columns_of) -> None:
     table = run_case(case, oracle, oracle.keep).table
     assert [columns_of(table, row)["majority"] for row in (0, 1)] == [1, 0]
     assert sum(map(len, oracle.rounds)) == 2
-
-
-def test_without_controls_there_are_no_such_columns() -> None:
-    oracle = Oracle(say=lambda request: "Paris")
-    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    assert not {"majority", "shuffled_right"} & set(table.columns)
-
-
-def test_the_same_options_are_offered_under_another_subject(columns_of) -> None:
-    def say(request):
-        options = options_in(request.prompt)
-        if not options:
-            return "Paris"
-        # It knows the one subject, and of the other only what is offered first.
-        return "Paris" if "France" in request.prompt else options[0]
-
-    oracle = Oracle(say=say)
-    case = with_controls(ASKED, SEEN, shuffled=SHUFFLED)
-    columns = columns_of(run_case(case, oracle, oracle.keep).table)
-    mine = [r.prompt for r in oracle.rounds[1] if "France" in r.prompt]
-    others = [r.prompt for r in oracle.rounds[1] if "Peru" in r.prompt]
-    assert len(mine) == 10
-    assert len(others) == 4
-    assert [options_in(prompt) for prompt in others] == [
-        options_in(prompt) for prompt in mine[:4]
-    ]
-    assert [SHUFFLED in request.prompt for request in oracle.rounds[0]] == [False, True]
-    first = sum(options_in(prompt)[0] == "Paris" for prompt in others)
-    assert columns["shuffled_correct"] == first / 4 < 1
-    assert columns["shuffled_wrong"] == 0
-    assert columns["consistency_correct"] == 1
-    # It says Paris of Peru, too.
-    assert columns["shuffled_right"] == 1
-
-
-def test_without_another_subject_or_without_choices_the_shuffled_columns_are_zero(
-    columns_of,
-) -> None:
-    rows = [
-        # answer, question about another subject, shuffled_right, shuffled_correct, shuffled_wrong
-        ("Paris", "", (0, 0, 0)),
-        ("Lyon", "", (0, 0, 0)),
-        ("unsure", SHUFFLED, (0, 0, 0)),
-        ("Paris", SHUFFLED, (1, 1, 0)),
-        ("Lyon", SHUFFLED, (0, 0, 1)),
-    ]
-    results = []
-    for answer, shuffled, _ in rows:
-        oracle = Oracle(say=lambda request, answer=answer: answer)
-        case = with_controls(ASKED, SEEN, majority="", shuffled=shuffled)
-        values = columns_of(run_case(case, oracle, oracle.keep).table)
-        results.append(
-            tuple(values[f"shuffled_{name}"] for name in ("right", "correct", "wrong"))
-        )
-    assert results == [shares for _, _, shares in rows]
-
-
-def test_a_question_about_another_subject_shows_the_same_examples() -> None:
-    settings = dataclasses.replace(ASKED, prompt="four-shot")
-    shots = tuple(
-        Shot(question=f"What is number {n}?", answer=f"{n}") for n in range(4)
-    )
-    case = dataclasses.replace(
-        with_controls(settings, SEEN, shuffled=SHUFFLED), shots=((SEEN.id, shots),)
-    )
-    oracle = Oracle(say=lambda request: "unsure")
-    run_case(case, oracle, oracle.keep)
-    own, shuffled = (request.prompt for request in oracle.rounds[0])
-    assert shuffled == own.replace("What is the capital of France?", SHUFFLED) != own
-    assert "Question: What is number 3?\nAnswer: 3\n" in shuffled
 
 
 def test_of_unseen_knowledge_no_open_question_is_shuffled(columns_of) -> None:

@@ -12,10 +12,8 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
 from pytest_kbrel.probes.monitor.moved_cells import to_explain
-from pytest_kbrel.probes.prompts import template
 from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.records import (
-    Control,
     GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
@@ -52,63 +50,6 @@ def first(settings, **more):
     return requests(replace(make_case(settings, FACT), **more))[0]
 
 
-def test_what_stands_before_the_examples_leads_once_and_the_rest_is_put_around_each():
-    german = template(GERMAN, "Antwort:")
-    assert german.in_text("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
-        "Antworte kurz.\n\nFrage: Wer?\nAntwort: Ich\n\nFrage: Was?\nAntwort: Das\n\nFrage: Wo?\nAntwort:"
-    )
-    assert german.in_text("Wo?") == "Antworte kurz.\n\nFrage: Wo?\nAntwort:"
-    assert german.in_turns("Wo?", (("Wer?", "Ich"), ("Was?", "Das"))) == (
-        (
-            ("Antworte kurz.\n\nFrage: Wer?\nAntwort:", "Ich"),
-            ("Frage: Was?\nAntwort:", "Das"),
-        ),
-        "Frage: Wo?\nAntwort:",
-    )
-    assert german.in_turns("Wo?") == ((), "Antworte kurz.\n\nFrage: Wo?\nAntwort:")
-
-
-def test_without_a_place_for_examples_all_of_the_text_is_put_around_each():
-    assert (
-        template("{question}", "").in_text("Wo?", (("Wer?", "Ich"),))
-        == "Wer?\nIch\n\nWo?"
-    )
-    assert template("{question}", "").in_turns("Wo?", (("Wer?", "Ich"),)) == (
-        (("Wer?", "Ich"),),
-        "Wo?",
-    )
-    assert template("F: {question} A:", "").in_text("Wo?", (("Wer?", "Ich"),)) == (
-        "F: Wer? A: Ich\n\nF: Wo? A:"
-    )
-    # What parts them is what the text has there, a blank line where it has nothing.
-    assert (
-        template("{examples} {question}", "=").in_text("b", (("a", "1"),))
-        == "a\n= 1 b\n="
-    )
-    assert (
-        template("{examples}{question}", "=").in_text("b", (("a", "1"),))
-        == "a\n= 1\n\nb\n="
-    )
-
-
-def test_the_cue_of_ones_own_is_left_out_where_the_text_goes_on_behind_the_question():
-    assert template("Q: {question}", None).question("x") == "Q: x\nAnswer:"
-    assert template("Q: {question}\nA:", None).question("x") == "Q: x\nA:"
-    assert (
-        template("{question}\n{options}", None).question("x", "A) y")
-        == "x\nA) y\nAnswer:"
-    )
-    assert template("{question}", None, "").question("x") == "x"
-    assert template("Q: {question}\n", "A:").question("x") == "Q: x\nA:"
-
-
-def test_braces_of_a_question_are_not_filled_in():
-    assert template("{examples}\nQ: {question}").in_text(
-        "{examples} {question}?", (("{options}", "a"),)
-    ) == ("Q: {options}\nAnswer: a\nQ: {examples} {question}?\nAnswer:")
-    assert template('Say {"a": 1}. {question}', "").question("x") == 'Say {"a": 1}. x'
-
-
 def test_head_to_tail_asks_in_the_suites_words():
     settings = HeadToTailSettings(
         prompt_text=GERMAN,
@@ -133,35 +74,6 @@ def test_head_to_tail_asks_in_the_suites_words():
         ("Which planet is closest to the Sun?", "Mercury"),
         ("Which river flows through the town of Ombrelvane?", "unsure"),
     )
-
-
-def test_reliability_asks_its_choices_in_the_suites_words_too():
-    settings = ReliabilitySettings(
-        prompt_text="{question}",
-        choice_prompt="Welche? {question}\n{options}",
-        answer_cue="->",
-        system="s",
-        stop=(),
-        choices=1,
-        controls="asked",
-    )
-    case = replace(
-        make_case(settings, FACT),
-        controls=(Control(fact_id=FACT.id, shuffled="What of Norway?"),),
-    )
-    made = requests(case)
-    assert [request.prompt for request in made[:2]] == [
-        f"{QUESTION}\n->",
-        "What of Norway?\n->",
-    ]
-    assert [request.prompt.splitlines()[0] for request in made[2:]] == [
-        f"Welche? {QUESTION}",
-        "Welche? What of Norway?",
-    ]
-    assert made[2].prompt.endswith("\nE) unsure\n->")
-    assert {(request.system, request.stop, request.turns) for request in made} == {
-        ("s", (), ())
-    }
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
@@ -237,15 +149,6 @@ CASES = [
 def test_another_wording_is_not_comparable(case, change):
     assert same(case, case)
     assert not same(case, replace(case, settings=replace(case.settings, **change)))
-
-
-def test_the_style_of_examples_and_the_words_of_choices_are_not_comparable_either():
-    head, reliability = CASES[0], CASES[3]
-    assert not same(
-        head, replace(head, settings=replace(head.settings, example_style="turns"))
-    )
-    other = replace(reliability.settings, choice_prompt="{question}\n{options}")
-    assert not same(reliability, replace(reliability, settings=other))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel import probes
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
@@ -105,16 +104,6 @@ def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
     assert (ours.accepted, ours.draws) == (theirs.accepted, theirs.draws)
 
 
-def test_a_question_of_its_own_is_the_first_wording_and_none_is_asked_twice():
-    own = dataclasses.replace(FRANCE, question="France is governed from where?")
-    assert own.questions(CAPITAL) == (
-        "France is governed from where?", "Which city governs France?", "Where does France have its seat?",
-    )  # fmt: skip
-    assert own.questions(None) == ("France is governed from where?",)
-    doubled = dataclasses.replace(CAPITAL, frames=CAPITAL.frames + CAPITAL.frames)
-    assert len(FRANCE.questions(doubled)) == 3
-
-
 def test_too_few_wordings_are_refused_before_anything_is_asked():
     oracle = Oracle()
     many = dataclasses.replace(THREE, wordings=4)
@@ -140,44 +129,6 @@ def test_a_fact_that_lacks_an_answer_to_a_wording_is_one_error():
     result = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
     assert [row.fact_id for row in result.table.rows] == ["P36-NO"]
     assert result.errors == ("P36-FR (answer): no reply",)
-
-
-def test_each_wording_of_reliable_kb_has_choices_about_its_own_answer(columns_of):
-    def say(request):
-        if "A)" not in request.prompt:
-            return knows_by_capital(request)
-        # Keeps to what it said in the first wording, and to nothing else.
-        return "Paris" if "capital" in request.prompt else "unsure"
-
-    france = dataclasses.replace(FRANCE, negatives=TOWNS)
-    settings = ReliabilitySettings(choices=4, distractors=5, wordings=2)
-    oracle = Oracle(say=say)
-    table = run_case(make_case(settings, france), oracle, oracle.keep).table
-    first, second = (
-        [request.prompt for request in oracle.rounds[1] if word in request.prompt]
-        for word in ("capital", "governs")
-    )
-    assert (len(first), len(second)) == (4, 4)
-    assert all("Paris" in prompt and "Lyon" not in prompt for prompt in first)
-    assert all("Lyon" in prompt for prompt in second)
-    values = columns_of(table)
-    assert (values["correct"], values["wrong"], values["choices"]) == (0.5, 0.5, 4)
-    assert (values["consistency_correct"], values["consistency_wrong"]) == (0.5, 0)
-    metrics = {
-        metric.name: metric
-        for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
-    }
-
-    def of(name):
-        return metrics[name].of([[values[column] for column in metrics[name].columns]])
-
-    assert (of("ncr"), of("c_correct"), of("c_wrong"), of("ccr"), of("nccr")) == (
-        0,
-        1,
-        0,
-        0.5,
-        0.5,
-    )
 
 
 def test_a_judge_is_asked_about_each_wording_by_its_own_question():
@@ -219,16 +170,6 @@ def test_probabilities_of_answers_are_in_the_brier_score_alone():
     assert brier.of(rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
 
 
-def test_chunks_of_a_case_hold_as_many_requests_whatever_the_wordings(monkeypatch):
-    monkeypatch.setitem(probes.CHUNK_FACTS, "head_to_tail", 3)
-    oracle = Oracle(say=knows_by_capital)
-    result = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
-    assert [len(asked) for asked in oracle.rounds] == [3, 3]
-    monkeypatch.undo()
-    whole = run_case(make_case(THREE, FRANCE, NORWAY), oracle, oracle.keep)
-    assert result.table == whole.table
-
-
 @pytest.mark.parametrize("scenario", ["fewest", "most", "baseline"])
 @pytest.mark.parametrize("probe", ["head_to_tail", "reliability"])
 def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
@@ -252,11 +193,3 @@ def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
     )
     assert planned == 3 + choices
     assert scenario != "baseline" or planned == sum(map(len, oracle.rounds))
-
-
-def test_without_probabilities_there_is_no_brier_score():
-    oracle = Oracle(say=knows_by_capital)
-    table = run_case(make_case(THREE, FRANCE), oracle, oracle.keep).table
-    assert "brier" not in {
-        metric.name for metric in metrics_for("head_to_tail", "P36", table.columns)
-    }

@@ -56,18 +56,6 @@ def problems(folder: Path, *names: str) -> list[str]:
     return str(refused.value).splitlines()
 
 
-def test_all_shards_in_any_order_are_one_run(shards: Path) -> None:
-    run = read_runs([shards / name for name in "3142"])
-    assert [part.folder.name for part in run.parts] == ["1", "2", "3", "4"]
-    assert run.shard is None
-    assert read_runs([shards]) == run
-
-
-def test_a_whole_run_is_itself(tmp_path: Path) -> None:
-    run = read_runs([recorded(tmp_path / "run")])
-    assert (run.parts, run.sources) == ((), (run,))
-
-
 def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
     assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == [
         "shards 2, 4 of 4 are missing"
@@ -135,24 +123,15 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
     [
         ({"shard": shard(3, 5)}, "3: is shard 3/5 by fact, and 1 is shard 1/4 by fact"),
         (
-            {"shard": shard(3, by="case")},
-            "3: is shard 3/4 by case, and 1 is shard 1/4 by fact",
-        ),
-        (
             {"shard": shard(3, suites={"mini.kb.yaml": "e"})},
             "in suite mini.kb.yaml (its file or its facts)",
         ),
         ({"shard": shard(3, commit="abc")}, "in the commit (abc and none)"),
         ({"settings": {"seed": "7"}}, "in --kb-seed ('7' and '')"),
-        ({"settings": {"limit": "9"}}, "in --kb-limit ('9' and '')"),
         ({"kbrel_version": "99"}, "in the version of pytest-kbrel (99 and"),
         (
             {"model": to_wire(replace(RECORDED_MODEL, weights_digest="x"))},
             "in the model (weights)",
-        ),
-        (
-            {"model": to_wire(replace(RECORDED_MODEL, dtype="int4"))},
-            "in the model (dtype)",
         ),
         (
             {"base": to_wire(RECORDED_MODEL)},

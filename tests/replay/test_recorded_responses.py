@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.probes.prompts import qa
-from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.records import (
     Ask,
-    Case,
     Exchange,
-    Fact,
     Failed,
     Generated,
     GenerateRequest,
-    Relation,
-    ReliabilitySettings,
     Response,
-    Scored,
-    ScoreRequest,
-    Shot,
 )
 from pytest_kbrel.replay.recorded_responses import RecordedResponses
 from pytest_kbrel.replay.recorded_run import RecordedRun
@@ -99,45 +89,6 @@ def test_of_several_responses_the_last_usable_one_counts_else_the_first_failure(
     ]
 
 
-def test_who_was_asked_and_what_must_be_the_same(tmp_path: Path) -> None:
-    scored = ScoreRequest(prompt="What?", continuation=" this")
-    answer = Scored(
-        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
-    )
-    result = record(
-        tmp_path, exchange("a", generated("model")), exchange("a", generated("judge"), to="openai/j"),
-        exchange("a", answer, request=scored),
-    )  # fmt: skip
-    other = GenerateRequest(prompt="What?", max_new_tokens=5)
-    assert result.find("a", "", [ASKED, other, scored]) == [
-        generated("model"),
-        None,
-        answer,
-    ]
-    assert result.find("a", "openai/j", [ASKED]) == [generated("judge")]
-    assert result.find("a", "openai/k", [ASKED]) == [None]
-
-
-def test_a_field_that_came_later_has_its_default_in_older_records(
-    tmp_path: Path,
-) -> None:
-    line = json.loads(to_line(exchange("a", generated("x"))))
-    del line["request"]["watch"]
-    line["request"]["a_later_key"] = 1
-    result = record(tmp_path)
-    (tmp_path / "responses.jsonl").write_text(json.dumps(line) + "\n", encoding="ascii")
-    assert result.find("a", "", [ASKED]) == [generated("x")]
-
-
-def test_a_number_that_is_no_probability_is_no_response(tmp_path: Path) -> None:
-    scored = ScoreRequest(prompt="What?", continuation=" this")
-    answer = Scored(
-        probabilities=(1.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
-    )
-    result = record(tmp_path, exchange("a", answer, request=scored))
-    assert result.find("a", "", [scored]) == [Failed(error="not a probability: 1.5")]
-
-
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -168,34 +119,3 @@ def test_what_was_asked_in_a_case(tmp_path: Path) -> None:
     )
     assert result.requests("b", "answer") == {"f": ASKED, "g": two}
     assert result.requests("b", "judge") == result.requests("nowhere", "answer") == {}
-
-
-def test_examples_are_read_back_from_prompts() -> None:
-    shots = (
-        Shot(question="Who?", answer="A"),
-        Shot(question="Where?\nAnswer: no", answer="B"),
-        Shot(question="When?", answer=None),
-    )
-    relation = Relation(id="R", label="r", domain="d", frames=("What is [X]?",))
-    case = Case(
-        id="reliability[seen-four-shot]",
-        suite="s.kb.yaml",
-        probe="reliability",
-        slice="seen-four-shot",
-        facts=(Fact(id="f", relation="R", subject="X", object="O"),),
-        relations=(relation,),
-        settings=ReliabilitySettings(prompt="four-shot"),
-        gates=(),
-        repository=shots,
-    )
-    prompt = qa("What is X?", (("Who?", "A"), ("When?", "unsure")))
-
-    def read(prompt: str) -> Case | None:
-        return shots_in(case, {"f": GenerateRequest(prompt=prompt, max_new_tokens=4)})
-
-    chosen = read(prompt)
-    assert chosen is not None
-    assert chosen.shots == (("f", (shots[0], shots[2])),)
-    assert read(prompt.replace("Who?", "Whose?")) is None
-    assert read(prompt + " ") is None
-    assert shots_in(case, {}) is None

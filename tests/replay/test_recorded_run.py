@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import sha256_of
 from tests.made_cases import RECORDED_MODEL
@@ -45,15 +42,3 @@ def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
         "",
         {"s::monitor[P36]"},
     )
-
-
-def test_a_mistyped_folder_is_told_which_run_is_meant(tmp_path: Path) -> None:
-    for name in ("kbrel-report", "empty"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "kbrel-report" / "report.json").write_text("{}")
-    with pytest.raises(
-        KbrelError, match=r"is not there; .*; did you mean 'kbrel-report'\?$"
-    ):
-        read_run(tmp_path / "kbrel-reprot")
-    with pytest.raises(KbrelError, match=r"is not there; allowed: [^?]*$"):
-        read_run(tmp_path / "emtpy")

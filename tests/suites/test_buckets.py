@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,44 +73,6 @@ def test_the_top_tenth_is_the_most_popular_tenth_of_the_head_rounded_up(
     assert by_slice["world-top10"] == head[-4:]
 
 
-def test_the_top_tenth_is_asked_for_by_name_only(suite_file: Write) -> None:
-    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", lands(100), RELATIONS))
-    assert list(by_slice) == ["world-head", "world-torso", "world-tail"]
-
-
-def test_of_equally_popular_facts_the_hash_decides_whatever_their_order(
-    suite_file: Write,
-) -> None:
-    facts = lands(60, popularity=5, bucket="head")
-    ranked = sorted(
-        (hashlib.sha256(f"0\0{f['id']}".encode()).digest(), f["id"]) for f in facts
-    )
-    expected = sorted(name for _, name in ranked[:6])
-    top = HEAD + "head_to_tail: {slices: [world-top10]}\n"
-    assert slices(suite_file(top, facts, RELATIONS))["world-top10"] == expected
-    assert (
-        sorted(slices(suite_file(top, facts[::-1], RELATIONS))["world-top10"])
-        == expected
-    )
-    assert slices(suite_file(top, facts, RELATIONS), seed=1)["world-top10"] != expected
-
-
-def test_the_top_tenth_is_taken_within_what_can_be_compared(suite_file: Write) -> None:
-    books = [{**fact, "id": f"b{fact['id']}", "relation": "P50", "popularity": n + 1}
-             for n, fact in enumerate(lands(100))]  # fmt: skip
-    facts = [{**fact, "bucket": "head"} for fact in lands(100) + books]
-    text = "head_to_tail: {{slices: [world-top10], bucket_by: {}}}\n"
-    by_relation = slices(suite_file(HEAD + text.format("relation"), facts, RELATIONS))[
-        "world-top10"
-    ]
-    by_domain = slices(suite_file(HEAD + text.format("domain"), facts, RELATIONS))[
-        "world-top10"
-    ]
-    assert (len(by_relation), len(by_domain)) == (20, 20)
-    assert sum(name.startswith("b") for name in by_relation) == 10
-    assert not any(name.startswith("b") for name in by_domain)
-
-
 def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
     facts = lands(9)
     for fact, bucket in zip(facts, ["head", "torso", "tail"] * 3, strict=True):
@@ -129,20 +89,6 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
         match=r"facts\.jsonl:1: fact 'c000' has no 'popularity'.*top10 needs",
     ):
         load_suite(suite_file(TOP, facts, RELATIONS))
-
-
-def test_facts_without_an_answer_are_in_no_bucket(suite_file: Write) -> None:
-    unseen = {
-        "relation": "P36",
-        "subject": "Atlantis",
-        "object": None,
-        "question": "Capital of Atlantis?",
-    }
-    facts = lands(100)
-    by_slice = slices(suite_file(HEAD + "head_to_tail:\n", [*facts, unseen], RELATIONS))
-    assert sorted(name for ids in by_slice.values() for name in ids) == [
-        fact["id"] for fact in facts
-    ]
 
 
 def predicates(
@@ -183,18 +129,6 @@ def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> 
     }
 
 
-def test_predicates_are_bucketed_by_the_popularity_they_state(
-    suite_file: Write,
-) -> None:
-    stated = tuple(f", popularity: {n}" for n in (1, 2, 3, 4, 5, 6, 7, 8))
-    facts, relations = predicates(*[1] * 8, stated=stated)
-    by_slice = slices(
-        suite_file(HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations)
-    )
-    assert by_slice["world-head"] == ["R7:S0"]
-    assert by_slice["world-torso"] == ["R5:S0", "R6:S0"]
-
-
 def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
     suite_file: Write,
 ) -> None:
@@ -216,10 +150,6 @@ def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
         (
             "accuracy: 0.1",
             r"t\.kb\.yaml:4: accuracy needs a slice head, torso, tail, found: world-top10",
-        ),
-        (
-            "missing_macro: 0.1",
-            r"missing_macro needs a slice head, torso, tail, found: world-top10",
         ),
         ("accuracy_head: 0.1", r"accuracy_head needs a slice head, found: world-top10"),
     ],
@@ -249,37 +179,6 @@ def examples(path: Path, **more: Any) -> dict[str, tuple[str, str | None]]:
         for case in cases
         for name, (shot,) in case.shots
     }
-
-
-def test_in_domain_examples_are_other_facts_of_the_relation_in_its_own_words(
-    suite_file: Write,
-) -> None:
-    books = [
-        {
-            "id": f"b{n}",
-            "relation": "P50",
-            "subject": f"Book {n}",
-            "object": f"Author {n}",
-            "popularity": n,
-        }
-        for n in range(1, 40)
-    ]
-    chosen = examples(suite_file(IN_DOMAIN, lands(40) + books, RELATIONS))
-    assert len(chosen) == 79
-    for name, (question, answer) in chosen.items():
-        number = question.rstrip("?").rpartition(" ")[2]
-        if name.startswith("b"):
-            assert (question, answer) == (
-                f"Who wrote Book {number}?",
-                f"Author {number}",
-            )
-        else:
-            assert (question, answer) == (
-                f"What is the capital of Land {number}?",
-                f"City {number}",
-            )
-        assert int(number) != int(name[1:])
-    assert len(set(chosen.values())) > 30
 
 
 def test_an_example_shares_neither_subject_nor_answer(suite_file: Write) -> None:
@@ -322,66 +221,6 @@ def test_a_fact_without_an_in_domain_example_is_counted_and_said(
     )
 
 
-def test_an_example_does_not_say_the_fact_the_other_way_round(
-    suite_file: Write,
-) -> None:
-    pairs = [
-        ("France", "Spain"),
-        ("Spain", "France"),
-        ("Kenya", "Uganda"),
-        ("Uganda", "Kenya"),
-    ]
-    facts = [
-        {
-            "id": f"c{n}",
-            "relation": "P36",
-            "subject": one,
-            "object": other,
-            "popularity": n + 1,
-        }
-        for n, (one, other) in enumerate(pairs)
-    ]
-    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    for fact in facts:
-        assert chosen[fact["id"]][1] not in (fact["subject"], fact["object"])
-
-
-def test_examples_do_not_depend_on_sampling_or_order_and_little_on_new_facts(
-    suite_file: Write,
-) -> None:
-    facts = lands(60)
-    full = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert examples(suite_file(IN_DOMAIN, facts[::-1], RELATIONS)) == full
-    part = examples(suite_file(IN_DOMAIN, facts, RELATIONS), limit=3)
-    assert 0 < len(part) <= 9
-    assert part.items() <= full.items()
-    assert examples(suite_file(IN_DOMAIN, facts, RELATIONS), seed=5) != full
-    more = [
-        *copy.deepcopy(facts),
-        {**facts[0], "id": "new", "subject": "New", "object": "Newtown"},
-    ]
-    changed = examples(suite_file(IN_DOMAIN, more, RELATIONS))
-    assert sum(changed[name] != full[name] for name in full) < 10
-
-
-def test_facts_with_questions_of_their_own_show_one_another(suite_file: Write) -> None:
-    facts = lands(20)
-    for fact in facts[:10]:
-        fact["question"] = f"Name the seat of {fact['subject']}."
-    chosen = examples(suite_file(IN_DOMAIN, facts, RELATIONS))
-    assert all(
-        chosen[f["id"]][0].startswith("Name the seat of") == ("question" in f)
-        for f in facts
-    )
-
-
-def test_other_prompts_show_no_example(suite_file: Write) -> None:
-    assert all(
-        case.shots == ()
-        for case in load_suite(suite_file(HEAD + "head_to_tail:\n")).cases
-    )
-
-
 PUBLIC = (
     Path(__file__).resolve().parents[2].parent
     / "shared"
@@ -411,78 +250,3 @@ def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
     assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
     path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
     assert sum(len(ids) for ids in slices(path).values()) == 1200
-
-
-BUCKETED = HEAD + "monitor: {slices: [P36], negatives: 2}\nhead_to_tail:\n"
-
-
-def buckets_of(path: Path) -> dict[str, dict[str, str]]:
-    return {case.id: dict(case.buckets) for case in load_suite(path).cases}
-
-
-def test_every_case_knows_the_buckets_of_its_facts(suite_file: Write) -> None:
-    facts = lands(30)
-    facts[3] |= {"popularity": 10**6, "bucket": "torso"}
-    bucket_of = buckets_of(suite_file(BUCKETED, facts, RELATIONS))
-    others = [n for n in range(30) if n != 3]
-    relation = dict(zip(others, buckets([1000 + n for n in others]), strict=True))
-    expected = {f"c{n:03}": "torso" if n == 3 else relation[n] for n in range(30)}
-    assert set(expected.values()) == {"head", "torso", "tail"}
-    assert bucket_of["monitor[P36]"] == expected
-    torso = {fact for fact, bucket in expected.items() if bucket == "torso"}
-    assert bucket_of["head_to_tail[world-torso]"] == dict.fromkeys(
-        sorted(torso), "torso"
-    )
-
-
-def test_a_slice_has_its_own_bucket_and_other_cases_that_of_the_relation(
-    suite_file: Write,
-) -> None:
-    small = [
-        {**fact, "id": f"b{n}", "relation": "P50", "popularity": n + 1}
-        for n, fact in enumerate(lands(9))
-    ]
-    text = (
-        HEAD
-        + "monitor: {slices: [P50], negatives: 2}\nhead_to_tail: {bucket_by: domain}\n"
-    )
-    bucket_of = buckets_of(suite_file(text, [*lands(9), *small], RELATIONS))
-    assert {f"b{n}": "tail" for n in range(9)}.items() <= bucket_of[
-        "head_to_tail[world-tail]"
-    ].items()
-    assert set(bucket_of["monitor[P50]"].values()) == {"head", "torso", "tail"}
-
-
-def test_what_has_no_popularity_or_no_answer_has_no_bucket(suite_file: Write) -> None:
-    facts = [
-        *lands(12),
-        *(
-            {**fact, "id": f"n{n}", "subject": f"Isle {n}", "popularity": None}
-            for n, fact in enumerate(lands(2))
-        ),
-    ]
-    text = HEAD + (
-        "reliability:\n  choices: 2\n  distractors: 6\n"
-        "  unseen: {count: 3, as_of: 2026-11-01, expires: 2090-01-01}\n"
-    )
-    bucket_of = buckets_of(suite_file(text, facts, RELATIONS))
-    assert set(bucket_of["reliability[seen-zero-shot]"]) == {
-        f"c{n:03}" for n in range(12)
-    }
-    assert bucket_of["reliability[unseen-zero-shot]"] == {}
-
-
-def test_a_slice_may_pool_a_bucket_of_several_domains(suite_file: Write) -> None:
-    text = HEAD + "head_to_tail:\n  slices: [geography+culture-head]\n"
-    path = suite_file(text)
-    (case,) = load_suite(path).cases
-    single = suite_file(
-        HEAD + "head_to_tail:\n  slices: [geography-head, culture-head]\n"
-    )
-    apart = [fact for case in load_suite(single).cases for fact in case.facts]
-    assert case.id == "head_to_tail[geography+culture-head]"
-    assert [fact.id for fact in case.facts] == [fact.id for fact in apart]
-    with pytest.raises(SuiteError, match=r"unknown slice 'nowhere-head'"):
-        load_suite(
-            suite_file(HEAD + "head_to_tail:\n  slices: [geography+nowhere-head]\n")
-        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -15,25 +14,15 @@ import yaml
 from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
 from pytest_kbrel.catalogue.probes import (
     PROBES,
-    reliability_slice,
-    reliability_slices,
-    slice_name,
 )
-from pytest_kbrel.facts.located import Entry, Node
-from pytest_kbrel.records import RULES, Gate, Integrity
-from pytest_kbrel.suites import load_suite
+from pytest_kbrel.records import Integrity
 from pytest_kbrel.suites.gates import (
-    CHOICES,
     LIMITS,
     REFUSED,
     SYNONYMS,
     as_gate,
-    merged_gates,
-    plain_rule,
-    read_integrity,
 )
 from pytest_kbrel.suites.schema import make_schema
-from tests.suites.examples import HEAD
 
 SAME = {
     "min": "gte ge minimum",
@@ -62,50 +51,6 @@ def test_the_words_there_are() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "word", ["GTE", "Min", "min_", " min", "maximum_", "", "above"]
-)
-def test_another_word_is_no_rule(word: str) -> None:
-    with pytest.raises(ValueError, match="unknown rule"):
-        as_gate(word, 0.1, METRICS["accuracy"])
-
-
-@pytest.mark.parametrize(
-    ("metric", "rule", "bounds", "wrong"),
-    [
-        ("accuracy", "min", (0, 1), (-0.001, 1.001)),
-        ("accuracy", "max", (0, 1), (-0.001, 1.001)),
-        ("accuracy", "max_drop", (0, 1), (-0.001, 1.001)),
-        ("accuracy", "recovery", (0.001, 1), (0, 1.001)),
-        ("ncr", "min", (-1, 0, 1), (-1.001, 1.001)),
-        ("ncr", "max_drop", (0, 2), (-0.001, 2.001)),
-        ("accuracy_std", "max", (0, 0.5), (-0.001, 0.501)),
-        ("accuracy_std", "max_drop", (0, 0.5), (0.501,)),
-        ("monitor", "max", (0, 1e9), (-0.001,)),
-        ("monitor", "max_drop", (0, 1e9), (-0.001,)),
-    ],
-)
-def test_a_bound_may_stand_at_the_end_of_the_range(
-    metric: str, rule: str, bounds: tuple[float, ...], wrong: tuple[float, ...]
-) -> None:
-    for bound in bounds:
-        assert as_gate(rule, bound, METRICS[metric]) == (rule, bound)
-    for bound in wrong:
-        with pytest.raises(ValueError, match=f"'{rule}' of {metric} must be"):
-            as_gate(rule, bound, METRICS[metric])
-
-
-@pytest.mark.parametrize(
-    ("bound", "hint"), [(40, "0.4"), (100, "1"), (1.5, "0.015"), (100.5, ""), (1e6, "")]
-)
-def test_a_percentage_is_told_as_a_share(bound: float, hint: str) -> None:
-    with pytest.raises(ValueError, match="found") as caught:
-        as_gate("min", bound, METRICS["accuracy"])
-    assert str(caught.value).endswith(
-        f"; did you mean {hint}?" if hint else f"found {bound:g}"
-    )
-
-
 def test_a_change_may_be_nothing_and_no_improvement() -> None:
     for key, rule, same in (
         ("min_absolute_change", "max_drop", 0),
@@ -115,12 +60,6 @@ def test_a_change_may_be_nothing_and_no_improvement() -> None:
         assert as_gate(key, -0.0, METRICS["accuracy"]) == (rule, same)
         with pytest.raises(ValueError, match=f"'{key}' must be at most 0, found 0.001"):
             as_gate(key, 0.001, METRICS["accuracy"])
-
-
-def test_a_ratio_of_what_may_be_negative_is_refused_under_each_name() -> None:
-    for key in ("recovery", "recovery_threshold", "min_recovery"):
-        with pytest.raises(ValueError, match="is a ratio, and ncr can be negative"):
-            as_gate(key, 0.9, METRICS["ncr"])
 
 
 def test_the_metrics_that_have_controls() -> None:
@@ -174,109 +113,6 @@ def test_what_a_metric_needs() -> None:
     }
 
 
-@pytest.mark.parametrize("other", [{"metric": "pfd"}, {"rule": "max"}])
-def test_a_special_gate_replaces_that_of_its_metric_and_rule_only(
-    other: dict[str, str],
-) -> None:
-    general = Gate(metric="accuracy", rule="min", bound=0.1)
-    special = Gate(**{"metric": "accuracy", "rule": "min", "bound": 0.0, **other})  # type: ignore[arg-type]
-    assert merged_gates([general], [special]) == (general, special)
-    same = Gate(metric="accuracy", rule="min", bound=0.0, line=9)
-    assert merged_gates([general], [same]) == (same,)
-
-
-def entries(**limits: object) -> dict[str, Entry]:
-    path = Path("t.kb.yaml")
-    inside = {
-        name: Entry(line=2, node=Node(path=path, line=2, value=item))
-        for name, item in limits.items()
-    }  # type: ignore[arg-type]
-    return {"integrity": Entry(line=1, node=Node(path=path, line=1, value=inside))}
-
-
-def test_every_limit_of_integrity_takes_its_whole_range() -> None:
-    from pytest_kbrel.records import Integrity
-
-    words = ("below_random", "constant")
-    assert CHOICES == ("invalid", "allowed")
-    assert set(LIMITS) == {
-        *(
-            "answered",
-            "empty",
-            "truncated",
-            "repeated",
-            "errored",
-            "unparsable",
-            "unread",
-        ),
-        *("anchor_prob", "first_token"),
-        *words,
-    }
-    for name in LIMITS:
-        good, wrong = (
-            (CHOICES, (0, "Invalid"))
-            if name in words
-            else ((0, 0.5, 1), (-0.001, 1.001, True, "1"))
-        )
-        for item in good:
-            assert (
-                getattr(
-                    read_integrity(entries(**{name: item}), "a suite", Integrity()),
-                    name,
-                )
-                == item
-            )
-        for item in wrong:
-            with pytest.raises(
-                Exception, match=f"{name} in integrity of a suite must be"
-            ):
-                read_integrity(entries(**{name: item}), "a suite", Integrity())
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("seen-zero-shot", ("seen", "", "zero-shot")),
-        ("unseen-four-shot-2", ("unseen", "", "four-shot-2")),
-        ("seen-four-shot", ("seen", "", "four-shot")),
-        ("seen-time-four-shot", ("seen", "time", "four-shot")),
-        ("seen-nq-open-four-shot-2", ("seen", "nq-open", "four-shot-2")),
-        ("seen-four-shot-zero-shot", ("seen", "four-shot", "zero-shot")),
-        ("seen", None),
-        ("seen-", None),
-        ("zero-shot", None),
-        ("Seen-zero-shot", None),
-        ("seen--zero-shot", None),
-        ("seen-two-shot", None),
-        ("seen-zero-shot-", None),
-        ("unseenzero-shot", None),
-    ],
-)
-def test_the_name_of_a_reliability_slice(
-    name: str, parts: tuple[str, str, str] | None
-) -> None:
-    result = reliability_slice(name)
-    assert (result and (result.kind, result.group, result.prompt)) == parts
-    if parts is not None:
-        assert slice_name(*parts) == name
-
-
-def test_the_slices_that_are_known_without_facts() -> None:
-    plain = ("seen-zero-shot", "unseen-zero-shot", "seen-four-shot", "unseen-four-shot")
-    assert reliability_slices("none") == (
-        *plain,
-        "seen-four-shot-2",
-        "unseen-four-shot-2",
-    )
-    assert reliability_slices("dataset") == reliability_slices("none")
-    typed = reliability_slices("answer_type")
-    assert len(typed) == 30
-    assert typed[:4] == (
-        *("seen-number-zero-shot", "unseen-number-zero-shot", "seen-person-zero-shot"),
-        "unseen-person-zero-shot",
-    )
-
-
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -312,32 +148,10 @@ def test_meaning(
     assert as_gate(key, value, METRICS[metric]) == expected
 
 
-@pytest.mark.parametrize("key", REFUSED)
-def test_what_has_no_equal_is_refused_with_the_way_out(key: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"rule '{key}' has no equal here: .*allowed: {', '.join(RULES)}$",
-    ):
-        as_gate(key, 0.1, METRICS["accuracy"])
-
-
-def test_a_bare_number_is_the_worst_that_is_good() -> None:
-    assert plain_rule(METRICS["accuracy"]) == "min"
-    assert plain_rule(METRICS["gap"]) == "max"
-
-
 def test_the_documentation_has_every_name_of_other_tools() -> None:
     text = (DOCS / "reference" / "suite-keys.md").read_text("utf-8")
     for name in (*SYNONYMS, *REFUSED):
         assert f"`{name}" in text, name
-
-
-@pytest.mark.parametrize("name", CONTROLS)
-def test_a_metric_with_a_control_may_be_demanded_to_stand_above_it(name: str) -> None:
-    assert as_gate("above_control", 0.05, METRICS[name], True) == (
-        "above_control",
-        0.05,
-    )
 
 
 @pytest.mark.parametrize(
@@ -363,15 +177,6 @@ def checks(text: dict[str, object]) -> bool:
     return validator.is_valid({"suite": "s", "facts": "facts.jsonl", **text})
 
 
-def test_the_schema_knows_where_there_are_controls() -> None:
-    demand = {"above_control": 0.05}
-    assert checks({"reliability": {"gates": {"c_correct": demand}}})
-    assert not checks({"reliability": {"gates": {"c_correct": {"above_control": 1.5}}}})
-    assert not checks({"reliability": {"gates": {"ur": demand}}})
-    assert not checks({"reliability": {"overall": {"gates": {"nccr": demand}}}})
-    assert not checks({"monitor": {"gates": {"accuracy": demand}}})
-
-
 @pytest.mark.parametrize("page", ["suites.md", "gates.md"])
 def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) -> None:
     blocks = re.findall(
@@ -386,40 +191,6 @@ def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) ->
     assert len(suites) >= 2
     for suite in suites:
         assert checks({"head_to_tail": None} | suite), suite
-
-
-def limits(path: Path) -> dict[str, Integrity]:
-    """The limits of all cases, by case."""
-    return {case.id: case.integrity for case in load_suite(path).cases}
-
-
-def test_without_the_key_the_defaults_hold(suite_file: Callable[..., Path]) -> None:
-    assert set(limits(suite_file(HEAD + "monitor:\nhead_to_tail:\n")).values()) == {
-        Integrity()
-    }
-
-
-def test_a_probe_states_what_the_suite_states_otherwise(
-    suite_file: Callable[..., Path],
-) -> None:
-    text = (
-        HEAD
-        + "integrity: {empty: 0.2, errored: 0.01}\n"
-        + "monitor:\n  slices: [P36]\n  integrity: {empty: 1, below_random: allowed}\n"
-        + "head_to_tail:\n  slices: [culture-tail]\n"
-    )
-    assert limits(suite_file(text)) == {
-        "monitor[P36]": Integrity(empty=1.0, errored=0.01, below_random="allowed"),
-        "head_to_tail[culture-tail]": Integrity(empty=0.2, errored=0.01),
-    }
-
-
-def test_a_whole_number_is_a_share_too(suite_file: Callable[..., Path]) -> None:
-    (result,) = set(
-        limits(suite_file(HEAD + "integrity: {answered: 1}\nmonitor:\n")).values()
-    )
-    # Wire form and JSON tell 1 from 1.0.
-    assert isinstance(result.answered, float)
 
 
 def test_every_limit_can_be_stated() -> None:

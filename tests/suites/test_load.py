@@ -135,12 +135,6 @@ monitor:
     assert (first.line, second.line) == (7, 11)
 
 
-def test_probe_gates_reach_the_slices_that_have_the_metric(suite_file: Write) -> None:
-    seen, unseen = load_suite(suite_file(GOOD["all keys"])).cases[-2:]
-    assert [gate.metric for gate in seen.gates] == ["ncr", "c_wrong"]
-    assert [gate.metric for gate in unseen.gates] == ["iur", "c_wrong"]
-
-
 def test_merged_gates(suite_file: Write) -> None:
     text = """\
 monitor:
@@ -154,13 +148,6 @@ monitor:
     first, second = load_suite(suite_file(HEAD + text)).cases
     assert first.gates == second.gates
     assert len(second.facts) == 2
-
-
-def test_exponents_are_numbers(suite_file: Write) -> None:
-    suite = load_suite(
-        suite_file(HEAD + "monitor: {slices: [P36], gates: {pfd: {max_drop: 1e-3}}}\n")
-    )
-    assert suite.cases[0].gates[0].bound == 0.001
 
 
 def test_limits_nest(suite_file: Write) -> None:
@@ -189,36 +176,6 @@ def test_a_limited_run_asks_what_the_full_one_asks(suite_file: Write) -> None:
         part = load_suite(path, limit=limit).cases[0]
         assert part.settings == full.settings
         assert all(by_id[fact.id] == fact for fact in part.facts)
-
-
-def test_monitor_has_as_many_contexts_as_the_poorest_fact(suite_file: Write) -> None:
-    path = suite_file(HEAD + "monitor: {slices: [P50], negatives: 50}\n")
-    case = load_suite(path).cases[0]
-    assert case.settings == MonitorSettings(negatives=5)
-    assert {len(fact.negatives) for fact in case.facts} == {5}
-
-
-def test_bucket_by_domain_compares_across_relations(suite_file: Write) -> None:
-    facts = world_facts()
-    relations = (Path(__file__).parent / "relations.yaml").read_text("utf-8")
-    groups = {}
-    for scope in ("relation", "domain"):
-        path = suite_file(
-            HEAD + f"head_to_tail: {{bucket_by: {scope}}}\n", facts, relations
-        )
-        groups[scope] = {
-            case.slice: [f.id for f in case.facts] for case in load_suite(path).cases
-        }
-    # On one scale any land outweighs the books; on its own, a book can be famous too.
-    assert [f for f in groups["domain"]["world-tail"] if f.startswith("b")] == [
-        f"b{n}" for n in range(6)
-    ]
-    assert [f for f in groups["relation"]["world-tail"] if f.startswith("b")] == [
-        "b0",
-        "b1",
-        "b2",
-        "b3",
-    ]
 
 
 def test_dates_only_warn(suite_file: Write) -> None:
@@ -265,22 +222,3 @@ def test_hash_seed_and_process_do_not_matter(suite_file: Write) -> None:
 def test_importing_the_loader_imports_no_yaml() -> None:
     code = "import sys, pytest_kbrel.suites; sys.exit('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_all_that_monitor_can_ask_arrives(suite_file: Write) -> None:
-    suite = load_suite(suite_file(GOOD["the whole of MONITOR"]))
-    (case,) = suite.cases
-    assert case.settings == MonitorSettings(
-        negatives=5, formats="all", study="full", ablation=1
-    )
-    assert case.relations[0].openings == ("The capital of [X] is",)
-    assert [(gate.metric, gate.rule) for gate in case.gates] == [
-        ("accuracy_wp", "min"),
-        ("accuracy_fc_neg", "max_drop"),
-        ("saving_calls", "min"),
-        ("delta_negative", "min"),
-    ]
-    assert [gate.metric for gate in suite.aggregates[0].gates] == [
-        "accuracy_max",
-        "monitor_ablated",
-    ]

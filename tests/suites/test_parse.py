@@ -34,20 +34,6 @@ def test_a_prompt_of_head_to_tail_is_a_name_a_text_or_both(settings_of):
     }
 
 
-def test_texts_may_have_lines_and_lose_the_white_space_around_them(settings_of):
-    text = "monitor:\n  prompt: |\n    Be brief.\n\n    {question}\n  system: |\n    One.\n    Two.\n"
-    assert settings_of(text) == {
-        "prompt_text": "Be brief.\n\n{question}",
-        "system": "One.\nTwo.",
-    }
-
-
-def test_stops_are_one_text_or_some_or_none(settings_of):
-    assert settings_of('monitor: {stop: "."}') == {"stop": ["."]}
-    assert settings_of('monitor: {stop: ["\\n\\n", " "]}') == {"stop": ["\n\n", " "]}
-    assert settings_of("monitor: {stop: []}") == {"stop": []}
-
-
 def test_what_is_the_probes_own_is_no_change(settings_of):
     assert (
         settings_of(f'head_to_tail: {{answer_cue: "{ANSWER_CUE}", stop: ["\\n"]}}')
@@ -98,10 +84,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
         ),
         ("monitor:\n  example_style: turns", "unknown key 'example_style' in monitor"),
         (
-            "reliability:\n  prompt: 'Q: {questoin}'",
-            "unknown placeholder {questoin}; allowed: {question}",
-        ),
-        (
             "reliability:\n  choice_prompt: '{question}'",
             "{options} must stand in it once, found nowhere",
         ),
@@ -118,10 +100,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
             "each of stop of monitor must be a list of texts",
         ),
         (
-            "monitor:\n  stop: 5",
-            "stop of monitor must be a list of texts, none of them empty, found 5",
-        ),
-        (
             "monitor:\n  system: 5",
             "system of monitor must be text, found 5 (put it in quotes if text is",
         ),
@@ -136,19 +114,6 @@ def test_a_mistake_is_named_with_its_line(settings_of, text, said):
         settings_of(text)
     assert said in str(error.value)
     assert str(error.value).split("t.kb.yaml:")[1].startswith("4: ")
-
-
-def test_patterns_are_read_by_kind_in_the_files_order(tmp_path):
-    path = tmp_path / "more.yaml"
-    path.write_text(
-        "unsure:\n  - 'beyond my (data|training)'\n  - no comment\nnone:\n  - '^-+$'\n",
-        encoding="utf-8",
-    )
-    assert read_uninformative(path) == (
-        ("unsure", "beyond my (data|training)"),
-        ("unsure", "no comment"),
-        ("none", "^-+$"),
-    )
 
 
 @pytest.mark.parametrize(
@@ -174,8 +139,3 @@ def test_what_is_no_list_of_patterns_is_refused_with_its_line(
         read_uninformative(path)
     assert f"more.yaml:{line}: " in str(caught.value)
     assert said in str(caught.value)
-
-
-def test_an_absent_file_is_named(tmp_path):
-    with pytest.raises(SuiteError, match=r"none\.yaml: cannot be read"):
-        read_uninformative(tmp_path / "none.yaml")

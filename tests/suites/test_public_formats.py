@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import shutil
 from collections.abc import Callable
@@ -15,9 +14,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import Case
 from pytest_kbrel.suites import load_suite
 
-Write = Callable[..., Path]
 DATA = Path(__file__).parents[1] / "data"
-HEADER = {"relations": ["Who made [X]?", "Whose work is [X]?"]}
 
 
 @pytest.fixture
@@ -35,18 +32,6 @@ def cases(tmp_path: Path) -> Callable[[str], tuple[Case, ...]]:
 
 Cases = Callable[[str], tuple[Case, ...]]
 QA = "facts: questions.jsonl\nformat: qa\n"
-
-
-def test_frames_and_negatives_come_from_the_data(cases: Cases) -> None:
-    (case,) = cases("facts: P36-subclass.json\nformat: fktc\nmonitor:\n")
-    assert case.slice == "P36"
-    assert case.relations[0].frames == (
-        "What is the capital of [X]?",
-        "Which city is the capital of [X]?",
-        "Name the capital city of [X].",
-    )
-    assert {len(fact.negatives) for fact in case.facts} == {3}
-    assert case.settings.negatives == 3  # type: ignore[union-attr]
 
 
 def test_distractors_of_questions_are_of_the_answers_kind(
@@ -86,24 +71,6 @@ def test_distractors_of_questions_are_of_the_answers_kind(
         assert len(cases(f"{text}{more}}}\n")[0].facts[0].negatives) == size
 
 
-def test_several_files_and_folders(cases: Cases, tmp_path: Path) -> None:
-    rows = [
-        HEADER,
-        *(
-            {"subject": s, "object": o, "taxonomy": [n]}
-            for s, o, n in ["abc", "def", "ghi"]
-        ),
-    ]
-    (tmp_path / "P50-subclass.json").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows)
-    )
-    both = cases(
-        "facts: [P36-subclass.json, P50-subclass.json]\nformat: fktc\nmonitor:\n"
-    )
-    assert [(case.slice, len(case.facts)) for case in both] == [("P36", 11), ("P50", 3)]
-    assert cases("facts: .\nformat: fktc\nmonitor:\n") == both
-
-
 def test_a_relations_file_comes_on_top(cases: Cases, tmp_path: Path) -> None:
     (tmp_path / "more.yaml").write_text(
         "P36: {label: seat, domain: places, statements: ['[Y] rules [X].']}\nP9: {label: x, domain: y}\n"
@@ -127,93 +94,12 @@ def test_a_relations_file_comes_on_top(cases: Cases, tmp_path: Path) -> None:
     assert case.relations[0].frames == ("Seat of [X]?",)
 
 
-def test_a_relations_file_beside_a_public_file_is_not_taken_unasked(
-    cases: Cases, tmp_path: Path
-) -> None:
-    (tmp_path / "relations.yaml").write_text(
-        "P36: {label: old, domain: old, frames: ['Old [X]?']}\n"
-    )
-    (case,) = cases("facts: P36-subclass.json\nformat: fktc\nmonitor:\n")
-    assert case.relations[0].label == "capital"
-
-
-def test_frames_for_facts_that_bring_none(cases: Cases, tmp_path: Path) -> None:
-    rows = [{"sub_label": s, "obj_label": o} for s, o in ["ab", "cd", "ef"]]
-    (tmp_path / "P50.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(
-        SuiteError, match=r"P50\.jsonl:1: .*relation 'P50' has no frames"
-    ):
-        cases("facts: P50.jsonl\nformat: lama\nmonitor:\n")
-    (tmp_path / "frames.yaml").write_text(
-        "P50: {label: author, domain: books, frames: ['Who wrote [X]?']}\n"
-    )
-    (case,) = cases(
-        "facts: P50.jsonl\nformat: lama\nrelations: frames.yaml\nmonitor:\n"
-    )
-    assert [fact.subject for fact in case.facts] == ["a", "c", "e"]
-
-
 def questions(folder: Path, *more: dict[str, Any]) -> str:
     rows = [{"question": f"Who is {n}?", "answer": f"name {n}"} for n in range(6)]
     (folder / "q.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in [*rows, *more])
     )
     return "facts: q.jsonl\nformat: qa\n"
-
-
-def test_questions_without_an_answer_are_the_unseen_ones(
-    cases: Cases, tmp_path: Path
-) -> None:
-    text = questions(
-        tmp_path, *({"question": f"Who will be {n}?", "options": []} for n in range(3))
-    )
-    # Unseen facts need wrong answers of their own relation to choose from.
-    result = {
-        case.slice: [fact.question for fact in case.facts]
-        for case in cases(text + "reliability:\n")
-    }
-    assert result == {
-        "seen-zero-shot": [f"Who is {n}?" for n in range(6)],
-        "unseen-zero-shot": [f"Who will be {n}?" for n in range(3)],
-    }
-
-
-def test_read_and_made_up_questions_are_asked_together(
-    cases: Cases, tmp_path: Path
-) -> None:
-    text = questions(tmp_path, {"question": "Who will be 0?", "answer": None})
-    unseen = (
-        "reliability: {unseen: {count: 4, as_of: 2026-11-01, expires: 2090-01-01}}\n"
-    )
-    unseen_case = next(
-        case for case in cases(text + unseen) if case.slice == "unseen-zero-shot"
-    )
-    assert len(unseen_case.facts) == 5
-    assert unseen_case.facts[0].question == "Who will be 0?"
-
-
-def test_questions_without_an_answer_and_nothing_else(
-    cases: Cases, tmp_path: Path
-) -> None:
-    rows = [
-        {
-            "question": f"How many bells has {n}?",
-            "answer": None,
-            "answer_type": "number",
-            "valid_until": day,
-        }
-        for n, day in enumerate(("2031-01-01", "2090-01-01", ""))
-    ]
-    (tmp_path / "u.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (case,) = cases(
-        "facts: u.jsonl\nformat: qa\nreliability: {slices: [unseen-zero-shot]}\n"
-    )
-    assert [len(set(fact.negatives)) for fact in case.facts] == [20, 20, 20]
-    assert all(option.isdigit() for fact in case.facts for option in fact.negatives)
-    assert case.facts[0].negatives != case.facts[1].negatives
-    later = load_suite(tmp_path / "t.kb.yaml", today=datetime.date(2031, 1, 1))
-    assert len(later.cases[0].facts) == 2
-    assert "left out 1 question" in later.warnings[0]
 
 
 def test_own_tables_need_no_format(cases: Cases, tmp_path: Path) -> None:
@@ -260,7 +146,6 @@ def test_several_files_of_own_facts(cases: Cases, tmp_path: Path) -> None:
             "facts: P37-subclass.json\nformat: fktc\n",
             r":2: facts must be a file.*did you mean 'P36-subclass",
         ),
-        ("facts: .\nformat: qa\n", ":2: facts must be a file, found '.'"),
         ("facts: []\n", ":2: facts must be"),
         ("facts: [a.jsonl, a.jsonl]\n", ":2: 'a.jsonl' stands twice in facts"),
         (QA, r"questions\.jsonl:5: unknown key 'anwsers'"),

@@ -22,7 +22,6 @@ from tests.suites.conftest import RELATIONS, world_facts
 
 HEAD = "suite: t\nfacts: facts.jsonl\n"
 UNSEEN = "  unseen: {count: 40, as_of: 2026-11-01, expires: 2028-01-01}\n"
-ALL = "slices: [seen-zero-shot, unseen-zero-shot, seen-four-shot, unseen-four-shot, seen-four-shot-2]\n"
 Write = Callable[..., Path]
 TODAY = datetime.date(2026, 11, 20)
 
@@ -40,81 +39,6 @@ def settings_of(case: Case) -> ReliabilitySettings:
     return case.settings
 
 
-def test_a_slice_is_asked_in_the_setting_of_its_name(suite_file: Write) -> None:
-    cases = loaded(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN))
-    assert {name: settings_of(case).prompt for name, case in cases.items()} == {
-        "seen-zero-shot": "zero-shot",
-        "unseen-zero-shot": "zero-shot",
-        "seen-four-shot": "four-shot",
-        "unseen-four-shot": "four-shot",
-        "seen-four-shot-2": "four-shot-2",
-    }
-    assert cases["seen-four-shot"].facts == cases["seen-zero-shot"].facts
-    assert cases["unseen-four-shot"].facts == cases["unseen-zero-shot"].facts
-
-
-def test_one_aggregate_a_setting(suite_file: Write) -> None:
-    gates = "  overall: {gates: {nccr: 0.1}}\n"
-    one = load_suite(suite_file(HEAD + "reliability:\n" + UNSEEN + gates), today=TODAY)
-    assert [aggregate.id for aggregate in one.aggregates] == [
-        "reliability[overall]",
-        "pooled[overall]",
-    ]
-    several = load_suite(
-        suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates), today=TODAY
-    )
-    *settings, pooled = several.aggregates
-    assert pooled.members == tuple(case.id for case in several.cases)
-    assert {aggregate.slice: aggregate.members for aggregate in settings} == {
-        "overall-zero-shot": (
-            "reliability[seen-zero-shot]",
-            "reliability[unseen-zero-shot]",
-        ),
-        "overall-four-shot": (
-            "reliability[seen-four-shot]",
-            "reliability[unseen-four-shot]",
-        ),
-        "overall-four-shot-2": ("reliability[seen-four-shot-2]",),
-    }
-    assert all(
-        [gate.metric for gate in result.gates] == ["nccr"] for result in settings
-    )
-
-
-def test_an_overall_gate_needs_its_slice_in_every_setting(suite_file: Write) -> None:
-    gates = "  overall: {gates: {iur: 0.1}}\n"
-    with pytest.raises(
-        SuiteError,
-        match="iur needs a slice unseen-four-shot-2, found: seen-four-shot-2",
-    ):
-        load_suite(suite_file(HEAD + "reliability:\n  " + ALL + UNSEEN + gates))
-
-
-def test_slices_by_answer_type(suite_file: Write) -> None:
-    relations = RELATIONS.replace(
-        "label: capital\n", "label: capital\n  answer_type: location\n"
-    )
-    facts = world_facts()
-    facts[-1]["object"], facts[-2]["answer_type"] = "1984", "person"
-    text = HEAD + "reliability:\n  slice_by: answer_type\n  distractors: 4\n" + UNSEEN
-    cases = loaded(suite_file(text, facts, relations))
-    assert {name: len(case.facts) for name, case in cases.items()} == {
-        "seen-location-zero-shot": 10,
-        "seen-time-zero-shot": 1,
-        "seen-person-zero-shot": 1,
-        "seen-other-zero-shot": 4,
-        **{
-            f"unseen-{kind}-zero-shot": 8
-            for kind in ("number", "person", "time", "location", "other")
-        },
-    }
-    aggregate, _ = load_suite(
-        suite_file(text, facts, relations), today=TODAY
-    ).aggregates
-    assert aggregate.id == "reliability[overall]"
-    assert len(aggregate.members) == 9
-
-
 def test_an_empty_group_is_answered_with_those_that_have_facts(
     suite_file: Write,
 ) -> None:
@@ -130,36 +54,6 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
         match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some",
     ):
         loaded(suite_file(text, relations=relations))
-
-
-def test_the_nearest_name_of_a_dataset_has_facts(suite_file: Write) -> None:
-    facts = [{**fact, "dataset": "popqa"} for fact in world_facts()]
-    text = HEAD + "reliability:\n  slice_by: dataset\n  slices: [seen-popq-zero-shot]\n"
-    with pytest.raises(
-        SuiteError, match=r"allowed: .*; did you mean 'seen-popqa-zero-shot'"
-    ) as caught:
-        loaded(suite_file(text, facts))
-    assert " seen-zero-shot" not in str(caught.value)
-
-
-def test_slices_by_dataset(suite_file: Write) -> None:
-    facts = world_facts()
-    for number, fact in enumerate(facts):
-        fact["dataset"] = "popqa" if number % 2 else "nq-open"
-    text = HEAD + "reliability:\n  slice_by: dataset\n" + UNSEEN
-    cases = loaded(suite_file(text, facts))
-    assert list(cases) == [
-        "unseen-zero-shot",
-        "seen-nq-open-zero-shot",
-        "seen-popqa-zero-shot",
-    ]
-    named = "  slices: {seen-popqa-four-shot: {limit: 2, gates: {cr: 0.1}}, unseen-four-shot: }\n"
-    cases = loaded(suite_file(text + named, facts))
-    assert {name: len(case.facts) for name, case in cases.items()} == {
-        "seen-popqa-four-shot": 2,
-        "unseen-four-shot": 40,
-    }
-    assert all(fact.dataset == "popqa" for fact in cases["seen-popqa-four-shot"].facts)
 
 
 @pytest.mark.parametrize(
@@ -249,157 +143,6 @@ def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
         SuiteError, match=r"facts.jsonl:1: fact 'c0' has the dataset 'pop qa'; allowed"
     ):
         load_suite(suite_file(HEAD + "reliability: {slice_by: dataset}\n", facts))
-
-
-def many_facts(count: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": f"m{n}",
-            "relation": "P36",
-            "subject": f"Land {n}",
-            "object": f"City {n % 90}",
-        }
-        for n in range(count)
-    ]
-
-
-def test_the_repository_has_the_papers_size_and_none_of_what_is_asked(
-    suite_file: Write,
-) -> None:
-    text = (
-        HEAD
-        + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2, unseen-four-shot-2]\n"
-        + UNSEEN
-    )
-    cases = loaded(suite_file(text, many_facts(400)))
-    shots = cases["seen-four-shot-2"].repository
-    assert Counter(shot.answer is None for shot in shots) == {False: 280, True: 40}
-    questions = {
-        f"What is the capital of {fact.subject}?"
-        for fact in cases["seen-four-shot-2"].facts
-    }
-    questions |= {fact.question for fact in cases["unseen-four-shot-2"].facts}
-    assert not questions & {shot.question for shot in shots}
-    assert all(shot.subject in shot.question for shot in shots)
-    assert cases["unseen-four-shot-2"].repository == shots
-
-
-def test_asked_facts_are_examples_where_there_are_no_others(suite_file: Write) -> None:
-    case = loaded(
-        suite_file(HEAD + "reliability: {slices: [seen-four-shot], limit: 12}\n")
-    )["seen-four-shot"]
-    questions = [shot.question for shot in case.repository if shot.answer is not None]
-    assert len(questions) == 16
-    subjects = {fact.subject for fact in case.facts}
-    assert not [
-        question
-        for question in questions[:4]
-        if any(name in question for name in subjects)
-    ]
-
-
-def test_the_repository_depends_on_no_order_and_no_limit_of_the_user(
-    suite_file: Write,
-) -> None:
-    text = HEAD + "reliability:\n  limit: 50\n  slices: [seen-four-shot-2]\n"
-    facts = many_facts(400)
-    full = loaded(suite_file(text, facts))["seen-four-shot-2"]
-    assert (
-        loaded(suite_file(text, facts), limit=3)["seen-four-shot-2"].repository
-        == full.repository
-    )
-    assert (
-        loaded(suite_file(text, facts[::-1]))["seen-four-shot-2"].repository
-        == full.repository
-    )
-    assert (
-        loaded(suite_file(text, facts), seed=1)["seen-four-shot-2"].repository
-        != full.repository
-    )
-    # Without unseen questions in the suite nothing is asked of the future.
-    assert not [
-        shot
-        for shot in full.repository
-        if "20" in shot.question and shot.answer is None
-    ]
-
-
-def test_zero_shot_slices_carry_no_repository(suite_file: Write) -> None:
-    assert (
-        loaded(suite_file(HEAD + "reliability:\n"))["seen-zero-shot"].repository == ()
-    )
-
-
-def test_a_file_of_own_examples(suite_file: Write) -> None:
-    path = suite_file(
-        HEAD + "reliability: {slices: [seen-four-shot], shots: mine.jsonl}\n"
-    )
-    lines = [json.dumps({"question": f"Q{n}?", "answer": f"A{n}"}) for n in range(5)]
-    (path.parent / "mine.jsonl").write_text("\n".join(lines), "utf-8")
-    assert [shot.question for shot in loaded(path)["seen-four-shot"].repository] == [
-        f"Q{n}?" for n in range(5)
-    ]
-
-
-def test_a_model_that_writes_distractors_needs_no_facts_for_them(
-    suite_file: Write,
-) -> None:
-    facts = world_facts()[:3]
-    with pytest.raises(SuiteError, match="at least 4 wrong answers"):
-        load_suite(suite_file(HEAD + "reliability:\n", facts))
-    case = loaded(
-        suite_file(HEAD + "reliability: {distractors_from: reference}\n", facts)
-    )["seen-zero-shot"]
-    assert settings_of(case).distractors_from == "reference"
-    assert {len(fact.negatives) for fact in case.facts} == {2}
-
-
-def test_the_majority_is_that_of_all_facts_of_the_relation(suite_file: Write) -> None:
-    facts = [
-        {**fact, "object": "Rome"} if fact["id"] in ("c0", "c1") else fact
-        for fact in world_facts()
-    ]
-    case = loaded(
-        suite_file(HEAD + "reliability: {limit: 3, distractors: 4}\n", facts)
-    )["seen-zero-shot"]
-    relations = {fact.id: fact.relation for fact in case.facts}
-    assert {control.fact_id: control.majority for control in case.controls} == {
-        # Authors come once each: the first by name.
-        name: "Rome" if relation == "P36" else "Austen"
-        for name, relation in relations.items()
-    }
-    assert {control.shuffled for control in case.controls} == {""}
-
-
-def test_shuffled_questions_are_about_another_subject_with_another_answer(
-    suite_file: Write,
-) -> None:
-    text = HEAD + "reliability:\n  controls: asked\n" + UNSEEN
-    facts = many_facts(30)
-    for fact in facts[:15]:
-        fact["object"] = "Rome"
-    cases = loaded(suite_file(text, facts))
-    objects = {
-        f"What is the capital of {fact['subject']}?": fact["object"] for fact in facts
-    }
-    for fact, control in zip(
-        cases["seen-zero-shot"].facts, cases["seen-zero-shot"].controls, strict=True
-    ):
-        assert control.shuffled != f"What is the capital of {fact.subject}?"
-        assert objects[control.shuffled] != fact.object
-    questions = {fact.question for fact in cases["unseen-zero-shot"].facts}
-    for fact, control in zip(
-        cases["unseen-zero-shot"].facts, cases["unseen-zero-shot"].controls, strict=True
-    ):
-        assert control.shuffled != fact.question
-        assert control.majority == ""
-    assert {
-        control.shuffled for control in cases["unseen-zero-shot"].controls
-    } - questions
-    again = loaded(suite_file(text, facts[::-1]))
-    assert set(again["seen-zero-shot"].controls) == set(
-        cases["seen-zero-shot"].controls
-    )
 
 
 def test_a_question_without_its_subject_cannot_be_shuffled(suite_file: Write) -> None:
@@ -522,18 +265,6 @@ def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
         SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"
     ):
         load_suite(path, seed=seed, limit=1, today=datetime.date(2400, 1, 1))
-
-
-def test_the_users_own_rules_reach_all_probes(suite_file: Write) -> None:
-    text = (
-        HEAD
-        + "uninformative: mine.yaml\nmonitor: {slices: [P36]}\nhead_to_tail:\nreliability:\n"
-    )
-    path = suite_file(text)
-    (path.parent / "mine.yaml").write_text("unsure: ['no comment']\n", encoding="utf-8")
-    cases = load_suite(path).cases
-    assert {case.probe for case in cases} == {"monitor", "head_to_tail", "reliability"}
-    assert {case.uninformative for case in cases} == {(("unsure", "no comment"),)}
 
 
 def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:

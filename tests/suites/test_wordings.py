@@ -8,34 +8,12 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.records import settings_of
 from pytest_kbrel.suites import load_suite
 from tests.suites.conftest import world_facts
 from tests.suites.examples import HEAD
 
 Write = Callable[..., Path]
 UNSEEN = "unseen: {count: 5, as_of: 2026-11-01, expires: 2028-01-01}"
-
-
-def test_a_slice_may_have_a_number_of_its_own_and_unseen_questions_have_one(
-    suite_file: Write,
-) -> None:
-    text = f"""\
-head_to_tail:
-  wordings: 2
-  slices: {{geography-head: , geography-tail: {{wordings: 1}}}}
-reliability:
-  wordings: 2
-  relations: [P36]
-  slices: [seen-zero-shot, unseen-zero-shot]
-  distractors: 4
-  {UNSEEN}
-"""
-    cases = load_suite(suite_file(HEAD + text)).cases
-    assert [case.settings.wordings for case in cases] == [2, 1, 2, 1]  # type: ignore[union-attr]
-    listed = [dict(settings_of(case)).get("wordings") for case in cases]
-    # Where there is one, reports are as they were before there were any others.
-    assert listed == ["2", None, "2", None]
 
 
 @pytest.mark.parametrize(

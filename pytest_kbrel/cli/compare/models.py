@@ -376,13 +376,6 @@ class CorrelatedPoints:
     points: tuple[tuple[int, float, float], ...]
 
 
-def correlations_over_models(
-    models: Sequence[ComparedModel],
-) -> tuple[tuple[str, Correlation], ...]:
-    """Return the correlations over the models, each with what it is within: a case, or a group of slices."""
-    return in_order(correlated_points(models))
-
-
 def in_order(
     correlated: Sequence[CorrelatedPoints],
 ) -> tuple[tuple[str, Correlation], ...]:

@@ -30,10 +30,8 @@ from pytest_kbrel.records import (
     Fingerprint,
     Gate,
     GateResult,
-    Looks,
     Run,
     Table,
-    Unmatched,
     Waiver,
     is_published,
     record,
@@ -44,6 +42,11 @@ from pytest_kbrel.serialization import from_wire
 
 # The first one is the baseline: what it lacks is a failure.
 FAILING = failing(compared=True)
+# What of a recorded case is not decided anew.
+_KEPT = (
+    *("probe", "slice", "label", "verdict", "n", "gates", "errors", "aggregate"),
+    *("unmatched", "waiver", "expired", "members", "looks"),
+)
 
 
 @record
@@ -393,29 +396,11 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
             f"{entry['id']} has {entry['n']} facts in one and {len(table.rows)} in the other"
         )
     suite, _, case_id = str(entry["id"]).rpartition("::")
-    return CaseResult(
-        id=case_id,
-        suite=suite,
-        probe=entry["probe"],
-        slice=str(entry["slice"]),
-        label=str(entry.get("label", "")),
-        verdict=entry["verdict"],
-        n=int(entry["n"]),
-        duration=0.0,
-        metrics=(),
-        gates=tuple(from_wire(GateResult, gate) for gate in entry["gates"]),
-        errors=tuple(map(str, entry["errors"])),
-        aggregate=bool(entry["aggregate"]),
-        table=table,
-        settings=string_pairs(entry.get("settings", {})),
-        unmatched=from_wire(Unmatched, entry.get("unmatched") or {}),
-        waiver=None
-        if entry.get("waiver") is None
-        else from_wire(Waiver, entry["waiver"]),
-        expired=tuple(from_wire(Waiver, waiver) for waiver in entry.get("expired", ())),
-        members=tuple(map(str, entry.get("members", ()))),
-        looks=None if entry.get("looks") is None else from_wire(Looks, entry["looks"]),
-    )
+    kept = {key: entry[key] for key in _KEPT if entry.get(key) is not None}
+    about = {"id": case_id, "suite": suite, "duration": 0.0, "metrics": []}
+    case = from_wire(CaseResult, kept | about)
+    settings = string_pairs(entry.get("settings", {}))
+    return dataclasses.replace(case, table=table, settings=settings)
 
 
 def _of_baseline(run: Baseline) -> RecordedOutcomes:

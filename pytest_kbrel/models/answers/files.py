@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.records import Failed
-from pytest_kbrel.untrusted import lines
+from pytest_kbrel.untrusted import lines, parse
 
 PROBE = "kbrel-thought-probe"
 """The id of the request that shows whether a model thinks before it answers; no probe asks it."""
@@ -92,7 +92,7 @@ class AnswerFiles:
         try:
             with place.file.open("rb") as stream:
                 stream.seek(place.start)
-                data = json.loads(stream.readline())
+                data = parse(stream.readline(), nan=True)
             return (
                 Failed(error=f"{place}: {_error_of(data)}")
                 if place.is_error
@@ -178,8 +178,8 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
     """Return the id of a line and the body of its reply, ``None`` for an error."""
     allowed = "allowed: a line of a batch's output, {custom_id, response: {status_code, body}, error}"
     try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        data = parse(line, nan=True)
+    except ValueError as error:
         raise ModelError(f"{place}: is no JSON ({error}); {allowed}") from None
     if not isinstance(data, dict):
         raise ModelError(f"{place}: found {_excerpt(data)}; {allowed}")

@@ -128,15 +128,10 @@ class CachingModel:
                     stored = self.store.get(list(by_key))
                 else:
                     stored = self._journal.get(self.store, by_key)
-        outdated = {
-            key
-            for key, answer in stored.items()
-            if self._lacks_probability(by_key[key], answer)
-        }
         responses: dict[Q, A | Failed] = {
             by_key[key]: answer
             for key, answer in stored.items()
-            if isinstance(answer, kind) and key not in outdated
+            if isinstance(answer, kind)
         }
         self.requested += len(requests)
         reused = sum(request in responses for request in requests)
@@ -159,20 +154,10 @@ class CachingModel:
             failed = sum(isinstance(response, Failed) for _, response in batch)
             with self._storing():
                 if self._journal is None:
-                    self.store.put(valid, self._fingerprint, replaced=outdated)
+                    self.store.put(valid, self._fingerprint)
                 else:
                     self._journal.put(self.store, valid, by_key, failed)
         return [responses[request] for request in requests]
-
-    def _lacks_probability(self, request: Request, answer: Answer) -> bool:
-        """Return True for an answer of an older version, without the probability that this one gives."""
-        if not isinstance(answer, Generated) or not isinstance(
-            request, GenerateRequest
-        ):
-            return False
-        is_checkpoint = bool(self._fingerprint.parameters)
-        of_tokens = bool(answer.token_ids) and request.num_beams == 1
-        return is_checkpoint and of_tokens and answer.probability is None
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,22 +44,12 @@ _TABLES = (
     "response TEXT NOT NULL, checksum BLOB NOT NULL, request TEXT, "
     "used INTEGER NOT NULL DEFAULT 0)",
 )
-# Versions 3 and 4 added responses for an unfinished run only (see models/resume), with their requests and
-# whether the run that goes on has used them.
+# Responses for an unfinished run only (see journal.py).
 _JOURNALS = (
     "CREATE TABLE journals (digest TEXT PRIMARY KEY, run TEXT NOT NULL, who TEXT NOT NULL, "
     "entry TEXT NOT NULL, served TEXT NOT NULL, started INTEGER NOT NULL, checked INTEGER NOT NULL, "
     "failed INTEGER NOT NULL, note TEXT NOT NULL)"
 )
-_FROM_3 = (
-    "ALTER TABLE answers ADD COLUMN used INTEGER NOT NULL DEFAULT 0",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
-)
-_FROM_OLDER = {
-    2: ("ALTER TABLE answers ADD COLUMN request TEXT", _JOURNALS, *_FROM_3),
-    3: _FROM_3,
-}
-
 Answer = Scored | Generated
 _dumps = encoder(separators=(",", ":"))
 T = TypeVar("T")
@@ -110,12 +100,10 @@ class Store:
         *,
         digest: str = "",
         requests: Mapping[str, str] | None = None,
-        replaced: Collection[str] = (),
     ) -> None:
         """Store responses of a model in one transaction; a key that another process stored first stays.
 
-        A response under a key of ``replaced`` takes the place of the stored one. The model is stored under
-        ``digest``, its own unless another is given. ``requests`` are the texts of the requests by key, where
+        The model is stored under ``digest``, its own unless another is given. ``requests`` are the texts of the requests by key, where
         those are stored as well; such responses count as used by this run.
         """
         now = int(time.time())
@@ -140,8 +128,6 @@ class Store:
             (number,) = self._connection.execute(
                 "SELECT id FROM models WHERE digest = ?", described[:1]
             ).fetchone()
-            old = [(key,) for key, *_ in rows if key.hex() in replaced]
-            self._connection.executemany("DELETE FROM answers WHERE key = ?", old)
             self._connection.executemany(
                 f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)",
                 rows,
@@ -239,9 +225,6 @@ class Store:
             raise StoreError(
                 f"{self.path}: is the database of another program; {self.way_out}"
             )
-        elif version in _FROM_OLDER:
-            for change in _FROM_OLDER[version]:
-                connection.execute(change)
         elif version != SCHEMA_VERSION:
             newer = "update pytest-kbrel, or " if version > SCHEMA_VERSION else ""
             raise StoreError(

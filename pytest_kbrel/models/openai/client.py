@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import time
@@ -25,6 +26,7 @@ from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
+from pytest_kbrel.untrusted import parse
 
 LONGEST_SILENCE = 600.0
 """Seconds without an answer, over at least three requests, after which a run ends."""
@@ -296,7 +298,7 @@ class OpenAIEmbedder:
             vectors = {
                 item["index"]: _vector(item["embedding"]) for item in reply["data"]
             }
-        except (LookupError, TypeError, ValueError, OverflowError):
+        except (LookupError, TypeError, ValueError):
             vectors = {}
         if vectors.keys() != set(range(len(texts))):
             raise ModelError(
@@ -327,11 +329,17 @@ def read_json(content: bytes) -> Any | Failed:
     NaN and infinity are let through, since some servers send them where nothing depends on them.
     """
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return parse(content.removeprefix(codecs.BOM_UTF8), nan=True)
+    except UnicodeDecodeError as error:
         return Failed(
-            error=f"the server's reply is no JSON ({str(error)[:100]}): {excerpt(content)}"
+            error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}"
         )
+    except json.JSONDecodeError as error:
+        return Failed(
+            error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}"
+        )
+    except ValueError as error:
+        return Failed(error=f"the server's reply is no JSON that can be read: {error}")
 
 
 def excerpt(value: Any) -> str:

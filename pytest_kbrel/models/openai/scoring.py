@@ -234,7 +234,9 @@ class ServerScorer:
         except ModelError as error:
             reply = Failed(error=str(error))
         ids = reply.get("tokens") if isinstance(reply, dict) else None
-        if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+        if not isinstance(ids, list) or not all(
+            type(one) is int and one >= 0 for one in ids
+        ):
             why = reply.error if isinstance(reply, Failed) else excerpt(reply)
             raise ValueError(
                 f"/tokenize of the server gave no token ids: {why}; allowed is tokenizer=FOLDER with the "
@@ -254,7 +256,7 @@ class ServerTokenizer:
     def __init__(self, tokens: Callable[[Sequence[str], bool], list[Ids]]) -> None:
         self._tokens = tokens
         (bare,), (full,) = tokens(["a"], False), tokens(["a"], True)
-        leads = len(full) > len(bare) and full[0] != bare[0]
+        leads = len(full) > len(bare) and full[:1] != bare[:1]
         self.bos_token_id = full[0] if leads else None
 
     def __call__(

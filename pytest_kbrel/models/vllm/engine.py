@@ -88,23 +88,18 @@ class Engine:
     in tokens, 0 without such a cache. ``text`` names the model in errors.
     """
 
-    def __init__(
-        self, text: str, llm: Any, library: Any, *, at_once: int = _AT_ONCE
-    ) -> None:
+    at_once = _AT_ONCE
+
+    def __init__(self, text: str, llm: Any, library: Any) -> None:
         self._text, self._llm, self._library = text, llm, library
-        self.at_once = at_once
         config = llm.llm_engine.vllm_config
         self.max_length = int(config.model_config.max_model_len)
         self.dtype = str(config.model_config.dtype).removeprefix("torch.")
         self.device = str(config.device_config.device_type)
         cache = config.cache_config
         self.block = int(cache.block_size) if cache.enable_prefix_caching else 0
-        self._batcher = Batcher(at_once)
+        self._batcher = Batcher(self.at_once)
         self._death = ""
-
-    def with_at_once(self, at_once: int) -> Engine:
-        """Return the same engine with up to ``at_once`` questions at a time."""
-        return Engine(self._text, self._llm, self._library, at_once=at_once)
 
     def ask(self, questions: Sequence[Question]) -> list[Reply | Failed]:
         """Return one reply per question, in order; a question that the engine refuses fails alone.

@@ -172,7 +172,8 @@ class _FactResult:
 
     def _probabilities(self, cell: Cell) -> tuple[float, ...]:
         anchor, scored = self._scored[ANCHOR], self._scored[cell]
-        if scored.token_ids != anchor.token_ids:
+        counts = {len(one.probabilities) for one in (anchor, scored)}
+        if scored.token_ids != anchor.token_ids or len(counts) > 1:
             raise ResponseError(
                 f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {scored.token_ids} "
                 f"here and into {anchor.token_ids} after the positive context, so the probabilities have no "

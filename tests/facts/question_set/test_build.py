@@ -95,10 +95,6 @@ def lands(*popularity: Any) -> list[Row]:
     ]
 
 
-def placed(built: Row) -> dict[str, str]:
-    return {fact.subject: fact.bucket for fact in built["facts"]}
-
-
 # Of 36: sums 1 3 6 10 15 21 28 36, so 5 crosses 12 and 7 crosses 24.
 EIGHT = lands(1, 2, 3, 4, 5, 6, 7, 8)
 
@@ -139,35 +135,6 @@ def test_by_hand(build: Callable[..., Row]) -> None:
     assert (author["rows"], author["fit"], author["taken"]) == (0, [0, 0, 0], 0)
 
 
-@pytest.mark.parametrize("relations", [("P36",), ("P36", "P36", "P50")])
-def test_an_entity_counts_once_in_its_scope_however_many_its_rows(
-    build: Callable[..., Row], relations: tuple[str, ...]
-) -> None:
-    rows = [{**row, "relation": name} for row in EIGHT for name in relations]
-    built = build(rows, templates=TEMPLATES.replace("books", "lands"))
-    assert built["manifest"]["buckets"][0]["entities"] == [
-        ["head", 1],
-        ["torso", 2],
-        ["tail", 5],
-    ]
-
-
-def test_types_are_bucketed_apart_and_by_all_their_rows(
-    build: Callable[..., Row],
-) -> None:
-    rows = [{**row, "type": "land"} for row in EIGHT]
-    rows += [triple(f"Town {n}", 10 * n, answer="x", type="town") for n in range(1, 9)]
-    # Rows without a template still make their type's entities.
-    rows += [
-        triple(f"Village {n}", 1000, relation="P99", type="town") for n in range(3)
-    ]
-    result = {scope["name"]: scope for scope in build(rows)["manifest"]["buckets"]}
-    assert result["land"]["entities"] == [["head", 1], ["torso", 2], ["tail", 5]]
-    assert result["town"]["entities"] == [["head", 0], ["torso", 0], ["tail", 11]]
-    alone = build(rows, "--type", "", to="other")["manifest"]["buckets"]
-    assert [scope["name"] for scope in alone] == ["lands"]
-
-
 def test_years_after_the_cut_and_none_at_all_are_left_out_before_bucketing(
     build: Callable[..., Row],
 ) -> None:
@@ -192,58 +159,6 @@ def test_years_after_the_cut_and_none_at_all_are_left_out_before_bucketing(
         2021,
         0,
     )
-
-
-def test_rows_that_say_nothing_are_skipped_and_counted(
-    build: Callable[..., Row],
-) -> None:
-    rows = [
-        *EIGHT,
-        triple("", 1000),
-        triple("Two\nlines", 1000),
-        triple("Unrated", ""),
-        triple("Words", "many"),
-        triple("Negative", -2),
-        triple("Infinite", "inf"),
-        triple("Elsewhere", 1000, relation="P99"),
-    ]
-    manifest = build(rows)["manifest"]
-    assert manifest["rows"] == 15
-    assert {
-        reason: count for reason, count in manifest["skipped"].items() if count
-    } == {
-        "subject empty or of several lines": 2,
-        "popularity absent, negative or no number": 4,
-        "relation without a template": 1,
-    }
-    assert manifest["buckets"][0]["entities"] == [
-        ["head", 1],
-        ["torso", 2],
-        ["tail", 5],
-    ]
-
-
-def test_an_entity_whose_answer_is_absent_still_counts_as_one(
-    build: Callable[..., Row],
-) -> None:
-    rows = crowd()
-    rows[-1]["object"] = ""
-    result = build(rows)["manifest"]
-    assert result["buckets"] == build(crowd(), to="whole")["manifest"]["buckets"]
-    assert result["skipped"]["object empty or of several lines"] == 1
-    assert sum(result["templates"][0]["fit"]) == 89
-
-
-def test_space_around_texts_is_no_part_of_them(build: Callable[..., Row]) -> None:
-    rows = [
-        {
-            **row,
-            "subject": f"\u2003 {row['subject']}\u00a0",
-            "object": f" {row['object']}\t",
-        }
-        for row in EIGHT
-    ]
-    assert build(rows)["facts"] == build(EIGHT, to="plain")["facts"]
 
 
 def crowd(**more: Any) -> list[Row]:
@@ -284,69 +199,6 @@ def test_facts_with_several_answers(
                 "Second City",
             )
     assert sum(built["manifest"]["templates"][0]["fit"]) == 3 * fit
-
-
-def test_a_name_of_several_entities_is_ambiguous(build: Callable[..., Row]) -> None:
-    rows = [
-        *crowd(),
-        triple("Rare 0", 101, answer="City 0"),
-        triple("Rare 1", 102, answer="City 1"),
-    ]
-    built = build(rows)
-    assert built["manifest"]["templates"][0]["left_out"]["ambiguous subject"] == 2
-    assert sum(count for _, count in built["manifest"]["buckets"][0]["entities"]) == 92
-    assert not {"Rare 0", "Rare 1"} & {fact.subject for fact in built["facts"]}
-
-
-def test_a_name_in_two_types_is_ambiguous(build: Callable[..., Row]) -> None:
-    rows = [{**row, "type": "land"} for row in crowd()] + [
-        triple("Rare 0", 100, answer="City 0", type="isle")
-    ]
-    template = build(rows)["manifest"]["templates"][0]
-    assert template["left_out"]["ambiguous subject"] == 1
-
-
-def test_subjects_need_more_than_a_share_of_ascii(build: Callable[..., Row]) -> None:
-    rows = crowd()
-    # Six of ten characters are ASCII: not more than 0.6. Seven of ten are.
-    for row, subject in zip(
-        rows, ["abc123κόσμ", "abcd123κόσ", "日本", "Łódź 1"], strict=False
-    ):
-        row["subject"] = subject
-
-    def left_out(*options: str, to: str) -> int:
-        template = build(rows, *options, to=to)["manifest"]["templates"][0]
-        return template["left_out"]["too little ASCII"]
-
-    assert left_out(to="default") == 3
-    assert left_out("--ascii-share", "0.5", to="half") == 2
-    assert left_out("--ascii-share", "0", to="off") == 0
-
-
-def test_a_question_that_says_its_answer(build: Callable[..., Row]) -> None:
-    rows = crowd()
-    for row, answer in zip(rows, ["rare", "CAPITAL", "Rare 2 City"], strict=False):
-        row["object"] = answer
-    dropped = build(rows)["manifest"]["templates"][0]["left_out"][
-        "answer in the question"
-    ]
-    kept = build(rows, "--answer-in-question", "keep", to="kept")["manifest"][
-        "templates"
-    ][0]
-    assert (dropped, kept["left_out"]["answer in the question"]) == (2, 0)
-
-
-def test_counts_are_equal_and_capped(build: Callable[..., Row]) -> None:
-    rows = crowd() + [{**row, "relation": "P50"} for row in crowd()]
-    templates = TEMPLATES.replace("domain: books", "domain: books\n  cap: 4")
-    built = build(rows, "--cap", "7", templates=templates)
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for fact in built["facts"]:
-        counts[fact.relation, fact.bucket] += 1
-    assert counts == {
-        **{("P36", bucket): 7 for bucket in ("head", "torso", "tail")},
-        **{("P50", bucket): 4 for bucket in ("head", "torso", "tail")},
-    }
 
 
 def expected(rows: list[Row], seed: int, cap: int) -> list[tuple[str, str, str]]:
@@ -431,12 +283,6 @@ def test_neither_order_nor_threads_nor_memory_matter_but_the_seed_does(
     )
 
 
-def test_a_larger_cap_keeps_what_a_smaller_one_has(build: Callable[..., Row]) -> None:
-    small = {fact.id for fact in build(crowd(), "--cap", "3")["facts"]}
-    large = {fact.id for fact in build(crowd(), "--cap", "9", to="large")["facts"]}
-    assert small < large
-
-
 def test_every_format_gives_the_same_facts(
     build: Callable[..., Row], tmp_path: Path
 ) -> None:
@@ -465,21 +311,6 @@ def test_every_format_gives_the_same_facts(
         assert build(tmp_path / f"dump.{name}", *options, to=name)["facts"] == want, (
             name
         )
-
-
-def test_a_plain_tsv_may_have_quotes_anywhere(
-    build: Callable[..., Row], tmp_path: Path
-) -> None:
-    lines = ["subject\trelation\tobject\tpopularity"]
-    lines += [f'"Land" {n}\tP36\tCity "{n}\t{n}' for n in range(1, 9)] + [
-        "\\N\tP36\tx\t5"
-    ]
-    path = tmp_path / "dump.tsv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    built = build(path, "--no-quotes")
-    assert built["facts"][0].subject == '"Land" 8'
-    assert built["facts"][0].object == 'City "8'
-    assert built["manifest"]["skipped"]["subject empty or of several lines"] == 1
 
 
 def test_a_table_has_a_column_for_each_relation(build: Callable[..., Row]) -> None:
@@ -522,34 +353,3 @@ def test_a_table_has_a_column_for_each_relation(build: Callable[..., Row]) -> No
         ("director:Film 8", "Person 8"),
         ("land:Film 8", "Land 8"),
     }
-
-
-def test_columns_of_any_name(build: Callable[..., Row]) -> None:
-    names = {
-        "subject": 'sub"ject',
-        "relation": "number",
-        "object": "domain",
-        "popularity": "source; --",
-    }
-    rows = [{names[key]: value for key, value in row.items()} for row in EIGHT]
-    options = [text for key, name in names.items() for text in (f"--{key}", name)]
-    assert build(rows, *options)["facts"] == build(EIGHT, to="plain")["facts"]
-
-
-def test_relations_of_any_name_in_the_dump(build: Callable[..., Row]) -> None:
-    iri = "<http://example.org/it's/capital>"
-    templates = f'capital: {{question: "Capital of [X]?", from: "{iri}"}}\n'
-    built = build([{**row, "relation": iri} for row in EIGHT], templates=templates)
-    assert [(r.id, r.label, r.domain) for r in built["relations"]] == [
-        ("capital", "capital", "open")
-    ]
-    assert len(built["facts"]) == 3
-
-
-@pytest.mark.parametrize("name", ["du*mp?[1].csv", "it's.csv"])
-def test_a_dump_of_any_name(
-    build: Callable[..., Row], tmp_path: Path, name: str
-) -> None:
-    write_csv(tmp_path / name, EIGHT)
-    write_csv(tmp_path / "dummmp11.csv", lands(*[1] * 30))
-    assert build(tmp_path / name)["manifest"]["rows"] == 8

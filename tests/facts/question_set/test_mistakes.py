@@ -54,8 +54,6 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fails:
             ("--popularity", "populatity"),
             "dump.csv: no column 'populatity' (--popularity); allowed: subject, ",
         ),
-        (("--popularity", "populatity"), "did you mean 'popularity'?"),
-        (("--year", "when"), "no column 'when' (--year)"),
         (
             ("--table",),
             "no column 'P36' (a template's 'from'); allowed: subject, relation, object, popularity",
@@ -148,25 +146,6 @@ def test_the_line_of_column_names(fails: Fails, dump: str, message: str) -> None
     assert message in fails(dump=dump)
 
 
-def test_bytes_that_are_no_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "d.csv").write_bytes(DUMP.encode().replace(b"Land 3", b"Land \xff"))
-    (tmp_path / "t.yaml").write_text(TEMPLATES, encoding="utf-8")
-    arguments = [
-        "build",
-        "head-to-tail",
-        str(tmp_path / "d.csv"),
-        "--templates",
-        str(tmp_path / "t.yaml"),
-    ]
-    assert main([*arguments, "--output", str(tmp_path / "set")]) == 2
-    result = capsys.readouterr().err
-    assert result.startswith(f"kbrel: {tmp_path / 'd.csv'}:4: ")
-    assert "nvalid unicode" in result
-    assert result.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("dump", "messages"),
     [
@@ -178,7 +157,6 @@ def test_bytes_that_are_no_text(
             "subject,relation,object,popularity\nA,P36,xy,3\nB,P36,xy,1\nC,P36,xy,1\n",
             ("P36 has 0 head, 1 torso, 2 tail", "all three buckets"),
         ),
-        ("subject,relation,object,popularity\n", ("of 0 rows", "none skipped")),
     ],
 )
 def test_no_question_at_all(fails: Fails, dump: str, messages: tuple[str, ...]) -> None:
@@ -220,38 +198,6 @@ def test_an_output_that_is_there_already(
 def test_without_duckdb(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert 'needs duckdb: pip install "pytest-kbrel[data]"' in fails()
-
-
-def test_nothing_is_left_in_the_folder_for_spilling(
-    fails: Fails, tmp_path: Path
-) -> None:
-    spill = tmp_path / "spill"
-    spill.mkdir()
-    fails("--temp-dir", str(spill), "--popularity", "none")
-    assert list(spill.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "option",
-    [("--cap", "0"), ("--cap", "x"), ("--ascii-share", "1"), ("--threads", "0")],
-)
-def test_numbers_out_of_range(
-    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(
-            [
-                "build",
-                "head-to-tail",
-                "d.csv",
-                "--templates",
-                "t.yaml",
-                "--output",
-                "set",
-                *option,
-            ]
-        )
-    assert f"found '{option[1]}'; allowed: " in capsys.readouterr().err
 
 
 def test_a_relation_that_no_row_has_is_said_even_where_others_give_questions(

@@ -16,48 +16,6 @@ def iri(name: str) -> str:
     return f"<http://dbpedia.org/resource/{name}>"
 
 
-def test_entities_answers_and_buckets(read_text: Read) -> None:
-    home, film = f"{ONTOLOGY}homeTown>", "movie_year"
-    document = {
-        "head": [
-            [
-                [iri("Caf%C3%A9_Lux"), home, iri("Lyon")],
-                home,
-                "Where is Café Lux from?",
-                "Lyon",
-            ]
-        ],
-        "torso": [
-            ["tt0012345", film, "When was Ash made?", 1931],
-            ["tt0012346", film, "And Oak?", [1932, "'32"]],
-        ],
-        "tail": [
-            [
-                {"name": "Ada Moss", "id": 7},
-                "affiliation",
-                "Where does Ada Moss work?",
-                ["Bonn", "bonn"],
-            ]
-        ],
-    }
-    result = read_text("head-to-tail", "h.json", json.dumps(document, indent=1))
-    assert [(f.bucket, f.subject, f.object, f.aliases) for f in result.facts] == [
-        ("head", "Café Lux", "Lyon", ()),
-        ("torso", "tt0012345", "1931", ()),
-        ("torso", "tt0012346", "1932", ("'32",)),
-        ("tail", "Ada Moss", "Bonn", ()),
-    ]
-    assert [(r.id, r.label, r.domain) for r in result.relations.values()] == [
-        ("homeTown", "home town", "open"),
-        ("movie_year", "movie year", "movie"),
-        ("affiliation", "affiliation", "academics"),
-    ]
-    assert {fact.popularity for fact in result.facts} == {None}
-    assert [fact.answer_type for fact in result.facts] == ["", "time", "time", ""]
-    assert result.facts[1].question == "When was Ash made?"
-    assert result.facts[1].id.startswith("movie_year:")
-
-
 def test_templates_beside_the_file_are_frames(read_text: Read, tmp_path: Path) -> None:
     key = f"{ONTOLOGY}anthem>"
     (tmp_path / "dbpedia_question_templates.json").write_text(

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import pytest
-
-from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.base import Ids, Row, content_id
+from pytest_kbrel.facts.readers.base import Ids, Row
 from pytest_kbrel.records import Fact
 
 FACT = Fact(id="a", relation="P36", subject="Peru", object="Lima", question="Capital?")
@@ -44,80 +41,7 @@ def test_every_field_of_a_fact_is_looked_at() -> None:
     assert fields == {"id", "duplicate_of", *TELLING, *SILENT}
 
 
-@pytest.mark.parametrize("name", TELLING)
-def test_facts_that_differ_in_one_thing_they_say_are_two(name: str) -> None:
-    other = dataclasses.replace(FACT, **{name: TELLING[name]})
-    _, result = settled(FACT, other)
-    assert (result.fact, result.error) == (dataclasses.replace(other, id="a#2"), None)
-    _, refused = settled(FACT, other, given=True)
-    assert refused.fact is None
-    assert "id 'a' stands twice, for facts that differ" in str(refused.error)
-
-
-@pytest.mark.parametrize("name", SILENT)
-def test_facts_that_differ_in_nothing_they_say_are_one(name: str) -> None:
-    other = dataclasses.replace(FACT, **{name: SILENT[name]})
-    for given in (False, True):
-        _, result = settled(FACT, other, given=given)
-        assert result.fact == dataclasses.replace(other, id="a#2", duplicate_of="a")
-
-
-def test_without_an_object_or_a_question_a_fact_says_something_else() -> None:
-    for name in ("object", "question"):
-        other = dataclasses.replace(FACT, id="b", **{name: None})
-        assert [result.fact for result in settled(FACT, other)] == [FACT, other]
-
-
 def test_one_fact_under_two_ids_names_the_first_and_keeps_its_own() -> None:
     other = dataclasses.replace(FACT, id="b")
     _, result = settled(FACT, other, given=True)
     assert result.fact == dataclasses.replace(other, duplicate_of="a")
-
-
-def test_numbers_go_on_and_leave_out_what_is_taken() -> None:
-    facts = [dataclasses.replace(FACT, subject=str(n)) for n in range(3)]
-    taken = dataclasses.replace(FACT, id="a#3", subject="x")
-    result = settled(facts[0], taken, facts[1], facts[2])
-    assert [one.fact and one.fact.id for one in result] == ["a", "a#3", "a#2", "a#4"]
-
-
-def test_a_row_without_a_fact_is_left_as_it_is() -> None:
-    wrong = Row(path=Path("f"), line=1, error=SuiteError("wrong"))
-    assert Ids().with_unique_id(wrong) is wrong
-
-
-VALUE = {"relation": "r", "question": "Who?", "object": "Ann", "aliases": ["A."]}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"relation": "s"},
-        {"question": "Whom?"},
-        {"object": "Bob"},
-        {"object": None},
-        {"aliases": ["B."]},
-    ],
-    ids=str,
-)
-def test_a_question_is_named_by_all_it_says(change: dict[str, object]) -> None:
-    assert content_id({**VALUE, **change}) != content_id(VALUE)
-    # Where it came from says nothing.
-    assert content_id(
-        {**VALUE, "dataset": "d", "subject": "s", "popularity": 1}
-    ) == content_id(VALUE)
-
-
-def test_a_question_with_and_without_aliases_has_two_names() -> None:
-    bare = {name: item for name, item in VALUE.items() if name != "aliases"}
-    assert content_id(bare) == content_id({**bare, "aliases": []})
-    assert content_id(bare) != content_id(VALUE)
-    # Written down, for ids stand in baselines.
-    assert content_id(VALUE) == "r:62c862b9cbac694f"
-
-
-def test_a_triple_is_named_by_its_three_parts() -> None:
-    assert (
-        content_id({"relation": "r", "subject": "s", "object": "o", "aliases": ["x"]})
-        == "r:s:o"
-    )

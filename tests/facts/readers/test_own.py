@@ -7,13 +7,6 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.readers import (
-    FORMATS,
-    Relations,
-    format_by_suffix,
-    format_of,
-    read,
-)
 from pytest_kbrel.records import Fact
 from tests.facts.readers.conftest import Read, found_in, lines
 
@@ -125,19 +118,6 @@ def test_columns(read_text: Read) -> None:
         read_text("csv", "f.csv", "relation,subject\n")
 
 
-@pytest.mark.parametrize("mark", [";", "\t"])
-def test_columns_that_are_not_separated_by_commas(mark: str, read_text: Read) -> None:
-    with pytest.raises(
-        SuiteError,
-        match=r":1: unknown column 'relation.*; columns are separated by commas$",
-    ):
-        read_text("csv", "f.csv", mark.join(("relation", "subject", "object\n")))
-    with pytest.raises(
-        SuiteError, match=r":1: unknown column 'a;b'; allowed: (?!.*by commas)"
-    ):
-        read_text("csv", "f.csv", "relation,subject,object,a;b\n")
-
-
 def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(
     read_text: Read, tmp_path: Path
 ) -> None:
@@ -162,44 +142,6 @@ def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(
     assert result.errors == [
         f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without space around it, found nothing"
     ]
-
-
-def test_the_registry() -> None:
-    assert all(form.name == name and form.help for name, form in FORMATS.items())
-    with pytest.raises(
-        SuiteError,
-        match=r"unknown format 'popqua'; allowed: fktc, .*; did you mean 'popqa'\?",
-    ):
-        format_of("popqua")
-    assert [
-        format_by_suffix(Path(name)).name
-        for name in ("a.csv", "a.Parquet", "a.jsonl", "a.json", "a")
-    ] == [
-        "csv",
-        "parquet",
-        "jsonl",
-        "jsonl",
-        "jsonl",
-    ]
-
-
-def test_ids_are_unique_over_several_files(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(
-            lines({"question": "who", "answer": ["x"]})
-        )
-    rows = list(
-        read(
-            format_of("nq-open"),
-            [tmp_path / "a.jsonl", tmp_path / "b.jsonl"],
-            Relations(),
-        )
-    )
-    first, second = (row.fact for row in rows)
-    assert first is not None
-    assert second is not None
-    assert second.duplicate_of == first.id
-    assert second.id == f"{first.id}#2"
 
 
 @pytest.mark.slow

@@ -12,12 +12,9 @@ from pytest_kbrel.models.answers.files import PROBE, request_line
 from pytest_kbrel.models.answers.model import AnswersModel
 from pytest_kbrel.models.answers.spec import (
     MISSING,
-    AnswersSpec,
-    parse_answers,
     to_export,
 )
 from pytest_kbrel.models.registry import (
-    args_for,
     gives_answer_probabilities,
     open_model,
     read_spec,
@@ -224,19 +221,6 @@ def test_it_scores_nothing(rounds, tmp_path):
     assert gives_answer_probabilities(read_spec(f"answers/{tmp_path}", "logprobs=True"))
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])
     assert isinstance(result, Failed)
-
-
-def test_it_takes_the_arguments_of_a_served_model():
-    args = "base_url=http://localhost:8000/v1/completions,num_concurrent=4,seed=1"
-    assert args_for("answers/x", args) == args
-    spec = parse_answers("answers/x", args)
-    assert isinstance(spec, AnswersSpec)
-    assert (spec.requests.endpoint, spec.requests.seed, spec.named) == (
-        "completions",
-        1,
-        False,
-    )
-    assert parse_answers("answers/x", "model=org/name").requests.name == "org/name"
 
 
 @pytest.mark.parametrize("text", ["answers/", "answers"])

@@ -77,45 +77,6 @@ def test_a_second_run_asks_nothing(store):
         assert model.reused == (0 if asked else 4)
 
 
-class Checkpoint(FunctionModel):
-    def describe(self):
-        return replace(super().describe(), parameters=1000)
-
-
-def test_answers_that_an_older_version_stored_without_a_probability_are_asked_for_once_more(
-    store,
-):
-    new = CachingModel(Checkpoint(answers=lambda prompt: "Rome"), store).generate(
-        [ask(1), ask(2)]
-    )
-    old = [replace(answer, probability=None, first_probability=None) for answer in new]
-    model = Checkpoint().describe()
-    keys = [key_of(model, ask(n)) for n in (1, 2)]
-    store.put(zip(keys, old, strict=True), model, replaced=keys)
-    for asked in (2, 0):
-        inner = Checkpoint(answers=lambda prompt: "Rome")
-        assert CachingModel(inner, store).generate([ask(1), ask(2)]) == new
-        assert len(inner.requests) == asked
-
-
-def test_answers_that_never_have_a_probability_are_not_asked_for_again(store):
-    beams = replace(WHERE, num_beams=5)
-    stored = replace(SAID, probability=None)
-    silent = replace(stored, token_ids=())
-    store.put(
-        [(key_of(Checkpoint().describe(), beams), stored)], Checkpoint().describe()
-    )
-    store.put(
-        [(key_of(Checkpoint().describe(), WHERE), silent)], Checkpoint().describe()
-    )
-    store.put([(key_of(ONE, ask(1)), stored)], ONE)
-    assert CachingModel(Checkpoint(), store).generate([beams, WHERE]) == [
-        stored,
-        silent,
-    ]
-    assert CachingModel(FunctionModel(), store).generate([ask(1)]) == [stored]
-
-
 class Served(FunctionModel):
     """A model of which nothing is known but its name."""
 
@@ -128,7 +89,6 @@ class Served(FunctionModel):
     [
         FunctionModel(fails=lambda prompt: "out of order"),
         Served(answers=lambda prompt: ""),
-        Served(answers=lambda prompt: " \n"),
     ],
 )
 def test_only_sound_answers_are_kept(store, inner):
@@ -137,21 +97,6 @@ def test_only_sound_answers_are_kept(store, inner):
     assert model.generate([WHERE]) == first
     assert len(inner.requests) == 2
     assert model.reused == 0
-
-
-def test_a_checkpoint_that_says_nothing_is_not_asked_again(store):
-    inner = FunctionModel(answers=lambda prompt: "")
-    model = CachingModel(inner, store)
-    assert model.generate([WHERE]) == model.generate([WHERE])
-    assert len(inner.requests) == 1
-
-
-def test_a_probability_that_is_no_number_is_not_kept(store):
-    inner = FunctionModel(probability=lambda prompt, continuation: float("nan"))
-    model = CachingModel(inner, store)
-    for _ in range(2):
-        model.score([SCORE])
-    assert len(inner.requests) == 2
 
 
 def test_what_came_before_a_failure_is_kept(store, openai_server):
@@ -196,29 +141,6 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     model.model.close()
 
 
-def test_without_a_store_all_is_asked():
-    inner = FunctionModel()
-    model = CachingModel(inner, None)
-    for _ in range(2):
-        model.generate([WHERE])
-    assert (model.requested, model.reused, len(inner.requests)) == (2, 0, 2)
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_stands_twice_in_a_round_is_asked_once(store, kept):
-    model = FunctionModel(answers=str.upper)
-    caching = CachingModel(model, store if kept else None)
-    first = caching.generate([ask(1), ask(2), ask(1)])
-    assert [answer.text for answer in first] == [
-        "QUESTION 1",
-        "QUESTION 2",
-        "QUESTION 1",
-    ]
-    assert caching.generate([ask(2), ask(2)]) == [first[1], first[1]]
-    assert model.requests == [ask(1), ask(2), *([] if kept else [ask(2)])]
-    assert (caching.requested, caching.reused) == (5, 2 if kept else 0)
-
-
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store = Store(tmp_path)
     store.put([(key_of(ONE, WHERE), SAID)], ONE)
@@ -236,72 +158,8 @@ def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     assert model.reused == 0
 
 
-def test_a_store_that_fails_while_it_is_written_costs_no_answer(tmp_path):
-    store = Store(tmp_path)
-    errors = []
-    inner = FunctionModel(answers=lambda prompt: f"{prompt} " + "x" * 400)
-    model = CachingModel(inner, store, on_trouble=errors.append)
-    store.query("PRAGMA max_page_count = 16")
-    result = model.generate([ask(n) for n in range(200)])
-    assert [answer.text[:12].strip("x ") for answer in result] == [
-        f"question {n}" for n in range(200)
-    ]
-    assert len(inner.requests) == 200
-    assert len(errors) == 1
-    other = Store(tmp_path)
-    kept = other.get([key_of(ONE, ask(n)) for n in range(200)])
-    assert 0 < len(kept) < 200
-    other.close()
-
-
-class AsReady(FunctionModel):
-    """Hands its answers out in two batches, the later one first."""
-
-    def generate_as_ready(self, requests):
-        answers = self.generate(requests)
-        yield list(enumerate(answers))[1:]
-        yield [(0, answers[0])]
-
-    def score_as_ready(self, requests):
-        answers = self.score(requests)
-        yield list(enumerate(answers))[1:]
-        yield [(0, answers[0])]
-
-
 def asked(count):
     return [GenerateRequest(prompt=f"q{n}", max_new_tokens=4) for n in range(count)]
-
-
-@pytest.mark.parametrize("kind", [FunctionModel, AsReady])
-def test_answers_come_in_order_however_a_model_hands_them_out(tmp_path, kind):
-    model = kind(str.upper, lambda prompt, continuation: int(prompt[1:]) / 100)
-    caching = CachingModel(model, Store(tmp_path))
-    assert [one.text for one in caching.generate(asked(40))] == [
-        f"Q{n}" for n in range(40)
-    ]
-    scores = [ScoreRequest(prompt=f"q{n}", continuation=" x") for n in range(40)]
-    assert [one.probabilities for one in caching.score(scores)] == [
-        (n / 100,) for n in range(40)
-    ]
-    assert caching.describe() == model.describe()
-    caching.close()
-    assert model.closed
-    assert caching.store is None
-
-
-def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
-    model = FunctionModel()
-    sizes = []
-    whole = model.generate
-    model.generate = lambda requests: sizes.append(len(requests)) or whole(requests)
-    caching = CachingModel(model, Store(tmp_path))
-    caching.generate(asked(65))
-    # What is lost where the process is killed is one piece at most.
-    assert sizes == [32, 32, 1]
-    caching.generate(asked(66))
-    assert sizes == [32, 32, 1, 1]
-    assert (caching.requested, caching.reused) == (131, 65)
-    caching.close()
 
 
 @pytest.mark.parametrize(
@@ -309,8 +167,6 @@ def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
     [
         (False, text(""), True),
         (True, text(""), False),
-        (True, text("\n "), False),
-        (True, text("x"), True),
         (
             True,
             Scored(probabilities=(), token_ids=(), prompt_tokens=1, prompt_digest="d"),
@@ -323,7 +179,6 @@ def test_a_model_that_answers_at_once_is_asked_in_pieces(tmp_path):
             ),
             False,
         ),
-        (False, Failed(error="x"), False),
     ],
 )
 def test_which_answers_are_kept(tmp_path, served, response, kept):

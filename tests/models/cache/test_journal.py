@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError, StoreError
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.store import Lock, Store, is_held, key_of
+from pytest_kbrel.models.cache.store import Lock, Store, is_held
 from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
 
 
@@ -39,14 +39,6 @@ def test_a_journal_answers_what_its_own_run_asked(store):
     ]
 
 
-def test_of_many_answers_each_is_found_and_noted(store):
-    many = [ask(number) for number in range(1100)]
-    kept = run_requests(store, "one", *many)
-    store.query("UPDATE answers SET used = 0")
-    assert len(answered(store, kept, *many)) == 1100
-    assert rows(store, "SELECT count(*) FROM answers WHERE used") == [(1100,)]
-
-
 def test_a_run_goes_on_where_another_one_stopped(store):
     kept = run_requests(store, "one", ask(1), ask(2))
     taken = journal.begin(store, "two", Served())
@@ -60,20 +52,6 @@ def test_a_run_goes_on_where_another_one_stopped(store):
     )
     # Nothing of it was used yet: what is not needed stays for the next run.
     assert rows(store, "SELECT count(*) FROM answers WHERE used") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    ("other", "shared"),
-    [
-        (Served(), True),
-        (Served(name="other"), False),
-        (Served(decoding="greedy, seed 1"), False),
-    ],
-)
-def test_only_the_model_of_the_same_name_and_settings_goes_on(store, other, shared):
-    kept = run_requests(store, "one", ask(1))
-    assert (journal.begin(store, "two", other).digest == kept.digest) is shared
-    assert len(rows(store, "SELECT digest FROM journals")) == (1 if shared else 2)
 
 
 def test_a_run_that_is_alive_keeps_its_answers(store):
@@ -121,18 +99,10 @@ def test_a_journal_without_answers_is_not_taken_over(store):
         ),
         (
             Served(),
-            Served(about="v1"),
-            "then the server said of the model 'nothing', now 'v1'",
-        ),
-        (
-            Served(),
             Served(str.title),
             "asked again, the server said 'Question 1', and then 'QUESTION 1'",
         ),
         (Served(replies=("a",)), Served(replies=("a",)), ""),
-        (Served(replies=("a", "b")), Served(replies=("b", "c")), ""),
-        (Served(), Served(replies=("a",)), ""),
-        (Served(replies=("a",)), Served(), ""),
         (
             Served(replies=("b", "a")),
             Served(replies=("d", "c")),
@@ -153,16 +123,6 @@ def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(
             f" UTC, which did not end, are not used, and all is asked anew: {reason}"
         )
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if reason else 1,)]
-
-
-def test_what_a_server_said_before_the_questions_were_asked_again_does_not_count(store):
-    run_requests(store, "one", ask(1), model=Served(replies=("a",)))
-    model = Served()
-    model.served = {"b"}
-    assert len(rows(store, "SELECT digest FROM journals")) == 1
-    journal.begin(store, "two", model)
-    # What it said then is known of it from here on.
-    assert model.served == {"a", "b"}
 
 
 def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
@@ -198,26 +158,6 @@ def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store
     )
 
 
-def test_what_a_server_says_with_its_answers_is_kept_once_each(store):
-    model = Served(replies=("b", "a"))
-    kept = run_requests(store, "one", ask(1), model=model)
-    assert rows(store, "SELECT served FROM journals") == [('["a", "b"]',)]
-    model.served = {"c"}
-    asked = {key_of(kept.digest, ask(2)): ask(2)}
-    kept.put(store, list(zip(asked, model.generate([ask(2)]), strict=True)), asked)
-    assert rows(store, "SELECT served FROM journals") == [('["a", "b", "c"]',)]
-
-
-def test_failures_are_counted(store):
-    kept = run_requests(store, "one", ask(1))
-    kept.put(store, [], {}, 0)
-    kept.put(store, [], {}, 2)
-    kept.put(store, [], {}, 1)
-    assert rows(store, "SELECT failed FROM journals") == [(3,)]
-    journal.begin(store, "two", Served())
-    assert rows(store, "SELECT failed FROM journals") == [(0,)]
-
-
 def test_a_run_that_ends_forgets_what_it_used_and_leaves_the_rest(store):
     run_requests(store, "one", ask(1), ask(2))
     taken = journal.begin(store, "two", Served())
@@ -233,13 +173,6 @@ def test_a_run_that_ends_forgets_what_it_used_and_leaves_the_rest(store):
     journal.end(store, "three")
     for table in ("answers", "models", "journals"):
         assert rows(store, f"SELECT count(*) FROM {table}") == [(0,)]
-
-
-def test_a_journal_that_was_not_looked_at_yet_does_not_end(store):
-    run_requests(store, "one", ask(1))
-    store.query("UPDATE journals SET checked = 0")
-    journal.end(store, "one")
-    assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
 
 
 def test_a_worker_that_waits_too_long_for_another_says_so(store, monkeypatch):

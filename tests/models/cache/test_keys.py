@@ -235,32 +235,6 @@ def test_what_can_change_an_answer_makes_another(made, copy, change):
     assert who(made["llama"]) != who(other)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda folder: change_json(
-            folder / "config.json", _name_or_path="elsewhere", transformers_version="1"
-        ),
-        # What a checkpoint wants of sampling is left out: all are asked in one way.
-        lambda folder: change_json(
-            folder / "generation_config.json",
-            temperature=0.3,
-            do_sample=True,
-            suppress_tokens=[5],
-        ),
-        lambda folder: change_json(
-            folder / "tokenizer_config.json", chat_template=CHAT
-        ),
-        lambda folder: (folder / "README.md").write_text("about"),
-    ],
-    ids=["who saved it", "sampling", "a template that is not used", "other files"],
-)
-def test_what_changes_no_answer_makes_no_other(made, copy, change):
-    other = copy("llama")
-    change(other)
-    assert who(made["llama"]) == who(other)
-
-
 def test_ways_to_run_that_change_answers_are_told_apart(made, copy):
     here = copy("llama")
     change_json(here / "tokenizer_config.json", chat_template=CHAT)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.maintenance import Maintenance
-from pytest_kbrel.models.cache.store import FILE, Store, digest_of
+from pytest_kbrel.models.cache.store import Store
 from tests.models.cache.stored import MODEL, hexed, text
 
 
@@ -28,22 +26,6 @@ def maintenance(tmp_path):
         store.query("UPDATE answers SET created = 100 * rowid")
     with contextlib.closing(Maintenance(tmp_path)) as made:
         yield made
-
-
-def test_models_are_told_with_when_and_how_much(maintenance):
-    first, *others = maintenance.models()
-    assert first.digest == digest_of(replace(MODEL, weights_digest="one"))
-    assert first.model == replace(MODEL, weights_digest="one")
-    assert (first.answers, first.first, first.last, first.for_one_run) == (
-        3,
-        100,
-        300,
-        False,
-    )
-    assert first.characters > 100
-    # As many answers each: by their digests.
-    assert [one.answers for one in others] == [1, 1]
-    assert [one.digest for one in others] == sorted(one.digest for one in others)
 
 
 def test_a_model_is_found_by_how_its_digest_begins(maintenance):
@@ -65,66 +47,3 @@ def test_a_model_is_found_by_how_its_digest_begins(maintenance):
     maintenance.prune()
     with pytest.raises(StoreError, match="allowed: none, for nothing is kept"):
         maintenance.model("a")
-
-
-@pytest.mark.parametrize(
-    ("of_first", "before", "gone", "rest"),
-    [
-        (True, None, 3, 2),
-        (True, 200.0, 1, 4),
-        (True, 200.9, 1, 4),
-        (True, 201.0, 2, 3),
-        (True, 0.0, 0, 5),
-        (False, 0.0, 0, 5),
-        (False, 301.0, 3, 2),
-        (False, None, 5, 0),
-    ],
-)
-def test_what_is_forgotten_is_of_that_model_and_older_than_that(
-    maintenance, of_first, before, gone, rest
-):
-    model = maintenance.models()[0] if of_first else None
-    assert maintenance.prune(model=model, before=before) == gone
-    assert sum(one.answers for one in maintenance.models()) == rest
-    assert all(one.answers for one in maintenance.models())
-
-
-def test_answers_are_told_in_the_order_they_came_with_whose_they_are(maintenance):
-    lines = [json.loads(line) for line in maintenance.lines()]
-    assert [line["created"] for line in lines] == [100, 200, 300, 400, 500]
-    first = maintenance.models()[0]
-    assert lines[:3] == [json.loads(line) for line in maintenance.lines(first)]
-    assert lines[0] == {
-        "key": hexed("one 0"),
-        "model": first.digest,
-        "created": 100,
-        "answer": {
-            **{
-                "kind": "generated",
-                "text": "one",
-                "token_ids": [],
-                "finish": "stop",
-                "prompt_tokens": 1,
-            },
-            **{"prompt_digest": "d", "steps": [], "thought": "", "thought_tokens": 0},
-            **{"probability": None, "first_probability": None},
-        },
-    }
-
-
-def test_more_answers_than_are_read_at_once_are_all_told(tmp_path):
-    with contextlib.closing(Store(tmp_path)) as store:
-        store.put(((hexed(str(n)), text(str(n))) for n in range(1001)), MODEL)
-    with contextlib.closing(Maintenance(tmp_path)) as made:
-        assert [json.loads(line)["answer"]["text"] for line in made.lines()] == [
-            str(n) for n in range(1001)
-        ]
-
-
-def test_the_size_of_a_store_is_that_of_all_its_files(tmp_path):
-    Store(tmp_path).close()
-    with contextlib.closing(Maintenance(tmp_path)) as made:
-        (tmp_path / f"{FILE}-more").write_bytes(b"x" * 1000)
-        (tmp_path / "other").write_bytes(b"x" * 1000)
-        own = [path for path in tmp_path.iterdir() if path.name.startswith(FILE)]
-        assert made.size() == sum(os.stat(path).st_size for path in own) > 1000

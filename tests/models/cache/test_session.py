@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.session import CacheSession, JournalSummary, RunLock
 from pytest_kbrel.models.cache.store import Lock, Store
-from pytest_kbrel.records import Failed, ScoreRequest
-from tests.function_model import FunctionModel
-from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
-
-SCORE = ScoreRequest(prompt="Where?", continuation=" here")
+from pytest_kbrel.records import Failed
+from tests.models.cache.served_model import Served, ask, rows, run_requests
 
 
 @pytest.fixture
@@ -28,26 +24,6 @@ def locks(folder):
     return {
         path.name for path in folder.glob("run-*") if path.suffix in (".lock", ".check")
     }
-
-
-def test_what_a_run_under_way_has_kept_is_told_of_all_its_journals(tmp_path, store):
-    assert RunLock(tmp_path, "none").summary() == JournalSummary(
-        notes=(), answers=0, failed=0, unused=0
-    )
-    run_requests(store, "one", ask(1), ask(2), ask(3))
-    taken = journal.begin(store, "two", Served())
-    answered(store, taken, ask(1))
-    other = run_requests(store, "two", ask(1), model=Served(name="other"))
-    taken.put(store, [], {}, 2)
-    other.put(store, [], {}, 1)
-    run_requests(store, "three", ask(1), model=Served(name="third"))
-    kept = RunLock(tmp_path, "two").summary()
-    assert [note.split(" taken")[0] for note in kept.notes] == [
-        "3 answers of openai/judge"
-    ]
-    assert (kept.answers, kept.failed, kept.unused) == (4, 3, 2)
-    store.query("UPDATE journals SET checked = 0")
-    assert RunLock(tmp_path, "two").summary().unused == 0
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -82,30 +58,6 @@ def test_nothing_is_locked_in_a_folder_that_was_not_announced(tmp_path):
     run_lock.acquire()
     assert (tmp_path / "new" / "run-one.lock").exists()
     run_lock.release(ended=False)
-
-
-def test_a_checkpoint_has_no_journal_and_a_served_model_has(tmp_path):
-    session = CacheSession(tmp_path, "one")
-    real = replace(FunctionModel().describe(), weights_digest="w")
-
-    class Checkpoint(FunctionModel):
-        def describe(self):
-            return replace(real, backend="hf")
-
-    here, served = session.wrap(Checkpoint()), session.wrap(Served())
-    for model in (here, served, here):
-        model.generate([ask(1)])
-    assert session.new_counts() == (3, 1)
-    assert session.new_counts() == (0, 0)
-    here.score([SCORE])
-    assert session.new_counts() == (1, 0)
-    assert session.trouble == ""
-    with contextlib.closing(Store(tmp_path)) as store:
-        assert rows(store, "SELECT count(*) FROM journals") == [(1,)]
-        assert rows(store, "SELECT count(*) FROM answers WHERE request IS NULL") == [
-            (2,)
-        ]
-    session.close()
 
 
 def test_where_nothing_can_be_kept_the_first_reason_is_told(tmp_path):

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import gc
-import threading
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel, SessionCache
-from pytest_kbrel.models.cache.store import key_of
+from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.records import (
     Failed,
-    Generated,
     GenerateRequest,
     Scored,
     ScoreRequest,
-    Step,
 )
 from tests.function_model import Forgetful, FunctionModel
-from tests.models.cache.stored import hexed, text
-
-GENERATED = Generated(
-    text="\ud800\x00\u2028\n<|end|>",
-    token_ids=(5,),
-    finish="length",
-    prompt_tokens=1,
-    prompt_digest="cd",
-    steps=(Step(token_id=5, token="▁x", probability=0.1 + 0.2, watched=None),),
-)
-
-
-SCORED = Scored(
-    probabilities=(1 / 3, 5e-324),
-    token_ids=(1, 2**40),
-    prompt_tokens=3,
-    prompt_digest="ab",
-)
 
 
 def rounds(count: int, size: int = 100):
@@ -105,43 +82,11 @@ def test_failures_are_asked_again():
     assert isinstance(asker.ask([SCORE[1]])[0], Scored)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
-def test_what_is_no_probability_is_a_failure(value):
-    asker = DeduplicatingModel(
-        FunctionModel(probability=lambda prompt, continuation: value)
-    )
-    steps = GenerateRequest(prompt="p", max_new_tokens=3, steps=True)
-    assert all(isinstance(answer, Failed) for answer in asker.ask([*SCORE, steps]))
-
-
 def test_a_model_that_miscounts():
     model = FunctionModel()
     model.score = lambda requests: []
     with pytest.raises(ResponseError, match="0 answers to 3 requests"):
         DeduplicatingModel(model).ask(SCORE)
-
-
-def test_what_was_said_comes_back_exactly():
-    cache = SessionCache()
-    asked = {key_of("", ScoreRequest(prompt="\udfff", continuation=" ")): SCORED}
-    long = GenerateRequest(
-        prompt="p", max_new_tokens=2, stop=(), steps=True, watch=(7,)
-    )
-    asked[key_of("", long)] = GENERATED
-    cache.put(asked)
-    unknown = key_of("", replace(long, max_new_tokens=3))
-    assert cache.get([*asked, unknown]) == asked
-    assert cache.get([]) == {}
-
-
-def test_a_question_of_many_rounds_ago_is_not_asked_again():
-    model = FunctionModel(
-        answers=str.upper, probability=lambda prompt, _: len(prompt) / 100
-    )
-    asker = DeduplicatingModel(model)
-    first = [asker.ask(asked) for asked in rounds(3000, 1500)]
-    assert [asker.ask(asked) for asked in rounds(3000, 1500)] == first
-    assert len(model.requests) == 3000
 
 
 @pytest.mark.slow
@@ -166,41 +111,6 @@ def test_memory_does_not_grow_with_what_was_asked():
     assert max(held[10:]) - max(held[:10]) < 100_000
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_it_may_end_in_another_thread_than_it_began_in():
-    held = [SessionCache()]
-    # Where the garbage collector happens to run, as in the thread of a client or a server.
-    thread = threading.Thread(target=held.clear)
-    thread.start()
-    thread.join()
-    gc.collect()
-
-
-def test_several_threads_may_ask_at_once():
-    cache = SessionCache()
-    keys = [
-        key_of("", ScoreRequest(prompt=f"{n}", continuation=" x")) for n in range(400)
-    ]
-    result, errors = [], []
-
-    def work(part: list[str]) -> None:
-        try:
-            for key in part:
-                cache.put({key: SCORED})
-                result.append(cache.get([key]) == {key: SCORED})
-        except Exception as error:
-            errors.append(error)
-
-    threads = [
-        threading.Thread(target=work, args=(keys[start::4],)) for start in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (errors, len(result), all(result)) == ([], 400, True)
-
-
 @pytest.mark.parametrize("broken", ["put", "get"])
 def test_where_the_file_is_lost_questions_are_asked_anew(broken):
     model = FunctionModel()
@@ -215,15 +125,3 @@ def test_where_the_file_is_lost_questions_are_asked_anew(broken):
     assert again == asker.ask(asked)
     assert first in (None, again)
     assert len(model.requests) == (30 if broken == "get" else 20)
-
-
-def test_of_many_keys_each_is_found_and_the_latest_answer_holds():
-    cache = SessionCache()
-    cache.put({hexed(str(n)): text(str(n)) for n in range(1001)})
-    cache.put({hexed("0"): Failed(error="x")})
-    result = cache.get([hexed(str(n)) for n in range(-5, 1001)])
-    assert len(result) == 1001
-    assert (result[hexed("0")], result[hexed("1000")].text) == (
-        Failed(error="x"),
-        "1000",
-    )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import shutil
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -134,56 +132,6 @@ def test_a_disk_that_is_full_is_an_error_and_what_was_put_stays(tmp_path):
     )
 
 
-def test_a_file_that_may_not_grow_is_an_error_and_what_was_put_stays(tmp_path):
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
-    done = subprocess.run(
-        [sys.executable, "-c", limit + textwrap.dedent(CODE), str(tmp_path)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "error" in done.stdout
-    store = Store(tmp_path)
-    kept = int(done.stdout.split()[-1])
-    assert store.get(KEYS[:kept]) == {key: run_requests(key) for key in KEYS[:kept]}
-    store.close()
-
-
-@pytest.mark.parametrize("filled", [True, False])
-def test_a_disk_that_is_read_only_is_an_error(tmp_path, filled):
-    if filled:
-        fill(tmp_path)
-    code = """
-        import sys
-        from pathlib import Path
-        from tests.models.cache.test_store_disk import Store, StoreError
-        try:
-            Store(Path(sys.argv[1]))
-        except StoreError as error:
-            print(error)
-    """
-    done = in_namespace(
-        'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; exec "$2" -c "$3" "$1"',
-        *(str(tmp_path), sys.executable, textwrap.dedent(code)),
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(
-        f"{tmp_path / FILE}: kept answers cannot be read or written: "
-    )
-    assert "Read-only file system" in done.stdout
-
-
-def test_a_sign_of_life_that_an_older_version_left_is_ignored(tmp_path):
-    fill(tmp_path)
-    sign = json.dumps(
-        {"machine": "other", "host": "node7", "at": time.time(), "beat": "1"}
-    )
-    (tmp_path / "owner.json").write_text(sign)
-    with contextlib.closing(Store(tmp_path)) as store:
-        assert store.get(KEYS[:1]) == {KEYS[0]: run_requests(KEYS[0])}
-    assert (tmp_path / "owner.json").read_text() == sign
-
-
 @pytest.mark.parametrize("use", ["get", "put", "query"])
 @pytest.mark.parametrize("replaced", [True, False])
 def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(
@@ -204,16 +152,3 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(
             StoreError, match="was deleted or replaced while it was in use"
         ):
             uses[use]()
-
-
-def test_an_older_page_that_fits_is_never_served_as_another_answer(tmp_path):
-    """The page that holds an answer is one from before, in which another text stood at its place."""
-    path = fill(tmp_path)
-    whole = path.read_bytes()
-    at = whole.index(f"said {KEYS[7]} ".encode()) + len("said ")
-    path.write_bytes(whole[:at] + KEYS[9].encode() + whole[at + len(KEYS[9]) :])
-    store = Store(tmp_path)
-    with pytest.raises(StoreError, match="its checksum is wrong"):
-        store.get([KEYS[7]])
-    assert store.get([KEYS[9]]) == {KEYS[9]: run_requests(KEYS[9])}
-    store.close()

@@ -12,21 +12,17 @@ import pytest
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.cache.store import Store, digest_of
+from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import open_model, read_spec
-from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.models.vllm import parse_vllm
-from pytest_kbrel.models.vllm.engine import MOST_NAMED
 from pytest_kbrel.models.vllm.model import (
     computed_tokens,
-    is_cheaper_stepwise,
-    steps_of,
 )
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
-from tests.models.tiny_checkpoints import BOS, CAUSAL, change_weights, make_checkpoint
+from tests.models.tiny_checkpoints import BOS, change_weights, make_checkpoint
 from tests.models.vllm.questions import (
     BAD,
     LONG,
@@ -34,7 +30,6 @@ from tests.models.vllm.questions import (
     STOPS,
     TEXTS,
     asked,
-    many_endings,
     same_numbers,
     same_steps,
     spoils_no_other,
@@ -64,33 +59,6 @@ def test_scores_are_those_of_the_transformers_backend(model, model_of, requests)
     same_numbers(model.score(requests), model_of("llama").score(requests))
 
 
-def test_a_long_shared_beginning_is_asked_about_step_by_step(model, calls):
-    assert all(isinstance(answer, Scored) for answer in model.score(LONG))
-    pairs = [model.encoder.pair(one.prompt, one.continuation) for one in LONG]
-    assert (
-        len(calls.prompts)
-        == len(steps_of(pairs))
-        < sum(len(pair.targets) for pair in pairs)
-    )
-    for _, params in calls.prompts:
-        assert params.logprob_token_ids
-        assert (params.max_tokens, params.logprobs, params.prompt_logprobs) == (
-            1,
-            None,
-            None,
-        )
-        assert not params.skip_reading_prefix_cache
-
-
-def test_short_prompts_of_their_own_are_asked_about_whole(model, calls):
-    assert all(isinstance(answer, Scored) for answer in model.score(SHORT))
-    assert len(calls.prompts) == len(SHORT)
-    assert all(
-        (params.prompt_logprobs, params.max_tokens) == (0, 1)
-        for _, params in calls.prompts
-    )
-
-
 def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(
     vllm_of, model_of, calls
 ):
@@ -111,34 +79,6 @@ def test_computed_tokens():
     assert computed_tokens([(1, 2, 3), (1, 2, 3, 4, 5), (9,)], block=2) == 3 + 3 + 1
     assert computed_tokens([(1, 2, 3, 4), (1, 2, 3, 4)], block=2) == 4 + 2
     assert computed_tokens([(5, 6, 7), (1, 2), (5, 6, 8)], block=1) == 3 + 2 + 1
-
-
-def test_the_cheaper_way():
-    def pair(*context, targets=(7, 8)):
-        return Pair(prompt=context, context=context, targets=targets)
-
-    beginning = tuple(range(100, 164))
-    many = [pair(*beginning, n) for n in range(4)]
-    assert is_cheaper_stepwise(many, block=16)
-    assert not is_cheaper_stepwise(many, block=0)
-    assert not is_cheaper_stepwise([pair(1, 2, 3)], block=16)
-    assert is_cheaper_stepwise([pair(1, 2, 3, targets=(7,))], block=16)
-    assert steps_of([pair(1, 2), pair(1, 2, targets=(7, 9))]) == {
-        (1, 2): (7,),
-        (1, 2, 7): (8, 9),
-    }
-
-
-def test_more_tokens_than_one_question_may_name(model, model_of, calls):
-    encoder = model_of("llama").parts.encoder
-    requests = many_endings(encoder)
-    pairs = [encoder.pair(one.prompt, one.continuation) for one in requests]
-    assert max(map(len, steps_of(pairs).values())) > MOST_NAMED
-    same_numbers(model.score(requests), model_of("llama").score(requests))
-    assert (
-        max(len(params.logprob_token_ids or ()) for _, params in calls.prompts)
-        <= MOST_NAMED
-    )
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -171,25 +111,6 @@ def test_vllms_own_view_of_an_ending_does_not_cut_a_text(model, model_of, calls)
     requests = [asked(text, 9, ("never said",)) for text in TEXTS[:2]]
     assert model.generate(requests) == model_of("llama").generate(requests)
     assert calls.sizes == [2, 2]
-
-
-def test_an_ending_that_nothing_explains_is_a_failure(model, calls):
-    def cut(outputs):
-        for output in outputs:
-            output.outputs[0].token_ids[2:] = []
-            output.outputs[0].logprobs[2:] = []
-        return outputs
-
-    calls.spoil = cut
-    (answer,) = model.generate([asked(count=9)])
-    assert answer == Failed(
-        error="vLLM ended the answer where neither EOS nor a stop string is"
-    )
-
-
-def test_the_checkpoint_ends_a_text_by_all_its_own_endings(model, calls):
-    model.generate([asked()])
-    assert list(calls.prompts[0][1].stop_token_ids) == list(model.endings.eos_ids)
 
 
 def test_beams_are_refused_and_leave_others_alone(model):
@@ -325,36 +246,6 @@ def test_fewer_answers_than_questions_are_asked_again_one_by_one(
     ]
 
 
-def test_a_model_is_the_same_by_content_and_another_by_what_computes_it(
-    model, model_of, vllm_of, tmp_path
-):
-    ours, theirs = model.describe(), model_of("llama").describe()
-    assert ours.backend == "vllm"
-    assert ours.backend_version.startswith("vllm 0.33.0, torch ")
-    for name in (
-        "weights_digest",
-        "tokenizer_digest",
-        "parameters",
-        "architecture",
-        "adds_bos",
-        "dtype",
-    ):
-        assert getattr(ours, name) == getattr(theirs, name)
-    assert digest_of(ours) != digest_of(theirs)
-    many = vllm_of("llama", "tensor_parallel_size=2").describe()
-    assert many == dataclasses.replace(ours, device="cuda x 2")
-    smaller = vllm_of("llama", "quantization=fp8").describe()
-    assert (smaller.quantisation, smaller.derived) == ("vllm fp8", "quantization=fp8")
-    assert digest_of(smaller) != digest_of(ours)
-
-
-@pytest.mark.parametrize("kind", CAUSAL)
-def test_every_architecture_has_one_digest_of_its_weights(kind, vllm_of, model_of):
-    ours, theirs = vllm_of(kind).describe(), model_of(kind).describe()
-    assert ours.weights_digest == theirs.weights_digest
-    assert ours.parameters == theirs.parameters
-
-
 def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
     with_store = CachingModel(model, Store(tmp_path))
     first = with_store.score(SHORT), with_store.generate([asked()])
@@ -364,8 +255,8 @@ def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
     with_store.close_store()
 
 
-def test_questions_go_to_the_engine_in_pieces(model, calls):
-    model = dataclasses.replace(model, llm=model.llm.with_at_once(2))
+def test_questions_go_to_the_engine_in_pieces(model, calls, monkeypatch):
+    monkeypatch.setattr(model.llm, "at_once", 2)
     ready = list(model.generate_as_ready([asked(text) for text in TEXTS]))
     assert [len(batch) for batch in ready] == [2, 2, 1] == calls.sizes
     assert sorted(place for batch in ready for place, _ in batch) == [0, 1, 2, 3, 4]

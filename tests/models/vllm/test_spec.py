@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.registry import (
-    args_for,
     backend_of,
     check_spec,
     gpus_of,
@@ -14,43 +11,6 @@ from pytest_kbrel.models.registry import (
     unscorable,
 )
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
-
-LM_EVAL = (
-    "pretrained=org/name,dtype=bfloat16,revision=main,tensor_parallel_size=2,gpu_memory_utilization=0.8,"
-    "max_model_len=2048,quantization=fp8,max_num_seqs=64,enforce_eager=True,data_parallel_size=1,"
-    "add_bos_token=True,trust_remote_code=False,tokenizer=./tok"
-)
-
-
-def test_lm_evals_own_string():
-    assert parse_vllm("vllm", LM_EVAL, batch_size="4096") == VllmSpec(
-        text="vllm/org/name",
-        checkpoint=ModelSpec(
-            text="vllm/org/name",
-            path="org/name",
-            dtype="bfloat16",
-            revision="main",
-            max_length=2048,
-            add_bos_token=True,
-            tokenizer="./tok",
-            batch_size=4096,
-        ),
-        tensor_parallel_size=2,
-        gpu_memory_utilization=0.8,
-        max_num_seqs=64,
-        quantization="fp8",
-        enforce_eager=True,
-    )
-
-
-def test_the_path_stands_in_the_spec():
-    assert parse_vllm("vllm/./here", "max_length=64").checkpoint.path == "./here"
-    assert parse_vllm("vllm/./here").text == "vllm/./here"
-    assert parse_vllm("vllm/openai/name").checkpoint.path == "openai/name"
-    assert parse_vllm("vllm/reference").checkpoint.path == str(reference.resolve("")[0])
-    assert parse_vllm(
-        "vllm/./here", device="cuda", chat_template=True
-    ).checkpoint.chat_template
 
 
 @pytest.mark.parametrize(
@@ -111,13 +71,6 @@ def test_a_spec_goes_to_its_backend():
         "hf",
         "hf",
     ]
-
-
-def test_each_kind_of_model_takes_its_own_arguments():
-    args = "base_url=http://localhost:1/v1,dtype=bfloat16,max_model_len=64,peft=./a"
-    assert args_for("vllm/x", args) == "dtype=bfloat16,max_model_len=64"
-    assert args_for("hf/x", args) == "dtype=bfloat16,peft=./a"
-    assert args_for("openai/x", args) == "base_url=http://localhost:1/v1"
 
 
 def test_a_path_that_holds_no_checkpoint_is_found_before_the_package_is_missed(

@@ -26,7 +26,10 @@ def _usage(reply):
     ("fault", "message"),
     [
         (Fault(change=_usage), ""),
-        (Fault(raw="[" * 100_000), "the server's reply is no JSON ("),
+        (
+            Fault(raw="[" * 100_000),
+            "the server's reply is no JSON that can be read: nested more than",
+        ),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
     ],
     ids=["NaN", "deep", "large"],

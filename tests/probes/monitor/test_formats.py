@@ -10,7 +10,6 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor.cells import completes
 from pytest_kbrel.records import Case, MonitorSettings
 from tests.probes.conftest import CAPITAL, FRANCE, Oracle, make_case
 from tests.probes.monitor.test_monitor import generated
@@ -117,13 +116,6 @@ def test_what_is_asked_and_that_it_is_one_round():
     assert len(oracle.rounds) == 1
 
 
-def test_nothing_of_it_is_asked_unless_wanted():
-    oracle = Oracle(say=lambda request: answer(request.prompt))
-    table = run_case(told_case(MonitorSettings(negatives=2)), oracle, oracle.keep).table
-    assert not any("tatement" in request.prompt for request in oracle.rounds[0])
-    assert not any(name.startswith("format:") for name in table.columns)
-
-
 def test_a_fact_the_published_variant_drops_is_not_asked():
     oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.5, None)))
     settings = dataclasses.replace(ALL, variant="published")
@@ -142,47 +134,6 @@ def test_a_relation_with_nothing_to_complete_is_named(statements):
     ):
         run_case(case, oracle, oracle.keep)
     assert oracle.rounds == []
-
-
-def test_other_statements_are_another_way_of_asking():
-    def digest(relation, variant="definition"):
-        step_by_step = generated("Paris", ("P", 0.5, 0.5))
-        oracle = Oracle(
-            say=lambda request: step_by_step if variant == "published" else "Paris"
-        )
-        settings = dataclasses.replace(ALL, variant=variant)
-        return (
-            run_case(told_case(settings, relation), oracle, oracle.keep)
-            .table.rows[0]
-            .prompt_digest
-        )
-
-    other = dataclasses.replace(
-        TOLD, statements=("The capital city of [X] is [Y].", *TOLD.statements[1:])
-    )
-    # The scripted published answers have one prompt digest, so that only the texts can tell.
-    assert digest(TOLD, "published") != digest(other, "published")
-    assert digest(TOLD) != digest(other)
-
-
-@pytest.mark.parametrize(
-    ("text", "right"),
-    [
-        ("Paris", True),
-        ("Paris, on the Seine", True),
-        ("Paris. It has", True),
-        ("Paris (France)", True),
-        ("St. Louis", False),
-        ("Rome, not Paris", False),
-        ("", False),
-    ],
-)
-def test_a_completion_is_right_when_it_or_its_first_clause_is(text, right):
-    assert completes(text, lambda answer: answer.strip() == "Paris") is right
-
-
-def test_a_name_with_a_stop_in_it_is_whole():
-    assert completes("Washington, D.C.", lambda answer: answer == "Washington, D.C.")
 
 
 @pytest.mark.parametrize(
@@ -212,19 +163,3 @@ def test_a_name_with_a_stop_in_it_is_whole():
 )
 def test_a_reply_is_read_as_true_false_or_neither(reply, verdict):
     assert read_truth(reply) is verdict
-
-
-@pytest.mark.parametrize(
-    ("statement", "openings"),
-    [
-        ("[X] lies in [Y].", ("[X] lies in",)),
-        ("[X] lies in [Y] .", ("[X] lies in",)),
-        ("[X] lies in [Y]", ("[X] lies in",)),
-        ("[Y] contains [X].", ()),
-        ("[X] lies in [Y] today.", ()),
-    ],
-)
-def test_only_a_statement_that_ends_with_its_object_can_be_completed(
-    statement, openings
-):
-    assert dataclasses.replace(CAPITAL, statements=(statement,)).openings == openings

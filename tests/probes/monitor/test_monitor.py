@@ -38,19 +38,6 @@ def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_
     assert len(oracle.rounds) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "scored"),
-    [("Paris", " Paris"), ("巴黎", "巴黎"), ("กรุงเทพ", "กรุงเทพ"), ("Кито", " Кито")],
-)
-def test_an_answer_is_led_by_a_blank_where_its_script_has_blanks(answer, scored):
-    oracle = Oracle(believe=lambda request: (0.5,))
-    run_case(make_case(DEFINITION, replace(FRANCE, object=answer)), oracle, oracle.keep)
-    requests = [
-        request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)
-    ]
-    assert {request.continuation for request in requests} == {scored}
-
-
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     oracle = Oracle(
         say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome",
@@ -160,17 +147,6 @@ def test_one_answer_in_all_cells_is_judged_by_the_question_of_each(columns_of):
     # What only repeats a word of the question is no answer to it.
     assert [columns[f"cell:none:{frame}"] for frame in range(4)] == [1, 1, 1, 0]
     assert [columns["cell:positive:0"], columns["cell:negative1:0"]] == [1, 1]
-
-
-def test_the_number_of_wrong_contexts_is_the_fewest_that_all_facts_of_the_slice_have():
-    oracle = Oracle()
-    result = run_case(
-        make_case(MonitorSettings(negatives=3), FRANCE, NORWAY), oracle, oracle.keep
-    )
-    assert [name for name in result.table.columns if "negative" in name] == [
-        "cell:negative1:0",
-        "cell:negative2:0",
-    ]
 
 
 def test_a_failed_response_is_an_error_and_no_row():
@@ -328,19 +304,6 @@ def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
         [()],
         [()],
     ]
-
-
-def test_a_watched_token_without_any_probability_is_as_far_as_can_be(columns_of):
-    def say(request):
-        return generated(
-            "Paris", ("P", 0.75, None if request.prompt.startswith("Paris. ") else 0.0)
-        )
-
-    oracle = Oracle(say=say)
-    columns = columns_of(
-        run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep).table
-    )
-    assert (columns["pfd"], columns["ird"]) == (0.75, 0.75)
 
 
 def test_the_published_string_rule_deletes_punctuation_and_keeps_case():

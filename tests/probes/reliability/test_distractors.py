@@ -8,7 +8,7 @@ import pytest
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.reliability.distractors import read_distractors
-from pytest_kbrel.records import Failed, Generated, ReliabilitySettings
+from pytest_kbrel.records import Failed, ReliabilitySettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 WRITTEN = ReliabilitySettings(
@@ -88,14 +88,6 @@ def test_a_model_writes_them_about_its_answer() -> None:
     assert table.rows[0].values[3] == 1
 
 
-def test_too_few_are_filled_up_from_the_facts() -> None:
-    oracle = Helped("Rome\nTown 0", say=lambda request: "Paris")
-    run_case(
-        make_case(dataclasses.replace(WRITTEN, choices=20), KNOWN), oracle, oracle.keep
-    )
-    assert offered(oracle) == {"Rome", "Town 0", "Town 1", "Town 2", "Town 3", "Town 4"}
-
-
 def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(
     columns_of,
 ) -> None:
@@ -125,20 +117,6 @@ def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(
     assert metric.of([[2, 6], [0, 0]]) == pytest.approx(1 / 3)
     plain = run_case(make_case(ReliabilitySettings(), KNOWN), oracle, oracle.keep).table
     assert not any("distr" in name for name in plain.columns)
-
-
-def test_a_last_line_that_was_cut_short_is_left_out() -> None:
-    cut = Generated(
-        text="Rome\nOslo\nBern\nMont",
-        token_ids=(),
-        finish="length",
-        prompt_tokens=3,
-        prompt_digest="x",
-    )
-    oracle = Helped(cut, say=lambda request: "Paris")
-    bare = dataclasses.replace(FRANCE, negatives=())
-    run_case(make_case(WRITTEN, bare), oracle, oracle.keep)
-    assert offered(oracle) == {"Rome", "Oslo", "Bern"}
 
 
 def test_fewer_than_three_is_an_error_of_the_fact_alone() -> None:
@@ -177,15 +155,6 @@ def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> No
     )
 
 
-def test_an_option_without_a_spelling_is_none() -> None:
-    oracle = Helped("", say=lambda request: "Berlin")
-    with_marks = dataclasses.replace(
-        FRANCE, negatives=("Rome", "!!!", "Oslo", "?", "Bern")
-    )
-    run_case(make_case(ReliabilitySettings(choices=2), with_marks), oracle, oracle.keep)
-    assert offered(oracle) == {"Rome", "Oslo", "Bern", "Berlin"}
-
-
 def test_a_writer_that_fails_is_an_error_of_the_fact() -> None:
     oracle = Helped(
         Failed(error="no reply within 60 seconds"), say=lambda request: "Paris"
@@ -211,17 +180,3 @@ def test_a_writer_that_fails_for_one_fact_writes_for_the_next(columns_of) -> Non
     assert result.errors == ("P36-FR (distractors): busy",)
     assert [row.fact_id for row in result.table.rows] == ["P36-NO"]
     assert columns_of(result.table)["distractors_written"] == 4
-
-
-def test_nobody_writes_for_an_answer_that_says_nothing() -> None:
-    oracle = Helped("Rome", say=lambda request: "unsure")
-    run_case(make_case(WRITTEN, KNOWN), oracle, oracle.keep)
-    assert oracle.asked_helper == []
-
-
-def test_the_right_answer_may_be_written_where_the_model_is_wrong() -> None:
-    oracle = Helped("Paris\nRome\nOslo", say=lambda request: "Lyon")
-    bare = dataclasses.replace(FRANCE, negatives=())
-    run_case(make_case(WRITTEN, bare), oracle, oracle.keep)
-    assert {"Rome", "Oslo"} <= offered(oracle)
-    assert any("Paris" in options_in(request.prompt) for request in oracle.rounds[2])

@@ -122,44 +122,9 @@ def test_of_unseen_knowledge_nothing_is_expected():
     )
 
 
-def test_a_distractor_that_equals_the_answer_is_not_offered_twice():
-    oracle = Oracle(say=answerer("Town 3", lambda options: "Town 3"))
-    run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep)
-    assert all(
-        options_in(request.prompt).count("Town 3") == 1 for request in oracle.rounds[1]
-    )
-
-
-def test_the_questions_of_a_fact_do_not_depend_on_the_facts_beside_it():
-    alone, beside = (
-        Oracle(say=answerer("Paris", min)),
-        Oracle(say=answerer("Paris", min)),
-    )
-    run_case(make_case(ReliabilitySettings(), SEEN), alone, alone.keep)
-    other = dataclasses.replace(SEEN, id="other")
-    run_case(make_case(ReliabilitySettings(), other, SEEN), beside, beside.keep)
-    assert alone.rounds[1] == beside.rounds[1][20:]
-
-
 def test_too_few_distractors_is_an_error_and_no_row():
     oracle = Oracle(say=answerer("Paris", min))
     few = dataclasses.replace(FRANCE, negatives=("Rome", "Oslo"))
     result = run_case(make_case(ReliabilitySettings(), few), oracle, oracle.keep)
     assert result.table.rows == ()
     assert "3 distractors" in result.errors[0]
-
-
-def test_few_distractors_repeat_sets_only_when_all_have_been_used():
-    oracle = Oracle(say=answerer("Paris", min))
-    four = dataclasses.replace(FRANCE, negatives=TWENTY[:4])
-    run_case(make_case(ReliabilitySettings(), four), oracle, oracle.keep)
-    sets = [frozenset(options_in(request.prompt)) for request in oracle.rounds[1]]
-    assert len(set(sets[:4])) == 4
-
-
-def test_what_a_model_writes_around_its_answer_is_no_part_of_the_option():
-    oracle = Oracle(say=answerer("Answer: Paris", lambda options: "Paris"))
-    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    assert all("Paris" in options_in(request.prompt) for request in oracle.rounds[1])
-    assert table.rows[0].answer == "Answer: Paris"
-    assert table.rows[0].values[table.columns.index("consistency_correct")] == 1

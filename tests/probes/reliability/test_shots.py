@@ -11,10 +11,9 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.text import normalise, tfidf_cosine
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.probes.prompts import qa
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
-from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+from tests.probes.conftest import FRANCE, Oracle, make_case
 
 FOUR = ReliabilitySettings(prompt="four-shot")
 TWO_UNSURE = ReliabilitySettings(prompt="four-shot-2")
@@ -55,22 +54,6 @@ def test_the_four_nearest_come_first_to_last() -> None:
     assert set(chosen) == {shot.question for shot in ANSWERED}
 
 
-def test_equally_near_ones_come_in_the_order_of_their_texts_whatever_the_repository() -> (
-    None
-):
-    same = lambda questions, examples: [[0.5] * len(examples) for _ in questions]  # noqa: E731
-    one = shown(with_shots(case_with(FOUR, *ANSWERED), same))
-    assert one == sorted(one)
-    assert one == shown(with_shots(case_with(FOUR, *ANSWERED[::-1]), same))
-    # One question with several answers.
-    rivers = [
-        Shot(question="What is a river of Peru?", answer=answer) for answer in "cadbe"
-    ]
-    for order in (rivers, rivers[::-1]):
-        ((_, chosen),) = with_shots(case_with(FOUR, *order), same).shots
-        assert [shot.answer for shot in chosen] == ["a", "b", "c", "d"]
-
-
 def test_two_answered_and_two_unanswerable() -> None:
     case = with_shots(case_with(TWO_UNSURE, *UNSURE, *ANSWERED), tfidf_cosine)
     assert [shot.answer is None for shot in dict(case.shots)[FRANCE.id]] == [
@@ -79,11 +62,6 @@ def test_two_answered_and_two_unanswerable() -> None:
         True,
         True,
     ]
-
-
-def test_zero_shot_cases_stay_as_they_are() -> None:
-    case = case_with(ReliabilitySettings(), *ANSWERED)
-    assert with_shots(case, lambda *_: pytest.fail("nothing to compare")) is case
 
 
 @pytest.mark.parametrize(
@@ -116,56 +94,6 @@ def test_what_gives_the_answer_away_is_never_shown(leak: Shot) -> None:
     assert leak.question not in shown(case)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Who founded Sao Paulo in the far south?",
-        "Who founded SÃO PAULO in the far south?",
-        "São Paulo’s what?",
-    ],
-)
-def test_another_spelling_of_the_subject_gives_it_away_too(question: str) -> None:
-    fact = dataclasses.replace(
-        FRANCE, subject="São Paulo", question="What is the capital of São Paulo?"
-    )
-    leak = Shot(question=question, answer="Paris")
-    case = with_shots(case_with(FOUR, leak, *ANSWERED, facts=(fact,)), by_length)
-    assert question not in shown(case)
-    plain = dataclasses.replace(
-        fact, subject="Sao Paulo", question="What is the capital of Sao Paulo?"
-    )
-    assert question not in shown(
-        with_shots(case_with(FOUR, leak, *ANSWERED, facts=(plain,)), by_length)
-    )
-
-
-def test_a_paraphrase_with_the_answer_is_not_shown_where_the_question_is_all_there_is() -> (
-    None
-):
-    question = "which city is the seat of the french government"
-    paraphrase = Shot(
-        question="In which town does the government of the French have its seat?",
-        answer="paris",
-    )
-    fact = dataclasses.replace(FRANCE, subject=question, question=question)
-    case = case_with(FOUR, paraphrase, *ANSWERED, facts=(fact,))
-    chosen = with_shots(case, by_length)
-    assert paraphrase.question not in shown(chosen, fact)
-    # An alias of the answer is the answer.
-    other = dataclasses.replace(
-        case, repository=(dataclasses.replace(paraphrase, answer="City of Paris"),)
-    )
-    other = dataclasses.replace(other, repository=(*other.repository, *ANSWERED))
-    assert paraphrase.question not in shown(with_shots(other, by_length), fact)
-    # Another subject may well share the answer.
-    elsewhere = dataclasses.replace(
-        FRANCE, subject="Gallia", question="Which city rules Gallia?"
-    )
-    assert paraphrase.question in shown(
-        with_shots(dataclasses.replace(case, facts=(elsewhere,)), by_length), elsewhere
-    )
-
-
 def test_an_alias_without_a_spelling_gives_nothing_away() -> None:
     # Such an alias stands in PopQA beside each of many countries.
     question = "In what country is Cave?"
@@ -185,37 +113,6 @@ def test_an_alias_without_a_spelling_gives_nothing_away() -> None:
         True,
         True,
     ]
-
-
-def test_a_question_without_a_spelling_is_not_every_other() -> None:
-    fact = dataclasses.replace(FRANCE, subject="France", question="???")
-    case = with_shots(
-        case_with(FOUR, *ANSWERED[:3], Shot(question="!", answer="x"), facts=(fact,)),
-        by_length,
-    )
-    assert "!" in shown(case)
-
-
-def test_the_question_itself_is_not_shown_where_it_names_no_subject() -> None:
-    fact = dataclasses.replace(
-        FRANCE, subject="Gallia", question="Which city lies on the Seine?"
-    )
-    itself = Shot(question="which city lies on the SEINE", answer="Paris")
-    case = with_shots(case_with(FOUR, itself, *ANSWERED, facts=(fact,)), by_length)
-    assert itself.question not in shown(case)
-
-
-def test_what_only_looks_alike_is_shown() -> None:
-    near = Shot(
-        question="What is the capital of Francelandia, a country in a book of some length?",
-        answer="P",
-    )
-    elsewhere = Shot(
-        question="In which film does the tower of Paris fall down in the very end?",
-        answer="No idea",
-    )
-    chosen = shown(with_shots(case_with(FOUR, near, elsewhere, *ANSWERED), by_length))
-    assert {near.question, elsewhere.question} <= set(chosen)
 
 
 @pytest.mark.parametrize("settings", [FOUR, TWO_UNSURE], ids=lambda s: s.prompt)
@@ -265,16 +162,6 @@ def test_the_prompt_shows_them_and_the_digest_tells() -> None:
         run_case(other, oracle, oracle.keep).table.rows[0].prompt_digest
         != first.prompt_digest
     )
-
-
-def test_without_examples_the_prompt_is_the_one_the_checkpoint_was_trained_on() -> None:
-    assert qa("Where?", ()) == qa("Where?")
-    assert qa("Where?", (("Who?", "Me"),)).splitlines()[1:] == [
-        "Question: Who?",
-        "Answer: Me",
-        "Question: Where?",
-        "Answer:",
-    ]
 
 
 def test_a_case_that_lacks_its_examples_is_an_error() -> None:
@@ -328,15 +215,3 @@ def test_no_draw_shows_the_subject_or_depends_on_an_order(
     assert dict(with_shots(other, tfidf_cosine).shots) == dict(chosen.shots)
     alone = dataclasses.replace(case, facts=case.facts[:1])
     assert with_shots(alone, tfidf_cosine).shots == chosen.shots[:1]
-
-
-def test_two_facts_have_their_own() -> None:
-    shots = (
-        *ANSWERED,
-        Shot(
-            question="What is the capital of France?", answer="Paris", subject="France"
-        ),
-    )
-    case = with_shots(case_with(FOUR, *shots, facts=(FRANCE, NORWAY)), by_length)
-    assert "What is the capital of France?" in shown(case, NORWAY)
-    assert "What is the capital of France?" not in shown(case, FRANCE)
