@@ -1,0 +1,214 @@
+"""One golden text a surface, all of one made run: ``make golden`` rewrites them, git diff shows what changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_kbrel.cli import main
+from pytest_kbrel.records import (
+    CaseResult,
+    Churn,
+    Correlation,
+    GateResult,
+    Looks,
+    MovedFact,
+    Place,
+    Run,
+    Waiver,
+)
+from pytest_kbrel.reports.comment import comment_markdown
+from pytest_kbrel.reports.markdown import summary_markdown
+from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.terminal.failure import failure_text
+from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
+from tests.reports.conftest import case, metric, rich
+from tests.reports.test_attributions import attribution
+
+__all__ = ["mini_suite"]
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def red() -> Run:
+    """The run of all surfaces: each thing that a report may say of a case is said of one at least."""
+    run = rich()
+    failed, passed, unsure, seen, unseen, *overall = run.cases
+    place = Place(
+        fact_id="P30:1",
+        cell="negative2:0",
+        prompt="Peru. On which continent is country 1?",
+        answer=" Africa",
+        probability=0.031,
+    )
+    moved = MovedFact(
+        metric="monitor",
+        place=place,
+        expected="Asia",
+        column="ird",
+        now=0.633,
+        before=0.012,
+        anchor=0.982,
+    )
+    late = Waiver(
+        owner="Eve", reason="old", expires="2025-06-30", fact="P30:2", line=21
+    )
+    rose = GateResult(
+        metric="monitor",
+        rule="max_drop",
+        bound=0.02,
+        verdict="fail",
+        reason="monitor rose by 0.031",
+        observed=0.031,
+        low=0.01,
+        high=0.052,
+        p_sidak=0.04,
+    )
+    failed = replace(
+        failed,
+        label="continent",
+        gates=(*failed.gates, rose),
+        waiver=None,
+        expired=(replace(late, expired=True),),
+        attributions=(attribution(), attribution("none:0")),
+        moved=(moved,),
+        notes=("3 of 120 facts: the example is the fact itself",),
+        churn=Churn(facts=118, texts=21, labels=8),
+        prompt="Question: On which continent is country 1?\nAnswer:",
+    )
+    gate = unsure.gates[0]
+    unsure = replace(
+        unsure,
+        gates=(
+            replace(
+                gate,
+                reason="it fell; about 400 facts would decide, were it the same",
+                observed=0.02,
+                low=-0.02,
+                high=0.06,
+                unchanged=0.04,
+            ),
+            replace(gate, metric="missing", rule="max", bound=0.3, reason="unsure"),
+        ),
+        looks=Looks(taken=2, of=10, asked=120, facts=600),
+    )
+    controls = (
+        metric("cr_control_majority", 0.083),
+        metric("c_correct_control_random", 0.2),
+    )
+    below = replace(
+        gate,
+        metric="c_correct",
+        rule="above_control",
+        bound=0.7,
+        verdict="fail",
+        reason="c_correct is 0.600 above its control",
+        observed=0.6,
+    )
+    seen = replace(
+        seen,
+        verdict="fail",
+        metrics=(*seen.metrics, *controls),
+        gates=(below,),
+        waiver=Waiver(owner="Ann", reason="known", expires="2026-12-31", case=seen.id),
+    )
+    cut = ("90 of 120 answers are cut short; allowed: at most 50%: raise it",)
+    invalid = tuple(
+        case("monitor", part, "invalid", (), errors=cut) for part in ("P36", "P37")
+    )
+    pair: Any = tuple(
+        Correlation(
+            x="monitor", y="accuracy", method=method, over="slices", r=-0.5, p=0.03, n=9
+        )
+        for method in ("pearson", "spearman")
+    )
+    return replace(
+        run,
+        cases=(failed, passed, unsure, seen, unseen, *invalid, *overall),
+        correlations=pair,
+        compared=(820, 1240),
+        blessed="2025-12-20T03:04:05+00:00",
+        environment=(
+            *run.environment,
+            *(("answers_asked", "1240"), ("answers_reused", "200")),
+            *(("answers_store", ".kbrel-cache"), ("model_load_seconds", "1.50")),
+        ),
+        settings=(("judge", "openai/judge"),),
+        complete=False,
+        problems=("the last response of gw2 is torn and left out",),
+    )
+
+
+def only(*verdicts: str) -> Run:
+    cases = [one for one in red().cases if one.verdict in verdicts]
+    return replace(red(), cases=tuple(cases), complete=True, problems=(), exit_status=0)
+
+
+def screen(run: Run, verbosity: int = 0) -> str:
+    steps = [("rerun the failed", "pytest suites --lf")]
+    lines = terminal_lines(
+        run, width=80, verbosity=verbosity, steps=steps, written_to="kbrel-report"
+    )
+    return "\n".join(text for text, _ in lines) + "\n"
+
+
+def failures() -> str:
+    def told(one: CaseResult) -> str:
+        return failure_text(one, baseline_name="reference")
+
+    return "\n\n".join(told(one) for one in red().cases if one.verdict != "pass") + "\n"
+
+
+def comment() -> str:
+    return comment_markdown(
+        red(), name="nightly", link="https://ci.example/1", commit="0123456789abcdef"
+    )
+
+
+def is_golden(name: str, text: str) -> None:
+    path = FOLDER / name
+    if os.environ.get("KBREL_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("terminal-red.txt", lambda: screen(red(), verbosity=1)),
+        ("terminal-green.txt", lambda: screen(only("pass"))),
+        ("terminal-inconclusive.txt", lambda: screen(only("pass", "inconclusive"))),
+        ("failure.txt", failures),
+        ("summary.md", lambda: summary_markdown(red())),
+        ("comment.md", comment),
+    ],
+)
+def test_a_surface_is_its_golden_text(name: str, made: Callable[[], str]) -> None:
+    is_golden(name, made())
+
+
+def test_plan_and_comparison_are_their_golden_texts(
+    pytester: pytest.Pytester,
+    mini_suite: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    mini_suite(SUITE.replace("cr: {min", "ur: {max_drop: 0.05}\n    cr: {min"))
+    knows = f"--kb-model={KNOWS}"
+    flags = ("suites", "--kb-plan", "-v", f"--kb-baseline-model={KNOWS}")
+    plan = pytester.runpytest(knows, *flags).stdout.str()
+    plan = plan[plan.index("suites/mini.kb.yaml\n") : plan.rindex("\n===")]
+    is_golden("plan.txt", re.sub(r"\d+\.\d+ s\b", "TIME", plan) + "\n")
+    pytester.runpytest(knows, "suites", "--kb-output-path=before")
+    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-output-path=after")
+    capsys.readouterr()
+    assert main(["compare", "before", "after", "-v"]) == 0
+    out = re.sub(r"\d{4}-\d\d-\d\dT\S+\d\d:\d\d", "TIME", capsys.readouterr().out)
+    is_golden("compare.txt", out)
