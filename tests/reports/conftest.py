@@ -460,32 +460,6 @@ def stopped_run() -> Run:
 
 
 @pytest.fixture
-def dropped_run() -> Run:
-    """A run in which one slice failed, and with it the figures over several cases, by less."""
-
-    def failed(
-        probe: str, part: str, name: str, drop: float, **more: object
-    ) -> CaseResult:
-        gate = GateResult(
-            metric=name,
-            rule="max_drop",
-            bound=0.05,
-            verdict="fail",
-            reason=f"{name} fell by {drop}",
-            observed=drop,
-        )
-        value = metric(name, 0.945 - drop, baseline=0.945, delta=-drop)
-        return case(probe, part, "fail", (value,), gates=(gate,), **more)
-
-    cases = (
-        failed("pooled", "overall", "as_expected", 0.06, aggregate=True),
-        failed("reliability", "overall", "iur", 0.2, aggregate=True),
-        failed("reliability", "unseen-zero-shot", "ur", 0.74, lost=(change(1),)),
-    )
-    return replace(small(), cases=(*cases, small().cases[1]))
-
-
-@pytest.fixture
 def make_case() -> Callable[..., CaseResult]:
     return case
 

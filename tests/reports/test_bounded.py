@@ -51,13 +51,6 @@ def test_rows_at_the_end_are_left_out_and_counted(limit: int, shown: int) -> Non
     assert lines[shown + 1 :] == ["", f"and {100 - shown} more cases in the report", ""]
 
 
-def test_one_row_is_counted_in_the_singular() -> None:
-    assert (
-        bounded_text([Part(0, rows=["a", "b" * 90], noun="case")], 60)
-        == "a\n\nand 1 more case\n"
-    )
-
-
 def test_a_lower_rank_gets_its_share_first_and_then_the_rest() -> None:
     made = [Part(1, "one", ROWS, share=0.5), Part(0, "two", ROWS[:3], share=0.5)]
     text = bounded_text(made, 300)

@@ -78,61 +78,6 @@ def test_a_report_that_is_none_is_an_error_with_its_path(
         read_run(tmp_path)
 
 
-def test_the_comment_leads_with_marker_and_verdict(small_run: Run) -> None:
-    text = comment_markdown(
-        replace(small_run, blessed="2025-12-20T03:04:05+00:00"),
-        name="nightly",
-        link="https://ci.example/runs/1",
-        commit="0123456789abcdef",
-    )
-    assert text.split("\n")[:10] == [
-        "<!-- pytest-kbrel: nightly -->",
-        "## Knowledge gates: fail",
-        "",
-        "At least one gate failed.",
-        "",
-        "**reference:overconfident** against **reference** (blessed 13 days before, 2025-12-20): "
-        "1 fail, 1 inconclusive, 4 pass.",
-        "",
-        "**7 facts lost, 1 gained; 5 of the 7 are head; worst P30.**",
-        "",
-        "Commit `0123456789ab`.",
-    ]
-    assert "| **fail** | monitor\\[P30\\] | accuracy: significantly worse than" in text
-    assert "<summary>7 facts lost</summary>" in text
-    assert "| On which continent is country 3? | Asia | Asia | Africa | P30 |" in text
-    assert "<summary>Not ruled out</summary>" in text
-    assert "the drop may be 0.06; 400 facts would decide" in text
-    assert text.endswith("artifacts of [the run](https://ci.example/runs/1).\n")
-
-
-def test_the_cause_precedes_the_figures_over_several_cases(dropped_run: Run) -> None:
-    text = comment_markdown(dropped_run)
-    rows = re.findall(r"^\| \*\*fail\*\* \| (.+) \|$", text, flags=re.MULTILINE)
-    assert rows == [
-        r"reliability\[unseen-zero-shot\] | UR 0.945 to 0.205, allowed 0.05",
-        r"reliability\[overall\] | IUR 0.945 to 0.745, allowed 0.05",
-        r"pooled\[overall\] | as expected 0.945 to 0.885, allowed 0.05",
-    ]
-
-
-@pytest.mark.parametrize("verdict", VERDICTS)
-def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> None:
-    errors = ("the model answered nothing",) if verdict == "invalid" else ()
-    case = made_result(verdict=verdict, errors=errors)
-    lines = comment_markdown(replace(small_run, cases=(case,))).split("\n")
-    assert lines[1] == f"## Knowledge gates: {verdict}"
-    others = {
-        comment_markdown(replace(small_run, cases=(made_result(verdict=other),))).split(
-            "\n"
-        )[3]
-        for other in VERDICTS
-        if other != verdict
-    }
-    assert lines[3].endswith(".")
-    assert lines[3] not in others
-
-
 @pytest.mark.parametrize(
     ("blessed", "words"),
     [
@@ -141,16 +86,11 @@ def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> Non
             "**reference** (blessed on the same day, 2026-01-02)",
         ),
         ("2026-01-01T01:00:00+00:00", "(blessed 1 day before, 2026-01-01)"),
-        # 22 hours before the run, on the day before.
-        ("2026-01-01T05:04:05+00:00", "(blessed 1 day before, 2026-01-01)"),
         (
             "2026-01-01T22:30:00-02:00",
             "**reference** (blessed on the same day, 2026-01-02)",
         ),
-        ("2026-01-01T22:30:00", "(blessed 1 day before, 2026-01-01)"),
         ("0001-01-01T00:00:00+14:00", "against **reference**: "),
-        ("2024-01-02T01:00:00+00:00", "(blessed 731 days before, 2024-01-02)"),
-        ("", "against **reference**: "),
         ("yesterday", "against **reference**: "),
     ],
 )
@@ -298,12 +238,10 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
     ("arguments", "message"),
     [
         (["x", "--name=a b"], "--name: found 'a b'; allowed: up to 60 letters"),
-        (["x", "--name=-->"], "--name: found '-->'"),
         (
             ["x", "--link=javascript:x"],
             "--link: found 'javascript:x'; allowed: an address",
         ),
-        (["x", "--link=https://a.example/) @you"], "--link: found"),
         (
             ["x", "--commit=main"],
             "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits",

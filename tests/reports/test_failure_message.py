@@ -14,11 +14,9 @@ from pytest_kbrel.records import (
     MetricValue,
     Run,
     Share,
-    Unmatched,
     Waiver,
 )
 from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
-from pytest_kbrel.reports.phrases import allowed
 from pytest_kbrel.reports.terminal import failure_text
 
 Make = Callable[..., CaseResult]
@@ -33,33 +31,6 @@ def gate(**more: Any) -> GateResult:
         "reason": "why",
     }
     return GateResult(**{**given, **more})
-
-
-@pytest.mark.parametrize(
-    ("rule", "named", "unnamed"),
-    [
-        ("min", "at least 0.5", "at least 0.5"),
-        ("max", "at most 0.5", "at most 0.5"),
-        (
-            "max_drop",
-            "at most 0.5 worse than prod",
-            "at most 0.5 worse than the baseline",
-        ),
-        (
-            "recovery",
-            "at least 0.5 of prod's value recovered",
-            "at least 0.5 of the baseline's value recovered",
-        ),
-        (
-            "above_control",
-            "at least 0.5 better than the control",
-            "at least 0.5 better than the control",
-        ),
-    ],
-)
-def test_what_each_rule_allows(rule: Any, named: str, unnamed: str) -> None:
-    assert allowed(gate(rule=rule), "prod") == named
-    assert allowed(gate(rule=rule), "") == unnamed
 
 
 @pytest.fixture
@@ -86,14 +57,10 @@ def value(**more: Any) -> MetricValue:
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        (value(name="pfd"), "nothing"),
         (value(value=None), "nothing"),
         (value(value=None, note="no fact"), "nothing: no fact"),
-        (value(), "0.250 on 120 facts"),
         (value(value=0.0, low=0.0, high=0.1), "0.000 [0.000, 0.100] on 120 facts"),
         (value(n=1), "0.250 on 1 of 120 facts"),
-        (value(n=0), "0.250 on 0 of 120 facts"),
-        # Of a case over several the figure may count more answers than there are facts.
         (value(n=121), "0.250 on 121 facts"),
     ],
 )
@@ -106,10 +73,6 @@ def test_what_was_measured(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        (
-            {"baseline": 0.25, "delta": 0.0, "paired": 9},
-            ["baseline    0.250 (prod)", "difference  = over 9 paired facts"],
-        ),
         (
             {
                 "baseline": 0.0,
@@ -132,14 +95,6 @@ def test_what_was_measured(
                 "reason      why",
             ],
         ),
-        (
-            {"baseline": 0.5, "delta": -0.25},
-            [
-                "baseline    0.500 (prod)",
-                "difference  -0.250",
-            ],
-        ),
-        # Without a difference there is nothing to say of the baseline.
         ({"baseline": 0.5}, []),
     ],
 )
@@ -154,28 +109,13 @@ def test_the_difference_from_the_baseline(
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"rule": "recovery", "observed": 0.0}, ["recovered   0.000"]),
         (
             {"rule": "recovery", "observed": 0.5, "low": 0.0, "high": 1.0},
             ["recovered   0.500 [0.000, 1.000]"],
         ),
         ({"rule": "recovery"}, []),
-        ({"rule": "max_drop", "observed": 0.5}, []),
-        (
-            {"p_sidak": 0.0},
-            [
-                "corrected   p < 0.001 for the gates of the case and the cases of the suite"
-            ],
-        ),
         ({"p": 0.5}, []),
-        ({"line": 3}, ["stated in   suites/world.kb.yaml:3"]),
-        ({"line": 0}, []),
-        # The lines above say what the reason of a failure says; of other verdicts they do not.
         ({"verdict": "inconclusive"}, ["reason      why"]),
-        ({"verdict": "not comparable"}, ["reason      why"]),
-        ({"verdict": "inconclusive", "reason": ""}, []),
-        ({"rule": "above_control"}, ["reason      why"]),
-        ({"rule": "above_control", "reason": ""}, []),
     ],
 )
 def test_what_else_is_said_of_a_gate(
@@ -209,63 +149,12 @@ def test_errors_and_lost_facts_are_shown_up_to_five(
     assert "\n  1 fact lost against the baseline\n" in one
 
 
-def test_gates_that_passed_are_counted_and_not_told(make_case: Make) -> None:
-    gates = (
-        gate(metric="a", verdict="pass"),
-        gate(metric="b"),
-        gate(metric="c", verdict="inconclusive"),
-    )
-    lines = failure_text(
-        make_case("monitor", "P1", "fail", (), gates=gates), baseline_name=""
-    ).splitlines()
-    assert lines[0] == "monitor[P1]: fail, 2 of 3 gates not passed"
-    assert [
-        line for line in lines if line.startswith("  ") and not line.startswith("   ")
-    ] == [
-        "  b min 0.5: fail",
-        "  c min 0.5: inconclusive",
-    ]
-
-
-def test_what_stands_beside_the_gates(make_case: Make) -> None:
-    late = Waiver(
-        owner="Ann",
-        reason="known",
-        expires="2026-01-01",
-        fact="Q1",
-        line=4,
-        expired=True,
-    )
-    case = make_case(
-        "monitor",
-        "P1",
-        "fail",
-        (),
-        expired=(late,),
-        waiver=late,
-        integrity=(
-            Share(name="empty", value=3, total=9, limit=0.5),
-            Share(name="x", value=0, total=9, limit=1),
-        ),
-        unmatched=Unmatched(added=("a",)),
-    )
-    assert failure_text(case, baseline_name="").splitlines() == [
-        "monitor[P1]: fail",
-        "  the waiver of fact Q1 expired on 2026-01-01, by Ann: known; stated in",
-        "    suites/world.kb.yaml:4; allowed: a later 'expires', or no waiver",
-        "  responses: 3 of 9 empty (at most 50 %)",
-        "  compared without 1 fact not in the baseline",
-    ]
-
-
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, {}),
         ({"metrics": (value(name="pfd", value=0.0),)}, {"kb_pfd": "0.0000"}),
         ({"metrics": (value(name="pfd", value=None), value(name="new"))}, {}),
         ({"lost": True}, {"kb_facts_lost": "1", "kb_facts_gained": "0"}),
-        ({"gained": True}, {"kb_facts_lost": "0", "kb_facts_gained": "1"}),
         (
             {
                 "gates": (
@@ -291,10 +180,6 @@ def test_what_stands_beside_the_gates(make_case: Make) -> None:
                 "kb_integrity_empty": "3 of 9 empty (at most 50 %)",
                 "kb_integrity_truncated": "3 of 9 cut short (at most 50 %)",
             },
-        ),
-        (
-            {"unmatched": Unmatched(waived=("a",))},
-            {"kb_facts_unmatched": "1 fact left out by a waiver"},
         ),
     ],
 )

@@ -3,24 +3,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html.cases import Asked, WorstFact
+from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports.html.page import (
     LARGEST,
     SizeLimit,
-    environment,
-    page_data,
-    render,
     report_html,
-    scale_of,
 )
 from pytest_kbrel.reports.phrases import STOPPED
-from tests.reports.conftest import change, macro
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -141,55 +134,11 @@ def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> Non
     assert SizeLimit(5).take("{}é{}".format, parts, "!") == ["abé!"]
 
 
-def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
-    room = SizeLimit(5)
-    assert (room.take(str, ["ab"]), room.remaining) == (["ab"], 3)
-    assert room.take(str, ["cd", "ef"]) == ["cd"]
-    assert (room.take(str, ["g"], least=0), room.remaining) == ([], 0)
-
-
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
     listed = re.findall(
         "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
     )
     assert 10 < max(map(int, listed)) <= 50
-
-
-def test_a_column_is_for_facts_that_are_shown_not_for_those_left_out(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    bare = replace(change(1), old_probability=None, new_probability=None)
-    lost = tuple(
-        replace(bare, fact_id=f"{at}", relation=f"P{at // 2}") for at in range(20)
-    )
-    # Of the smallest group, so that it is the eleventh.
-    known = replace(change(9), relation="P99")
-    for changes, is_shown in (((*lost, known), False), ((*lost[:4], known), True)):
-        run = replace(
-            small_run, cases=(make_case("monitor", "P1", "fail", (), lost=changes),)
-        )
-        shown = unescape(render("changes", run))
-        assert ("country 9" in shown) is ("primary anchor" in shown) is is_shown
-
-
-def test_lost_facts_are_listed_beside_worst_facts_of_many_questions(
-    small_run: Run,
-) -> None:
-    asked = tuple(
-        Asked(f"options {at}", "which? " * 20, "this", 0.5, None) for at in range(40)
-    )
-    fact = WorstFact("lost", "Which?", "this", "that", "", asked)
-    case = replace(small_run.cases[0], lost=tuple(change(at) for at in range(20)))
-    data = page_data(replace(small_run, cases=(case,))) | {
-        "worst_facts": {case.nodeid: (fact,) * 6}
-    }
-    page = environment().get_template("report.html.j2").render(data)
-    (opened,) = re.findall(
-        r'<tr class="more".*?</tbody></table></td></tr></tbody>', page, re.DOTALL
-    ) or [page]
-    lists = opened[opened.index("<h4>20 facts lost") :]
-    assert lists.partition("<h4>1 fact gained")[0].count('data-of="old answer"') == 20
-    assert "the right answer where the model was asked for it" in page
 
 
 def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
@@ -211,12 +160,6 @@ def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
     ]
 
 
-def test_the_tables_say_where_the_figures_over_all_slices_are(small_run: Run) -> None:
-    words = '<a href="#overall">over all slices</a> are not in these tables.'
-    assert words in report_html(small_run)
-    assert words not in report_html(replace(small_run, cases=small_run.cases[:5]))
-
-
 def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
     cases = tuple(
@@ -230,15 +173,6 @@ def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
         "Head-to-Tail",
         "MONITOR",
         "Reliable KB, seen",
-    ]
-
-
-def test_the_bars_of_figures_over_all_slices_have_a_legend(small_run: Run) -> None:
-    over = render("overview", small_run)
-    assert re.findall('<span class="key (.*?)"></span> ([a-z0-9 %]*)', over) == [
-        ("tick", "this run"),
-        ("range", "its 95 % interval"),
-        ("base", "baseline"),
     ]
 
 
@@ -286,18 +220,6 @@ def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
     assert "partial run" not in report_html(stopped)
 
 
-def test_cases_that_were_not_run_are_told_in_one_line(
-    stopped_run: Run, small_run: Run
-) -> None:
-    page = report_html(stopped_run)
-    (why,) = re.findall(
-        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
-    )
-    assert "<p>2 cases not run: the session stopped before them</p>" in why
-    assert re.findall('<a class="name" href="(.*?)">', why) == ["#monitor-P30"]
-    assert "not run" not in report_html(small_run)
-
-
 def test_the_top_says_why_and_leads_to_the_cases(small_run: Run) -> None:
     page = report_html(small_run)
     (why,) = re.findall(
@@ -333,28 +255,6 @@ def test_of_many_reasons_the_first_ten_are_open(
     assert "<summary>2 more cases not passed</summary>" in rest
 
 
-def test_a_run_that_passed_has_nothing_to_explain(small_run: Run) -> None:
-    assert 'id="why"' not in report_html(replace(small_run, cases=small_run.cases[1:2]))
-
-
-def test_a_figure_over_all_slices_that_has_no_value_says_why(
-    stopped_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    why = "pooled[overall] cannot be measured: monitor[P30] is invalid"
-    broken = make_case(
-        "pooled", "overall", "invalid", (), aggregate=True, errors=(why,)
-    )
-    page = report_html(replace(stopped_run, cases=(*stopped_run.cases, broken)))
-    (over,) = re.findall(
-        r"<h2 id=.overall.>Over all slices</h2>(.*?)<h2", page, re.DOTALL
-    )
-    assert re.findall(r"<h3 id=.*?>.*?</h3>\s*<p.*?>(.*?)</p>", over) == [
-        why,
-        "the session stopped before it",
-    ]
-    assert '<div class="figures">' not in over
-
-
 def test_a_test_that_came_to_no_case_is_no_probes(
     small_run: Run, make_case: Callable[..., CaseResult]
 ) -> None:
@@ -370,28 +270,6 @@ def test_a_test_that_came_to_no_case_is_no_probes(
     assert '<button type="button" class="sort">test</button>' in own
     assert ">test_it (test_it.py)</button></th>" in own
     assert page.count("<summary>Tests in Python</summary>") == 0
-
-
-def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:
-    low, inside = make_metric("nccr", -0.3, 0.1), make_metric("nccr", 0.9)
-    assert scale_of([low, inside]) == (-1.0, 1.0)
-    assert scale_of([inside]) == (0.0, pytest.approx(1.0))
-    figure = macro("parts", "figure")
-    drawn = figure(low, (-1.0, 1.0))
-    assert '<rect class="range" x="31.0" y="1" width="8.0" height="7"/>' in drawn
-    assert '<rect class="base" x="29.4"' in drawn
-    assert '<rect class="tick" x="34.0"' in drawn
-    assert "<svg" not in figure(make_metric("c_wrong", None), (0.0, 1.0))
-
-
-def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> None:
-    cases: list[CaseResult] = list(small_run.cases)
-    cases[1] = replace(cases[1], lost=cases[0].lost[:1])
-    page = report_html(replace(small_run, cases=tuple(cases)))
-    row = page.split('<tbody class="case" id="monitor-P17"')[1].split("<tbody class=")[
-        0
-    ]
-    assert "<h4>1 fact lost</h4>" in row
 
 
 def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(

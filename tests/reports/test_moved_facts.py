@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
     Run,
 )
 from pytest_kbrel.reports.moved_facts import moved_text
-from pytest_kbrel.reports.terminal import failure_text, terminal_lines
+from pytest_kbrel.reports.terminal import terminal_lines
 
 Make = Callable[..., CaseResult]
 PERU = Place(
@@ -40,11 +40,6 @@ def fact(metric: str = "monitor", **more: Any) -> MovedFact:
 @pytest.mark.parametrize(
     ("moved", "text"),
     [
-        (
-            fact(),
-            "after a wrong context: Peru. Where is Oslo? Peru (right: Norway); probability of Norway 0.031, "
-            "0.982 after the right answer; its IRD 0.012 to 0.633",
-        ),
         (
             fact(
                 column="pfd",
@@ -105,48 +100,6 @@ def monitor(delta: float = 0.2) -> MetricValue:
         delta=delta,
         paired=9,
     )
-
-
-def test_a_case_that_failed_for_probabilities_shows_their_fact_and_no_lost_one(
-    make_case: Make, small_run: Run
-) -> None:
-    case = make_case(
-        "monitor", "P1", "fail", (monitor(),), gates=gates()[:1], moved=(fact(),)
-    )
-    case = replace(
-        case,
-        lost=small_run.cases[0].lost
-        or next(one.lost for one in small_run.cases if one.lost),
-    )
-    lines = [
-        text for text, _ in terminal_lines(replace(small_run, cases=(case,)), width=80)
-    ]
-    at = next(at for at, line in enumerate(lines) if line.startswith("    such as, "))
-    assert lines[at : at + 3] == [
-        "    such as, after a wrong context: Peru. Where is Oslo? Peru (right: Norway);",
-        "      probability of Norway 0.031, 0.982 after the right answer; its IRD 0.012",
-        "      to 0.633",
-    ]
-    assert not any("lost, such as" in line for line in lines)
-    message = failure_text(case, baseline_name="prod").splitlines()
-    at = message.index(
-        "    seen        after a wrong context: Peru. Where is Oslo? Peru (right:"
-    )
-    assert message[at + 1].startswith(" " * 16 + "Norway); probability of Norway 0.031")
-
-
-def test_other_gates_and_unjudged_ones_keep_their_lost_facts(
-    make_case: Make, small_run: Run
-) -> None:
-    case = make_case("monitor", "P1", "fail", (), gates=gates()[1:], moved=(fact(),))
-    run = replace(small_run, cases=(case,))
-    assert not any(
-        "such as, after" in text for text, _ in terminal_lines(run, width=80)
-    )
-    unjudged = make_case(
-        "monitor", "P1", "no baseline", (), gates=gates("no baseline"), moved=(fact(),)
-    )
-    assert "seen  " not in failure_text(unjudged, baseline_name="")
 
 
 def test_an_overall_figure_shows_the_fact_of_the_case_that_got_worse_most(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
-from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Relation, Run
+from pytest_kbrel.records import CaseResult, Relation, Run
 from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.page import anchors, report_html
@@ -18,7 +17,6 @@ from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
-from pytest_kbrel.reports.view import case_title
 
 
 def relation(name: str, label: str) -> Relation:
@@ -31,7 +29,6 @@ def relation(name: str, label: str) -> Relation:
         ("P176", "manufacturer", "manufacturer"),
         ("P176", "P176", ""),
         ("capital_of", "capital of", ""),
-        ("capital_of", "Capital of", ""),
         ("capital", "capital city", "capital city"),
     ],
 )
@@ -39,21 +36,6 @@ def test_a_label_that_repeats_the_id_is_not_shown(
     name: str, label: str, shown: str
 ) -> None:
     assert relation(name, label).shown_label == shown
-
-
-def test_a_case_has_the_label_of_the_relation_that_it_is_about() -> None:
-    case = Case(
-        id="monitor[P176]",
-        suite="a.kb.yaml",
-        probe="monitor",
-        slice="P176",
-        facts=(),
-        relations=(relation("P17", "country"), relation("P176", "manufacturer")),
-        settings=MonitorSettings(),
-        gates=(),
-    )
-    assert case.label == "manufacturer"
-    assert replace(case, slice="open-tail").label == ""
 
 
 @pytest.fixture
@@ -68,17 +50,6 @@ def labelled(small_run: Run) -> Run:
         return replace(case, label="continent", lost=lost, gained=gained)
 
     return replace(small_run, cases=tuple(map(with_label, small_run.cases)))
-
-
-def test_a_case_is_called_by_id_and_label(
-    labelled: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    assert case_title(labelled.cases[0]) == "monitor[P30 continent]"
-    assert case_title(make_case("monitor", "P17", "pass", ())) == "monitor[P17]"
-    assert (
-        case_title(make_case("test", "test_a", "pass", (), id="test_a", label="x"))
-        == "test_a"
-    )
 
 
 def test_every_output_has_the_label(labelled: Run, tmp_path) -> None:

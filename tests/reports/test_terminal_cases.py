@@ -14,7 +14,6 @@ from pytest_kbrel.records import (
     Outcome,
     Run,
     Table,
-    Waiver,
 )
 from pytest_kbrel.reports.terminal import terminal_lines
 
@@ -99,16 +98,6 @@ def test_failed_cases_keep_their_figures_up_to_three(
     assert "accuracy 0.900 to 0.500, allowed 0.05" in lines[1]
 
 
-def test_what_would_decide_an_open_case_is_said(
-    small_run: Run, make_case: Make
-) -> None:
-    case = dropped(make_case, "P1", 0.8, "inconclusive")
-    assert body(replace(small_run, cases=(case,)), 100) == [
-        "INCONCLUSIVE  monitor[P1]",
-        "    accuracy 0.900 to 0.800, drop [0.100, 0.200], allowed 0.05; about 90 facts would decide",
-    ]
-
-
 def test_without_a_lost_fact_the_example_is_a_wrong_answer(
     small_run: Run, make_case: Make
 ) -> None:
@@ -133,18 +122,6 @@ def test_a_long_list_is_cut_and_counted(small_run: Run, make_case: Make) -> None
     assert lines[-1] == "and 4 more cases that did not pass"
 
 
-def test_a_waived_failure_is_told_with_its_waiver_only(
-    small_run: Run, make_case: Make
-) -> None:
-    given = Waiver(
-        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
-    )
-    case = dropped(make_case, "P1", 0.5, waiver=given)
-    assert body(replace(small_run, cases=(case,))) == [
-        "WAIVER  monitor[P1]: fail, waived until 2026-12-31 by Ann: known"
-    ]
-
-
 def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) -> None:
     case = dropped(make_case, "P1", 0.5, table=answered(("Peru", "wrong")))
     run = replace(small_run, cases=(case,))
@@ -160,29 +137,3 @@ def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) 
     assert f"rerun the failed  pytest {'x' * 200} --lf" in [
         text for text, _ in terminal_lines(run, width=80, steps=steps)
     ]
-
-
-def test_a_figure_of_monitor_never_stands_alone(
-    small_run: Run, make_case: Make
-) -> None:
-    gate = GateResult(
-        metric="monitor",
-        rule="max_drop",
-        bound=0.05,
-        verdict="fail",
-        reason="x",
-        observed=0.2,
-        low=0.1,
-        high=0.3,
-    )
-    figures = tuple(
-        MetricValue(name=name, better=better, value=0.5, baseline=0.3, delta=delta)  # type: ignore[arg-type]
-        for name, better, delta in (
-            ("monitor", "lower", 0.2),
-            ("accuracy", "higher", 0.0),
-        )
-    )
-    case = make_case("monitor", "P1", "fail", figures, gates=(gate,))
-    assert body(replace(small_run, cases=(case,)))[1] == (
-        "    MONITOR 0.300 to 0.500, allowed 0.05; accuracy 0.500 ="
-    )

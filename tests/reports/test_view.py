@@ -126,11 +126,6 @@ def test_who_judged_and_who_wrote_distractors(small_run):
     )
 
 
-def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
-    groups = {group.title: group.labels for group in view.groups(stopped_run)}
-    assert groups == {"MONITOR": ("P30",), "Reliable KB, unseen": ("unseen-zero-shot",)}
-
-
 # Worst first: the order in which a run's verdicts are looked for and told.
 WORST_FIRST: tuple[Judgement, ...] = (
     *("fail", "invalid", "not run"),
@@ -297,20 +292,6 @@ def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
     assert key_metrics(of) == shown
 
 
-def test_only_unread_replies_are_idle_where_there_are_none(small_run: Run) -> None:
-    of = replace(small_run.cases[0], probe="head_to_tail", gates=())
-    noughts = [
-        MetricValue(name=name, better="lower", value=0.0)
-        for name in ("accuracy", "missing", "unparsable")
-    ]
-    assert key_metrics(replace(of, metrics=tuple(noughts))) == ("accuracy", "missing")
-    gate = GateResult(
-        metric="unparsable", rule="max", bound=0.1, verdict="pass", reason=""
-    )
-    gated = replace(of, metrics=tuple(noughts), gates=(gate, gate))
-    assert key_metrics(gated) == ("accuracy", "missing", "unparsable")
-
-
 def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> None:
     of = named(
         small_run.cases[0],
@@ -398,22 +379,6 @@ def test_tables_are_one_a_probe_and_two_of_reliability(
     assert all(not case.aggregate for group in groups for case in group.cases)
 
 
-def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> None:
-    first, *_, unseen, _ = small_run.cases
-    seen = small_run.cases[3]
-    cases = (
-        replace(first, slice="unseen"),
-        replace(first, probe="head_to_tail", slice="unseen-head"),
-        # Its suite comes first by name, and its table does not.
-        replace(unseen, suite="a.kb.yaml"),
-        seen,
-    )
-    groups = view.groups(replace(small_run, cases=cases))
-    assert [group.title for group in groups] == [
-        "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
-    ]  # fmt: skip
-
-
 def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
     lost = small_run.cases[0].lost
     cases = [
@@ -449,52 +414,6 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
     # Two of different figures are no pair.
     for other in ({"x": "c"}, {"y": "c"}, {"over": "models"}):
         assert shown(one("pearson"), one("spearman", **other)) == ()
-
-
-@pytest.mark.parametrize(
-    ("judge", "helpers", "asked", "expected"),
-    [
-        ("rules", (), {"helpers_asked": "3", "helpers_reused": "1"}, ()),
-        ("openai/j", ("openai/j",), {}, (("judged by", "openai/j"),)),
-        (
-            "openai/j",
-            ("openai/j", "openai/w"),
-            {},
-            (("judged by", "openai/j"), ("distractors by", "openai/w")),
-        ),
-        (
-            "rules",
-            ("openai/w", "openai/v"),
-            {},
-            (("distractors by", "openai/w"), ("distractors by", "openai/v")),
-        ),
-        (
-            "openai/j",
-            ("openai/j",),
-            {"helpers_asked": "3", "helpers_reused": "0"},
-            (("judged by", "openai/j (0 of 3 replies reused from earlier runs)"),),
-        ),
-    ],
-)
-def test_the_helpers_of_a_run(
-    judge: str,
-    helpers: tuple[str, ...],
-    asked: dict[str, str],
-    expected: object,
-    small_run: Run,
-) -> None:
-    from tests.reports.conftest import fingerprint
-
-    run = replace(
-        small_run,
-        settings=(("judge", judge),),
-        helpers=tuple(map(fingerprint, helpers)),
-        environment=tuple(asked.items()),
-    )
-    assert view.helper_models(run) == expected
-    # Rules judge where nothing is said of it.
-    if judge == "rules":
-        assert view.helper_models(replace(run, settings=())) == expected
 
 
 def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run: Run) -> None:
