@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pytest_kbrel.baselines import read_baseline, write_baseline
@@ -189,16 +187,6 @@ def test_the_report_names_the_age_of_an_old_baseline(pytester, older, report):
     assert pytester.runpytest(*GATE, "--kb-baseline=prod").ret == 0
     (age,) = [words for words in report()["differences"] if words.startswith("age: ")]
     assert "the baseline was blessed" in age
-
-
-@pytest.fixture
-def meta(pytester):
-    def read():
-        return json.loads(
-            (pytester.path / "baselines" / "prod" / "baseline.json").read_text()
-        )
-
-    return read
 
 
 @pytest.mark.slow

@@ -86,10 +86,6 @@ def built(
     return build_run(invocation_of(config), options, suites, results, JUDGE)
 
 
-def verdicts(run: Run) -> dict[str, str]:
-    return {case.nodeid: case.verdict for case in run.cases}
-
-
 def test_an_expected_item_without_a_result_is_an_invalid_case() -> None:
     python = "tests/t.py::monitor[x]"
     results = session(ONE, TWO, python, failures={TWO: "first\nlast"})

@@ -36,30 +36,6 @@ def attributed_run(small_run: Run) -> Run:
     return replace(small_run, cases=(replace(first, attributions=pair), *rest))
 
 
-def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(
-    attributed_run: Run,
-) -> None:
-    page = report_html(attributed_run)
-    tokens = re.findall(
-        r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>',
-        page,
-    )
-    assert tokens[:6] == [
-        ("up", "0.00", "&lt;s&gt;", "0.00"),
-        ("down", "0.23", "Os", "-1.50"),
-        ("down", "0.04", "lo", "-0.25"),
-        ("up", "0.01", ".", "+0.10"),
-        ("up", "0.45", "France", "+3.00"),
-        ("up", "0.07", "␣", "+0.50"),
-    ]
-    assert len(tokens) == 12
-    assert (
-        "after a wrong context: log-probability of the answer -0.250, error 0.001"
-        in page
-    )
-    assert "without context: log-probability" in page
-
-
 def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
     report = report_dict(attributed_run)
     jsonschema.Draft202012Validator(schema()).validate(report)
@@ -104,22 +80,3 @@ def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
     )
     assert len(page.encode()) < 1_000_000
     assert re.search(r"<p>\d+ more facts in report\.json\.</p>", page)
-
-
-@pytest.mark.parametrize(
-    ("token", "shown"),
-    [
-        (" ", "␣"),
-        ("\n", "↵"),
-        ("", "∅"),
-        ("\x1b", r"\x1b"),
-        ("x" * 61, "x" * 59 + "…"),
-    ],
-)
-def test_a_token_can_be_seen(token: str, shown: str, small_run: Run) -> None:
-    one = attribution(tokens=(token,), scores=(0.0,), role="none:0")
-    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
-    assert (
-        line
-        == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
-    )

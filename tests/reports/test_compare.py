@@ -196,21 +196,6 @@ def test_a_model_that_lacks_a_figure_is_left_out_and_counted(
     assert data["cases"][0]["figures"]["accuracy"] == [0.9, 0.7, None, 0.1]
 
 
-def test_a_figure_of_one_model_only_is_not_shown(
-    compare: Compare, tmp_path: Path
-) -> None:
-    a = report(
-        tmp_path / "a",
-        {
-            "w.kb.yaml::monitor[P1412]": {"accuracy_base": 0.1, "accuracy_qa": 0.2},
-            "w.kb.yaml::monitor[P36]": {"accuracy_base": 0.1},
-        },
-    )
-    data = compare(str(a), "published/monitor/vicuna-7b")
-    assert [case["id"] for case in data["cases"]] == ["monitor[P1412]"]
-    assert list(data["cases"][0]["figures"]) == ["accuracy_base"]
-
-
 def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_only(
     compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,9 +24,9 @@ from pytest_kbrel.reports.comparison import Comparison
 from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
 from pytest_kbrel.reports.html.model_plots import size_text
 from pytest_kbrel.reports.html.page import LARGEST, report_html
-from tests.made_comparisons import comparison_of, model_of
+from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
-from tests.reports.test_compare import report, three
+from tests.reports.test_compare import three
 
 
 class Tags(HTMLParser):
@@ -62,31 +62,6 @@ def good() -> Run:
 
 def rows(page: str) -> list[str]:
     return re.findall(r'<tbody class="case" id="([^"]*)"', page)
-
-
-def test_a_case_has_a_row_and_a_model_a_column() -> None:
-    page = comparison_html(
-        comparison_of({"runs/monday": runs.small(), "runs/good": good()})
-    )
-    assert sorted(rows(page)) == sorted(
-        [
-            *(
-                "monitor-P30",
-                "monitor-P17",
-                "monitor-overall",
-                "head_to_tail-open-tail",
-            ),
-            *("reliability-seen-zero-shot", "reliability-unseen-zero-shot"),
-        ]
-    )
-    # What failed in any model stands first.
-    assert rows(page).index("monitor-P30") < rows(page).index("monitor-P17")
-    row = page.partition('id="monitor-P30"')[2].partition("</tr>")[0]
-    cells = re.findall(r'data-of="([^"]*)">([^<]*)', row)
-    assert cells == [("1 base", "0.381"), ("2 monday", "0.412 "), ("3 good", "0.412 ")]
-    # MONITOR never stands without accuracy and anchor probability.
-    assert row.count("accuracy 0.") == row.count("anchor_prob 0.") == 3
-    assert row.count('class="word fail"') == 2
 
 
 def test_only_verdicts_have_colours() -> None:
@@ -242,34 +217,6 @@ def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
     assert "7,000,000,000" in scale.partition("</figure>")[0]
 
 
-def beside_a_paper(*suites: str) -> Comparison:
-    """Return a run whose first case is in each of these suites, beside figures of a paper."""
-    case, *_ = runs.small().cases
-    run = replace(
-        runs.small(), cases=tuple(replace(case, suite=suite) for suite in suites)
-    )
-    paper = ComparedModel(
-        name="published/x/y",
-        about="",
-        cases={("", case.id): {"accuracy": 0.7}},
-        spec="x",
-    )
-    models = [
-        model_of("run", run),
-        model_of("other", replace(run, cases=run.cases[:1])),
-        paper,
-    ]
-    return side_by_side(
-        models, figure_tables(models), correlated_points(models), {}, {}
-    )
-
-
-def test_a_papers_case_is_not_called_by_a_suite_that_it_does_not_have() -> None:
-    for suites in (("w.kb.yaml",), ("w.kb.yaml", "v.kb.yaml")):
-        assert "P30 ()" not in comparison_html(beside_a_paper(*suites))
-    assert "P30 (w)" not in comparison_html(beside_a_paper("w.kb.yaml"))
-
-
 def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
     unseen = "\u202e\x9b\n\u2066"
     page = comparison_html(
@@ -301,27 +248,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)])
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        "1e308",
-    ],
-)
-def test_a_number_of_parameters_that_no_model_has_is_not_known(
-    parameters: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, own in (("r0", "1"), ("r1", "7000000000"), ("r2", parameters)):
-        file = folder / name / "report.json"
-        data = json.loads(file.read_text(encoding="utf-8"))
-        data["model"]["parameters"] = "HERE"
-        file.write_text(json.dumps(data).replace('"HERE"', own), encoding="utf-8")
-    assert main(["compare", "r0", "r1", "r2", "--html", "x.html"]) == 0
-    page = (folder / "x.html").read_text(encoding="utf-8")
-    scale = page.partition('id="plot-scale-1"')[2].partition("</figure>")[0]
-    assert scale.partition("</svg>")[0].count("<circle") == 2
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -375,14 +301,3 @@ def test_what_cannot_be_written_is_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-
-
-def test_a_label_of_a_report_stands_behind_its_slice(folder: Path) -> None:
-    nodeid = "w.kb.yaml::monitor[P176]"
-    for name, label in (("a", "manufacturer <b>"), ("b", None)):
-        case = {"id": nodeid, "label": label, "metrics": {"monitor": {"value": 0.1}}}
-        report(folder / name, {}, cases=[case])
-    assert main(["compare", "a", "b", "--html", "x.html"]) == 0
-    assert "P176 manufacturer &lt;b&gt;" in (folder / "x.html").read_text(
-        encoding="utf-8"
-    )

@@ -124,35 +124,9 @@ def test_what_else_is_said_of_a_gate(
     assert say(value(), **more)[2:] == expected
 
 
-def test_errors_and_lost_facts_are_shown_up_to_five(
-    make_case: Make, small_run: Run
-) -> None:
-    lost = small_run.cases[0].lost[:6]
-    for n in (5, 6):
-        case = make_case(
-            "monitor", "P1", "invalid", (), errors=("e",) * n, lost=lost[:n]
-        )
-        lines = failure_text(case, baseline_name="prod").splitlines()
-        assert lines[0] == "monitor[P1]: invalid"
-        assert lines.count("  error: e") == 5
-        assert [line for line in lines if line.startswith("  and ")] == [
-            "  and 1 more error"
-        ] * (n == 6)
-        assert sum(line.startswith("       expected ") for line in lines) == 5
-        assert [line for line in lines if line.startswith("    and ")] == [
-            "    and 1 more"
-        ] * (n == 6)
-        assert f"  {n} facts lost against prod" in lines
-    one = failure_text(
-        make_case("monitor", "P1", "fail", (), lost=lost[:1]), baseline_name=""
-    )
-    assert "\n  1 fact lost against the baseline\n" in one
-
-
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"metrics": (value(name="pfd", value=0.0),)}, {"kb_pfd": "0.0000"}),
         ({"metrics": (value(name="pfd", value=None), value(name="new"))}, {}),
         ({"lost": True}, {"kb_facts_lost": "1", "kb_facts_gained": "0"}),
         (
@@ -166,19 +140,6 @@ def test_errors_and_lost_facts_are_shown_up_to_five(
             {
                 "kb_accuracy_max_drop_p_sidak": "0.0000",
                 "kb_accuracy_recovery_p_sidak": "1.0000",
-            },
-        ),
-        (
-            {
-                "integrity": (
-                    Share(name="empty", value=3, total=9, limit=0.5),
-                    Share(name="truncated", value=3, total=9, limit=0.5),
-                    Share(name="repeated", value=0, total=9, limit=0.5),
-                )
-            },
-            {
-                "kb_integrity_empty": "3 of 9 empty (at most 50 %)",
-                "kb_integrity_truncated": "3 of 9 cut short (at most 50 %)",
             },
         ),
     ],
@@ -197,33 +158,6 @@ def test_a_property_a_thing(
         ("kb_verdict", "fail"),
         ("kb_n", "0"),
         *expected.items(),
-    ]
-
-
-def test_the_suites_properties_are_what_is_known(small_run: Run) -> None:
-    properties = suite_properties(small_run)
-    assert properties == [
-        ("kb_version", "0.1.0"),
-        ("kb_verdict", "fail"),
-        ("kb_model", "reference:overconfident"),
-        ("kb_weights", "ab" * 32),
-        ("kb_dtype", "float32"),
-        ("kb_baseline", "reference"),
-        ("kb_facts", "7 facts lost, 1 gained; 5 of the 7 are head; worst P30"),
-        ("kb_monitor_overall_monitor", "0.4010"),
-    ]
-    first, second, *rest = small_run.cases
-    more = replace(
-        small_run,
-        cases=(first, replace(second, verdict="not run"), *rest),
-        differences=("a", "b"),
-        recorded="runs/x",
-    )
-    added = [pair for pair in suite_properties(more) if pair not in properties]
-    assert added == [
-        ("kb_differences", "a; b"),
-        ("kb_not_run", "1"),
-        ("kb_recorded", "runs/x"),
     ]
 
 

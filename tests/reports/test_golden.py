@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +27,19 @@ from pytest_kbrel.records import (
     Waiver,
 )
 from pytest_kbrel.reports.comment import comment_markdown
+from pytest_kbrel.reports.html.comparison import comparison_html
+from pytest_kbrel.reports.html.page import report_html
+from pytest_kbrel.reports.html.sources import Sources
+from pytest_kbrel.reports.json_report import report_dict
+from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.terminal.failure import failure_text
+from tests.made_comparisons import comparison_of
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
-from tests.reports.conftest import case, metric, rich
+from tests.reports.conftest import case, fingerprint, metric, rich
 from tests.reports.test_attributions import attribution
+from tests.reports.test_html_plots import monitored, with_facts
 
 __all__ = ["mini_suite"]
 
@@ -171,6 +181,46 @@ def comment() -> str:
     )
 
 
+def text_of(page: str) -> str:
+    """Return what a page says: a line for each block, with a bar before each cell."""
+    body = page.partition("<body>")[2]
+    body = re.sub("<(style|script)>.*?</\\1>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<(t[dh]|text|title|dd|span|a|abbr)\b[^>]*>", " | ", body)
+    blocks = r"<(?:tr|h\d|p|li|dt|summary|pre|svg|figcaption|section|option)\b[^>]*>"
+    texts = (unescape(re.sub("<[^>]*>", "", part)) for part in re.split(blocks, body))
+    lines = (re.sub(r"[\s|]*\|[\s|]*", " | ", text) for text in texts)
+    told = (" ".join(line.split()) for line in lines if line.strip("| \n"))
+    return "\n".join(told) + "\n"
+
+
+def page() -> str:
+    base = {red().cases[0].nodeid: monitored(0.01)}
+    return text_of(report_html(with_facts(red()), Sources(baseline=base)))
+
+
+def compared() -> str:
+    good = replace(only("pass", "inconclusive"), model=fingerprint("good"))
+    return text_of(comparison_html(comparison_of({"runs/red": red(), "good": good})))
+
+
+def junit() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "junit.xml"
+        failing = {"fail", "invalid"}
+        write_junit(
+            red(),
+            path,
+            failing=failing,
+            baseline_name="reference",
+            as_properties=False,
+        )
+        return path.read_text(encoding="utf-8").replace("><", ">\n<")
+
+
+def wire() -> str:
+    return json.dumps(report_dict(red()), indent=1, ensure_ascii=False) + "\n"
+
+
 def is_golden(name: str, text: str) -> None:
     path = FOLDER / name
     if os.environ.get("KBREL_GOLDEN") == "write":
@@ -187,6 +237,10 @@ def is_golden(name: str, text: str) -> None:
         ("failure.txt", failures),
         ("summary.md", lambda: summary_markdown(red())),
         ("comment.md", comment),
+        ("page.txt", page),
+        ("compared-page.txt", compared),
+        ("junit.xml", junit),
+        ("report.json", wire),
     ],
 )
 def test_a_surface_is_its_golden_text(name: str, made: Callable[[], str]) -> None:

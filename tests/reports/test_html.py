@@ -7,13 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.records import Run
 from pytest_kbrel.reports.html.page import (
     LARGEST,
-    SizeLimit,
     report_html,
 )
-from pytest_kbrel.reports.phrases import STOPPED
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -122,42 +120,11 @@ def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(
     assert len(re.findall(r"\d+ more (?:slice|case|waiver)s in report.json", text)) == 5
 
 
-def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> None:
-    parts = ["ab", "cd", "ef"]
-    assert SizeLimit(6).take(str, parts) == parts
-    assert SizeLimit(5).take(str, parts) == parts[:2]
-    assert SizeLimit(-1).take(str, parts) == parts[:1]
-    assert SizeLimit(1).take(str, parts, least=0) == []
-    assert SizeLimit(100).take(str, parts, most=2) == parts[:2]
-    assert SizeLimit(100).take(str, []) == []
-    assert SizeLimit(4).take(str, ["ab", "cdefg", "h"]) == ["ab"]
-    assert SizeLimit(5).take("{}é{}".format, parts, "!") == ["abé!"]
-
-
 def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
     listed = re.findall(
         "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
     )
     assert 10 < max(map(int, listed)) <= 50
-
-
-def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
-    text = report_html(small_run)
-    page = Page(text)
-    assert page.tags.count("h1") == 1
-    assert page.tags.count("table") >= 4
-    assert len(re.findall("<th scope=", text)) == page.tags.count("th")
-    headings = re.findall("<h2 id=.*?>(.*?)</h2>", text)
-    assert headings == [
-        "Why", "Facts lost and gained", "About this run", "Over all slices", "Plots", "Cases", "All figures",
-    ]  # fmt: skip
-    groups = re.findall("<h3 id=.group.*?>(.*?)</h3>", text)
-    assert groups == [
-        "MONITOR",
-        "Head-to-Tail",
-        "Reliable KB, seen",
-        "Reliable KB, unseen",
-    ]
 
 
 def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
@@ -176,73 +143,6 @@ def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     ]
 
 
-def test_the_page_names_the_judge(small_run: Run) -> None:
-    page = report_html(replace(small_run, settings=(("judge", "openai/<b>"),)))
-    assert "<dt>judged by</dt><dd>openai/&lt;b&gt;</dd>" in page
-    assert "judged by" not in report_html(small_run)
-
-
-def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
-    words = " ".join(" ".join(Page(report_html(small_run)).text).split())
-    assert "Knowledge gates fail" in words
-    assert (
-        "reference:overconfident against baseline reference : 1 fail, 1 inconclusive, 4 pass."
-        in words
-    )
-    assert (
-        "accuracy max_drop 0.02 at most 0.02 worse than reference suites/world.kb.yaml:17"
-        in words
-    )
-    assert "significantly worse than reference" in words
-    assert "On which continent is country 0? Asia Asia Africa" in words
-    assert "no wrong answer" in words
-
-
-def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
-    words = "".join(Page(report_html(hostile_run)).text)
-    for verdict in (
-        "fail",
-        "invalid",
-        "not comparable",
-        "no baseline",
-        "inconclusive",
-        "pass",
-    ):
-        assert verdict in words
-
-
-def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
-    item = "<li>partial run: not every case of its suites was selected and soundly decided</li>"
-    assert item in report_html(hostile_run)
-    assert "partial run" not in report_html(small_run)
-    stopped = replace(hostile_run, problems=(*hostile_run.problems, STOPPED))
-    assert f"<li>{STOPPED}</li>" in report_html(stopped)
-    assert "partial run" not in report_html(stopped)
-
-
-def test_the_top_says_why_and_leads_to_the_cases(small_run: Run) -> None:
-    page = report_html(small_run)
-    (why,) = re.findall(
-        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
-    )
-    reasons = [
-        " ".join(re.sub("<.*?>", "", item).split())
-        for item in re.findall("<li>(.*?)</li>", why)
-    ]
-    assert reasons == [
-        "fail monitor[P30]: accuracy: significantly worse than reference and by more than the tolerance",
-        "inconclusive head_to_tail[open-tail]: accuracy: the drop may be 0.06; 400 facts would decide",
-    ]
-    assert (
-        page.index("</h1>")
-        < page.index('id="why"')
-        < page.index('id="facts"')
-        < page.index('id="about"')
-    )
-    for link in re.findall('href="#(.*?)"', why):
-        assert f'<tbody class="case" id="{link}"' in page
-
-
 def test_of_many_reasons_the_first_ten_are_open(
     many_cases: Callable[[int], Run],
 ) -> None:
@@ -253,23 +153,6 @@ def test_of_many_reasons_the_first_ten_are_open(
     first, rest = why.split("<details>")
     assert (first.count("<li>"), rest.count("<li>")) == (10, 2)
     assert "<summary>2 more cases not passed</summary>" in rest
-
-
-def test_a_test_that_came_to_no_case_is_no_probes(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    failed = make_case(
-        "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
-    )
-    page = report_html(replace(small_run, cases=(*small_run.cases, failed)))
-    (monitor,) = re.findall(r"<h3 id=.*?>MONITOR</h3>(.*?)</section>", page, re.DOTALL)
-    assert "test_it" not in monitor
-    (own,) = re.findall(
-        r"<h3 id=.*?>Tests in Python</h3>(.*?)</section>", page, re.DOTALL
-    )
-    assert '<button type="button" class="sort">test</button>' in own
-    assert ">test_it (test_it.py)</button></th>" in own
-    assert page.count("<summary>Tests in Python</summary>") == 0
 
 
 def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(

@@ -7,19 +7,15 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
 from typing import Any
 
 import pytest
 
 from pytest_kbrel.records import (
     CaseResult,
-    GateResult,
     MetricValue,
     Run,
-    Share,
     Unmatched,
-    Waiver,
 )
 from pytest_kbrel.reports.html.page import (
     SizeLimit,
@@ -39,17 +35,6 @@ def value(**more: Any) -> MetricValue:
     )
 
 
-def gate(**more: Any) -> GateResult:
-    given = {
-        "metric": "accuracy",
-        "rule": "min",
-        "bound": 0.5,
-        "verdict": "fail",
-        "reason": "why",
-    }
-    return GateResult(**{**given, **more})
-
-
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
@@ -64,73 +49,6 @@ def test_a_scale_reaches_as_far_as_its_values(
     values: Any, scale: tuple[float, float]
 ) -> None:
     assert scale_of(values) == scale
-
-
-@pytest.mark.parametrize(
-    ("more", "drawn"),
-    [
-        ({}, ["track", "tick"]),
-        ({"low": 0.0, "high": 0.5}, ["track", "range", "tick"]),
-        ({"baseline": 0.0}, ["track", "base", "tick"]),
-        ({"value": None, "baseline": 0.5}, []),
-    ],
-)
-def test_a_bar_has_what_is_known(more: dict[str, Any], drawn: list[str]) -> None:
-    assert (
-        re.findall(
-            'class="(track|range|base|tick)"',
-            macro("parts", "figure")(value(**more), (0.0, 1.0)),
-        )
-        == drawn
-    )
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [
-        (0.1, 0.2),
-        (0.1, None),
-    ],
-)
-def test_a_difference_has_no_colour_of_its_own(low: Any, high: Any) -> None:
-    of = value(delta=0.15, delta_low=low, delta_high=high)
-    assert macro("parts", "delta")(of) == '<span class="delta">+0.150</span>'
-    ends = macro("parts", "delta")(of, with_interval=True).partition("+0.150")[2]
-    assert ends.startswith(" [") is (low is not None and high is not None)
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({"value": None}, '<span class="soft small">undefined</span>'),
-        (
-            {"low": 0.0, "high": 1.0},
-            '<span class="v">0.500</span> <span class="ci">[0.000, 1.000]</span> <svg',
-        ),
-    ],
-)
-def test_a_figure_that_is_undefined_says_why(
-    more: dict[str, Any], expected: str
-) -> None:
-    assert macro("parts", "figure")(value(**more), (0.0, 1.0)).startswith(expected)
-
-
-@pytest.mark.parametrize(
-    ("gates", "word"),
-    [
-        ((), ""),
-        ((gate(metric="pfd"),), ""),
-        ((gate(verdict="pass"), gate(verdict="inconclusive"), gate()), "inconclusive"),
-    ],
-)
-def test_beside_a_metric_stands_its_own_gates_verdict(
-    gates: tuple[GateResult, ...], word: str, small_run: Run, make_case: Make
-) -> None:
-    case = make_case("monitor", "P1", "pass", (value(),), gates=gates, n=7)
-    table = render("tables", replace(small_run, cases=(case,)))
-    (cell,) = re.findall('<td class="num" data-of="accuracy">(.*?)</td>', table)
-    assert re.findall('class="word (.*?)"', cell) == ([word] if word else [])
-    assert '<td class="num" data-of="n">7</td>' in table
 
 
 # Many of these lists are cut: the last that fits is shown, and the next is counted.
@@ -191,114 +109,6 @@ def test_lists_are_cut_where_they_are_said_to_be(
         50,
         bool(more),
     )
-
-
-def test_what_no_fact_of_a_table_has_needs_no_column(small_run: Run) -> None:
-    facts_of_case = macro("cases", "facts_of_case", small_run)
-    bare = replace(
-        change(1), old_probability=None, new_probability=None, relation="", bucket=""
-    )
-    for changes, anchor, origin in (
-        ([bare], False, False),
-        ([bare, change(1)], True, True),
-        ([replace(bare, bucket="head")], False, True),
-        ([replace(bare, new_probability=0.0)], True, False),
-    ):
-        room = SizeLimit(10**6)
-        table = facts_of_case(changes, "lost", room)
-        heads = re.findall('<th scope="col">(.*?)</th>', table)
-        assert heads[:4] == ["question", "expected", "old answer", "new answer"]
-        assert len(heads) == 4 + anchor + origin
-        assert (
-            ('data-of="anchor"' in table)
-            is ("MONITOR's primary anchor" in unescape(table))
-            is anchor
-        )
-        assert (
-            ('data-of="from"' in table)
-            is ('<th scope="col">from</th>' in table)
-            is origin
-        )
-        rows = re.findall("<tbody>(.*)</tbody>", table)
-        assert 10**6 - room.remaining == len(rows[0].encode())
-    assert facts_of_case([], "lost", SizeLimit(10)) == ""
-
-
-def test_notes_of_a_case(small_run: Run, make_case: Make) -> None:
-    remarks = macro("cases", "remarks", small_run)
-    assert remarks(make_case("monitor", "P1", "pass", ())) == ""
-    given = Waiver(
-        owner="Ann", reason="known", expires="2026-12-31", case="monitor[P1]"
-    )
-    full = make_case(
-        "monitor",
-        "P1",
-        "fail",
-        (),
-        waiver=given,
-        integrity=(
-            Share(name="empty", value=9, total=9, limit=0.5, broken=True),
-            Share(name="x", value=0, total=9, limit=0.5),
-        ),
-        unmatched=Unmatched(added=("a",), waived=("b", "c")),
-        settings=(("limit", "0"), ("seed", "1")),
-    )
-    assert remarks(full) == (
-        "<ul><li>waived until 2026-12-31 by Ann: known</li>"
-        "<li>responses: 9 of 9 empty (at most 50 %)</li>"
-        "<li>1 compared with nothing, not in the baseline: a</li>"
-        "<li>2 compared with nothing, left out by a waiver: b, c</li></ul>"
-        '<p class="soft small">asked with limit 0, seed 1</p>'
-    )
-
-
-def test_soundness_is_a_table_of_all_that_was_counted(
-    small_run: Run, make_case: Make
-) -> None:
-    assert "Soundness" not in render("figures", small_run)
-    assert "Waivers" not in render("overview", small_run)
-    anchors = Share(name="anchor_prob", value=7.2, total=9, limit=0.01)
-    cases = (
-        make_case(
-            "monitor",
-            "P1",
-            "pass",
-            (),
-            integrity=(Share(name="empty", value=0, total=9, limit=0.25),),
-        ),
-        make_case(
-            "monitor",
-            "P2",
-            "invalid",
-            (),
-            integrity=(
-                Share(name="answered", value=1, total=9, limit=0.5, broken=True),
-            ),
-        ),
-        make_case("monitor", "P3", "pass", ()),
-        make_case("monitor", "P4", "pass", (), integrity=(anchors,)),
-    )
-    _, page = render("figures", replace(small_run, cases=cases)).split(
-        "<summary>Soundness of responses</summary>"
-    )
-    assert re.findall('<th scope="col".*?>(.*?)</th>', page) == [
-        "case",
-        "empty",
-        "answered",
-        "anchor_prob",
-    ]
-    assert re.findall('<th scope="row">(.*?)</th>', page) == [
-        "monitor[P1]",
-        "monitor[P2]",
-        "monitor[P4]",
-    ]
-    assert re.findall("<td.*?</td>", page) == [
-        '<td class="num">0 of 9<br><span class="ci">at most 25 %</span></td>',
-        *("<td></td>",) * 3,
-        '<td class="num broken">1 of 9<br><span class="ci">at least 50 %</span></td>',
-        *("<td></td>",) * 3,
-        '<td class="num">mean anchor probability 0.8<br><span class="ci">at least 0.01</span></td>',
-    ]
 
 
 def test_who_the_model_is_and_what_is_not_known_of_it(

@@ -98,31 +98,6 @@ def test_comparisons_are_counted_as_they_were_planned_and_made(
     }
 
 
-def test_names_and_problems_are_sorted_and_what_is_empty_is_none(
-    small_run: Run,
-) -> None:
-    run = replace(
-        small_run,
-        environment=(("b", "1"), ("a", "2")),
-        settings=(("d", "1"), ("c", "2")),
-        problems=("z", "y"),
-        files=(("x", "1"), ("w", "2")),
-        baseline="",
-        complete=False,
-    )
-    report = report_dict(run)
-    assert [list(report[key]) for key in ("environment", "settings", "files")] == [
-        ["a", "b"], ["c", "d"], ["w", "x"],
-    ]  # fmt: skip
-    assert report["problems"] == ["y", "z"]
-    assert (report["baseline"], report["recorded"], report["base"], report["complete"]) == (
-        None, None, None, False,
-    )  # fmt: skip
-    assert [case["id"] for case in report["cases"]] == sorted(
-        case["id"] for case in report["cases"]
-    )
-
-
 # Terminals obey some of these characters, and others mislead readers.
 ESCAPED = (
     "\x7f\x80\x85\x9b\x9f\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\udfff\ud800"

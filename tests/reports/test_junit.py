@@ -11,7 +11,7 @@ import junitparser
 import pytest
 
 from pytest_kbrel.catalogue.verdicts import failing
-from pytest_kbrel.records import Correlation, Run
+from pytest_kbrel.records import Run
 from pytest_kbrel.reports.junit import (
     case_properties,
     move_properties,
@@ -67,17 +67,6 @@ def test_a_reader_finds_the_figures_of_each_case_in_its_output(
     )
 
 
-def test_a_waived_failure_is_skipped(rich_run: Run, tmp_path: Path) -> None:
-    (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
-    (skipped,) = (case for case in suite if case.is_skipped)
-    assert skipped.name == "monitor[P30]"
-    assert (
-        skipped.result[0].message
-        == "waived until 2026-03-01 by Ann: known since the merge"
-    )
-    assert suite.skipped == 1
-
-
 def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(
     small_run: Run, tmp_path: Path
 ) -> None:
@@ -108,22 +97,6 @@ def test_properties_that_a_test_records_itself_stay() -> None:
     assert case.findtext("system-out") == "kb_n=2\n"
     move_properties(case)
     assert case.findtext("system-out") == "kb_n=2\n"
-
-
-def test_the_suite_has_the_figures_over_all_slices_and_their_correlations(
-    small_run: Run,
-) -> None:
-    pair = tuple(
-        Correlation(
-            x="monitor", y="accuracy", method=method, over="slices", r=r, p=0.03, n=9
-        )  # type: ignore[arg-type]
-        for method, r in (("pearson", -0.51239), ("spearman", 0.4))
-    )
-    properties = dict(suite_properties(replace(small_run, correlations=pair)))
-    assert properties["kb_monitor_overall_monitor"] == "0.4010"
-    assert properties["kb_correlation_monitor_accuracy_pearson"] == "-0.5124"
-    assert properties["kb_correlation_monitor_accuracy_spearman"] == "0.4000"
-    assert properties["kb_correlation_monitor_accuracy_spearman_p"] == "0.0300"
 
 
 def test_figures_of_two_suites_are_told_apart(small_run: Run) -> None:

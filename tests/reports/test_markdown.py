@@ -90,11 +90,6 @@ def test_the_summary_is_never_too_long_for_a_comment(
     check_summary(count, letters, length, failed, problems)
 
 
-@pytest.mark.slow
-def test_the_summary_of_500_cases_is_not_too_long_for_a_comment() -> None:
-    check_summary(500, "<&@", 300, 250, 100)
-
-
 def check_summary(
     count: int, letters: str, length: int, failed: int, problems: int
 ) -> None:

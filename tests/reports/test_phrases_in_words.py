@@ -10,8 +10,6 @@ import pytest
 from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
 from pytest_kbrel.reports import phrases
 
-STOPPED = "the session stopped before all its cases were decided"
-
 
 def gate(**more: Any) -> GateResult:
     given = {
@@ -24,127 +22,9 @@ def gate(**more: Any) -> GateResult:
     return GateResult(**{**given, **more})
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ("max_drop", "drop 0.250 [0.000, 0.500]"),
-        ("recovery", "recovered 0.250 [0.000, 0.500]"),
-    ],
-)
-def test_what_was_held_against_a_bound(rule: Any, expected: str) -> None:
-    assert (
-        phrases.observed(gate(rule=rule, observed=0.25, low=0.0, high=0.5)) == expected
-    )
-    assert (
-        phrases.observed(gate(rule=rule, observed=0.25)) == expected.partition(" [")[0]
-    )
-    # Nothing is something else than none.
-    assert phrases.observed(gate(rule=rule, observed=0.0)).endswith(" 0.000")
-    assert phrases.observed(gate(rule=rule, low=0.0, high=0.5)) == ""
-
-
-@pytest.mark.parametrize(
-    ("values", "expected", "family"),
-    [
-        (
-            {"p": 0.004, "p_sidak": 0.0},
-            "p = 0.004; over the whole run: Šidák p < 0.001 (decides)",
-            "Šidák p < 0.001 (decides)",
-        ),
-        (
-            {"p": 0.711, "rule": "max_drop", "beyond": 0.04},
-            "p of no drop beyond 0.04 = 0.711",
-            "",
-        ),
-        (
-            {"p": 0.0, "rule": "recovery", "beyond": 0.95, "p_holm": 0.0},
-            "p of no recovery below 0.95 < 0.001; over the whole run: Holm p < 0.001",
-            "Holm p < 0.001",
-        ),
-    ],
-)
-def test_p_values_that_are_known_are_told(
-    values: dict[str, Any], expected: str, family: str
-) -> None:
-    assert phrases.corrected(gate(**values)) == expected
-    assert phrases.family(gate(**values)) == family
-
-
-WAIVER = Waiver(
-    owner="Ann", reason="known", expires="2026-12-31", case="monitor[P30]", line=9
-)
-
-
 @pytest.fixture
 def case(small_run: Run) -> CaseResult:
     return replace(small_run.cases[0], gates=(), metrics=(), errors=(), waiver=None)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "expired", "expected"),
-    [
-        (
-            "invalid",
-            (),
-            "waiver not used, it is for failures only: until 2026-12-31 by Ann: known",
-        ),
-    ],
-)
-def test_what_became_of_a_waiver(
-    verdict: Any,
-    expired: tuple[Waiver, ...],
-    expected: str,
-    case: CaseResult,
-    small_run: Run,
-) -> None:
-    assert (
-        phrases.waiver(
-            replace(case, verdict=verdict, waiver=WAIVER, expired=expired), small_run
-        )
-        == expected
-    )
-    assert phrases.waiver(case, small_run) == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("answered", "3 of 8 answered (at least 12.5 %)"),
-        ("empty", "3 of 8 empty (at most 12.5 %)"),
-        ("truncated", "3 of 8 cut short (at most 12.5 %)"),
-        ("repeated", "3 of 8 with one and the same wrong answer (at most 12.5 %)"),
-        ("errored", "3 of 8 without a usable response (at most 12.5 %)"),
-        ("unparsable", "3 of 8 not read by the judge (at most 12.5 %)"),
-        ("unread", "3 of 8 without a choice among the options (at most 12.5 %)"),
-        ("below_random", "3 of 8 informative answers right (random answers: 12.5 %)"),
-        ("constant", "3 of 8 with the same probability (at most 12.5 %)"),
-    ],
-)
-def test_shares_of_responses_in_words(name: str, expected: str) -> None:
-    assert (
-        phrases.share_text(Share(name=name, value=3, total=8, limit=0.125)) == expected
-    )
-    assert "0 %)" in phrases.share_text(Share(name=name, value=3, total=8, limit=0.0))
-
-
-@pytest.mark.parametrize(
-    ("value", "limit", "expected"),
-    [
-        (6.4, 0.01, "mean anchor probability 0.8 over 8 facts (at least 0.01)"),
-    ],
-)
-def test_a_mean_probability_in_words_is_no_share(
-    value: float, limit: float, expected: str
-) -> None:
-    assert (
-        phrases.share_text(Share(name="anchor_prob", value=value, total=8, limit=limit))
-        == expected
-    )
-    none = Share(name="anchor_prob", value=0, total=0, limit=0.01)
-    assert (
-        phrases.share_text(none)
-        == "mean anchor probability 0 over 0 facts (at least 0.01)"
-    )
 
 
 @pytest.mark.parametrize(
@@ -206,32 +86,6 @@ def test_each_kind_of_fact_without_a_partner(
     assert phrases.all_unmatched(replace(small_run, cases=cases)) == Unmatched(
         **{name: ("a", "b")}
     )
-
-
-@pytest.mark.parametrize(
-    ("complete", "problems", "expected"),
-    [
-        (True, (STOPPED,), ""),
-        (
-            False,
-            ("the session was interrupted (Ctrl-C) before all its cases were decided",),
-            "",
-        ),
-        (
-            False,
-            ("another",),
-            "partial run: not every case of its suites was selected and soundly decided",
-        ),
-    ],
-)
-def test_a_partial_run_says_so_once(
-    complete: bool, problems: tuple[str, ...], expected: str, small_run: Run
-) -> None:
-    assert (
-        phrases.partial_note(replace(small_run, complete=complete, problems=problems))
-        == expected
-    )
-    assert phrases.STOPPED == STOPPED
 
 
 @pytest.mark.parametrize(

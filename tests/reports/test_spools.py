@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.records import Exchange, Failed, GenerateRequest, ScoreRequest
+from pytest_kbrel.records import Exchange, Failed, ScoreRequest
 from pytest_kbrel.reports.responses import read_responses, to_line
 from pytest_kbrel.reports.spools import append_exchanges, join_spools
 from tests.reports.test_responses import ASKED, FAILED, GENERATED, exchange
@@ -127,7 +127,6 @@ def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(
     "other",
     [
         replace(ASKED, case="b"),
-        replace(ASKED, ask=replace(ASKED.ask, fact_id="f1")),
         replace(ASKED, ask=replace(ASKED.ask, role="frame:0")),
         replace(ASKED, ask=replace(ASKED.ask, to="openai/judge")),
         replace(
@@ -136,20 +135,7 @@ def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(
                 ASKED.ask, request=ScoreRequest(prompt="f0? ", continuation=" yes")
             ),
         ),
-        replace(
-            ASKED,
-            ask=replace(
-                ASKED.ask, request=ScoreRequest(prompt="f0?", continuation=" no")
-            ),
-        ),
-        replace(
-            ASKED,
-            ask=replace(
-                ASKED.ask, request=GenerateRequest(prompt="f0?", max_new_tokens=4)
-            ),
-        ),
     ],
-    ids=["case", "fact", "role", "to", "prompt", "continuation", "kind"],
 )
 def test_what_was_asked_otherwise_is_another_exchange(
     other: Exchange, spool: Spool, tmp_path: Path

@@ -18,7 +18,6 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
 from pytest_kbrel.reports.terminal import table_lines, terminal_lines
-from tests.reports.conftest import change
 
 Make = Callable[..., CaseResult]
 
@@ -92,29 +91,6 @@ def test_gates_that_a_paper_left_unjudged_are_counted(
     assert (
         "no baseline given (--kb-baseline): 1 gate not judged" in texts(run)
     ) is not baseline
-
-
-@pytest.mark.parametrize("n", [10, 11])
-def test_ten_facts_are_shown_in_the_summary_and_three_in_the_terminal(
-    n: int, small_run: Run, make_case: Make
-) -> None:
-    lost = tuple(replace(change(1), fact_id=f"f{at}") for at in range(n))
-    run = replace(
-        small_run,
-        cases=(make_case("monitor", "P1", "pass", (), lost=lost, gained=lost[:3]),),
-    )
-    lines = lines_of(run)
-    assert (
-        f"<details><summary>{n} facts lost{' (the first 10)' * (n == 11)}</summary>"
-        in lines
-    )
-    assert "<details><summary>3 facts gained</summary>" in lines
-    assert sum(line.startswith("| On which") for line in lines) == 10 + 3
-    shown = texts(run, 100)
-    assert sum(line.startswith("  lost    On which") for line in shown) == 3
-    assert f"  lost    {n - 3} more in report.html and report.json" in shown
-    assert sum(line.startswith("  gained  On which") for line in shown) == 3
-    assert not any("gained" in line and "more in" in line for line in shown)
 
 
 @pytest.mark.parametrize(

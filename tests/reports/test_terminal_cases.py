@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
 from pytest_kbrel.records import (
     CaseResult,
     GateResult,
@@ -85,17 +83,6 @@ def test_cases_that_were_not_run_are_one_line(small_run: Run, make_case: Make) -
     assert body(replace(small_run, cases=tuple(cases))) == [
         "NOT RUN  27 cases not run: the session stopped before them"
     ]
-
-
-@pytest.mark.parametrize(("n", "entries"), [(3, 3), (4, 1)])
-def test_failed_cases_keep_their_figures_up_to_three(
-    n: int, entries: int, small_run: Run, make_case: Make
-) -> None:
-    cases = [dropped(make_case, f"P{at}", 0.5 + at / 100) for at in range(n)]
-    lines = body(replace(small_run, cases=tuple(cases)))
-    assert sum(line.startswith("FAILED  ") for line in lines) == entries
-    # The one that missed its bound by most comes first.
-    assert "accuracy 0.900 to 0.500, allowed 0.05" in lines[1]
 
 
 def test_without_a_lost_fact_the_example_is_a_wrong_answer(

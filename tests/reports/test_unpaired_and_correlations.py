@@ -5,58 +5,13 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from pytest_kbrel.records import Correlation, GateResult, MetricValue, Run
+from pytest_kbrel.records import GateResult, MetricValue, Run
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 
 PUBLISHED = "published/head-to-tail/chatgpt"
-
-
-def correlation(method: str, r: float | None, **more: object) -> Correlation:
-    given = {
-        "x": "accuracy_f1",
-        "y": "accuracy",
-        "over": "slices",
-        "n": 12,
-        "p": None if r is None else 0.01,
-    }
-    return Correlation(method=method, r=r, **{**given, **more})  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def correlated(small_run: Run) -> Run:
-    unknown = [
-        correlation(m, None, x="nccr", y="iur", n=1, note="not enough slices")
-        for m in ("pearson", "spearman")
-    ]
-    return replace(
-        small_run,
-        correlations=(
-            correlation("pearson", 0.91234),
-            correlation("spearman", 0.5),
-            *unknown,
-        ),
-    )
-
-
-def test_correlations_are_reported(correlated: Run) -> None:
-    report = report_dict(correlated)
-    jsonschema.validate(report, schema())
-    assert report["correlations"][0] == {
-        "x": "accuracy_f1",
-        "y": "accuracy",
-        "method": "pearson",
-        "over": "slices",
-        "r": 0.91234,
-        "p": 0.01,
-        "n": 12,
-        "note": "",
-    }
-    assert [one["note"] for one in report["correlations"][2:]] == [
-        "not enough slices"
-    ] * 2
 
 
 @pytest.fixture

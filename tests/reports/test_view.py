@@ -79,17 +79,6 @@ def test_a_gated_metric_is_shown_whatever_else_is():
     )
 
 
-def test_rows_name_their_suite_where_there_are_several(small_run):
-    (one, *_) = small_run.cases
-    other = replace(one, suite="more/second.kb.yaml")
-    alone = view.groups(replace(small_run, cases=(one,)))
-    both = view.groups(replace(small_run, cases=(one, other)))
-    assert [group.labels for group in alone] == [(one.slice,)]
-    assert [group.labels for group in both] == [
-        (f"{one.slice} (second)", f"{one.slice} (world)")
-    ]
-
-
 def test_who_judged_and_who_wrote_distractors(small_run):
     from tests.reports.conftest import fingerprint
 
@@ -290,23 +279,6 @@ def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
         gates=(gate,),
     )
     assert key_metrics(of) == shown
-
-
-def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> None:
-    of = named(
-        small_run.cases[0],
-        "c_control_random",
-        "c_correct_control_random",
-        "c_control",
-        "c",
-        "xc_control_a",
-    )
-    none = MetricValue(name="c_control_majority", better="higher", value=None)
-    nought = MetricValue(name="c_control_shuffled", better="higher", value=0.0)
-    of = replace(of, metrics=(*of.metrics, none, nought))
-    assert [(kind, value.value) for kind, value in view.controls(of, "c")] == [
-        ("random", 0.5), ("shuffled", 0.0),
-    ]  # fmt: skip
 
 
 def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> None:

@@ -8,7 +8,6 @@ from pytest_kbrel.probes.prompts import UNSURE
 from tests.plugin.real_models.world import FACTS, SENTENCES, Known
 
 RAW = "raw"
-CLOSED = "<think>\n\n</think>\n\n"
 # The token that ends a message of the assistant.
 ENDS = {
     RAW: "<|end|>",
