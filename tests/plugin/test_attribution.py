@@ -32,14 +32,14 @@ TOLD = (
 def few(mini_suite):
     """Write the suite with statements; a relation has 2 frames here, so that the study has 8 cells."""
 
-    def write(variant: str = "definition", limit: int = 4):
+    def write(variant="definition", limit=4):
         path = mini_suite(FEW.format(variant=variant, limit=limit))
         (path.parent / "relations.yaml").write_text(TOLD, encoding="utf-8")
 
     return write
 
 
-def metrics(report) -> dict[str, float | None]:
+def metrics(report):
     (case,) = report()["cases"]
     return {name: actual["value"] for name, actual in case["metrics"].items()}
 
@@ -99,12 +99,6 @@ def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, re
     ).read_text("utf-8")
 
 
-def test_without_the_flag_nothing_is_attributed(pytester, mini_suite, report):
-    mini_suite("suite: mini\nfacts: facts.jsonl\nmonitor: {negatives: 2, limit: 2}\n")
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=1)
-    assert [case["attributions"] for case in report()["cases"]] == [[]]
-
-
 def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
     few()
     from pytest_kbrel.models import attribution
@@ -114,27 +108,4 @@ def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*']
-    )
-
-
-def test_a_model_behind_a_server_cannot_be_attributed(pytester, few, monkeypatch):
-    few()
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    result = pytester.runpytest("--kb-model=openai/some", "--kb-attribute=1", "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*--kb-attribute needs the model's weights, and the backend openai has*"]
-    )
-
-
-def test_a_gate_on_what_is_not_asked_is_an_error_with_its_line(pytester, mini_suite):
-    mini_suite(
-        "suite: mini\nfacts: facts.jsonl\nmonitor:\n  gates:\n    saving_calls: {min: 3}\n"
-    )
-    result = pytester.runpytest(MODEL, "suites")
-    assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        [
-            "*mini.kb.yaml:5: saving_calls is measured with 'study: full' of monitor, found: monitor*"
-        ]
     )

@@ -35,19 +35,12 @@ def no_traceback(result):
     ("model", "message"),
     [
         ("./nowhere", "*nowhere*"),
-        ("suites", "*config.json*"),
         ("reference:overconfidant", "*overconfidant*did you mean 'overconfident'*"),
         (
             "refrence",
             "refrence: no such folder*or reference; did you mean 'reference'?",
         ),
-        ("hf/Reference", "Reference: no such folder*; did you mean 'reference'?"),
-        (
-            "refrence:int4",
-            "refrence:int4: no such folder*; did you mean 'reference:int4'?",
-        ),
         ("openai/gpt", "openai/gpt: *OPENAI_API_KEY holds no key*base_url*"),
-        ("openai/", "openai/: no model named*openai/NAME*"),
         ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
     ],
 )
@@ -117,7 +110,7 @@ def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpo
     no_traceback(result)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"some": "other file"}'])
+@pytest.mark.parametrize("content", ["{", '{"some": "other file"}'])
 def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
     mini_suite(ONE_SLICE)
     folder = pytester.mkdir("foreign")
@@ -128,31 +121,9 @@ def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
     no_traceback(result)
 
 
-def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(
-    pytester, mini_suite
-):
-    mini_suite(ONE_SLICE)
-    result = gate(pytester, KNOWS, "--kb-baseline=referense")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *referense*"])
-
-
-def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report):
-    mini_suite(ONE_SLICE)
-    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
-    result = gate(pytester, "scripted/mute.yaml")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert [case["verdict"] for case in report()["cases"]] == ["invalid"]
-    result.stdout.fnmatch_lines(["*empty*"])
-
-
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--kb-limit=0", "*--kb-limit*'0'*"),
-        ("--kb-limit=2.5", "*--kb-limit*'2.5'*"),
-        ("--kb-seed=x", "*--kb-seed*'x'*"),
-        ("--kb-batch-size=big", "*--kb-batch-size*'big'*"),
         ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
         (
             "--kb-device=cuda:9",
@@ -163,10 +134,6 @@ def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report)
             "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference",
         ),
         ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
-        (
-            "--kb-model-args=attn_implementation=flash_attention_2",
-            "model-args: attn_implementation=flash_attention_2 needs the package flash_attn: *flash-attn",
-        ),
     ],
 )
 def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, message):
@@ -279,7 +246,7 @@ def test_a_cause_of_one_case_stops_no_others(pytester, mini_suite, report):
 SECRET = "sk-very-secret"
 
 
-def repeats(result: pytest.RunResult) -> bool:
+def repeats(result):
     return SECRET in result.stdout.str() + result.stderr.str()
 
 
@@ -287,20 +254,12 @@ def repeats(result: pytest.RunResult) -> bool:
     ("flags", "message"),
     [
         (
-            ["--kb-model=openai/x,api_key=sk-very-secret"],
-            "--kb-model: found api_key in it",
-        ),
-        (
-            ["--kb-model=openai/x", "--kb-model-args=api_key=sk-very-secret"],
-            "unknown key 'api_key'",
-        ),
-        (
             [
                 "--kb-model=openai/x",
                 "--kb-model-args=base_url=http://me:sk-very-secret@h/v1",
             ],
             "of h: it carries",
-        ),
+        )
     ],
 )
 def test_a_typed_key_is_refused_and_not_repeated(pytester, mini_suite, flags, message):

@@ -63,29 +63,6 @@ def test_the_report_has_the_loading_time_of_the_slowest_process(
         assert f"model loaded in {environment['model_load_seconds']} s{slowest}" in text
 
 
-def test_a_run_from_the_cache_has_no_engine_in_its_report(pytester, mini_suite, report):
-    mini_suite()
-    args = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
-    pytester.runpytest(*args)
-    pytester.runpytest(*args)
-    environment = report()["environment"]
-    assert environment["answers_reused"] == environment["answers_asked"]
-    assert "model_load_seconds" in environment
-    assert "engine" not in environment
-
-
-def test_a_served_model_loads_nothing_here(pytester, mini_suite, report, openai_server):
-    mini_suite()
-    pytester.runpytest(
-        "--kb-model=openai/some",
-        f"--kb-model-args=base_url={openai_server.base_url}",
-        "-k",
-        "places-head",
-        "suites",
-    )
-    assert not {"model_load_seconds", "engine"} & {*report()["environment"]}
-
-
 REPO = "somebody/tiny"
 
 

@@ -44,7 +44,7 @@ FLAGS = (
 )
 def test_a_case_is_judged_alike_whatever_else_ran(
     pytester, mini_suite, cases, selection
-) -> None:
+):
     mini_suite(SUITE)
     lossy = script(KNOWN[:5], INVENTS)
     (pytester.path / "lossy.jsonl").write_text(lossy, encoding="utf-8")

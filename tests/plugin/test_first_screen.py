@@ -87,21 +87,9 @@ INCONCLUSIVE  monitor[P36 capital]
     1 fact lost, such as: What is the capital of United Kingdom? London → unsure
 """,
 }
-QUIET = """\
-FAILED: 1 failed, 1 inconclusive, 3 passed
-model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
-changes  21 of 40 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21
-         are unanswerable; worst P36 capital and 20 others
-open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
-         (0.212 in a slice like it that lost nothing)
-
-FAILED        reliability[unseen-zero-shot]: UR 1.000 to 0.000, allowed 0.05
-INCONCLUSIVE  monitor[P36 capital]: accuracy base 1.000 to 0.950, drop [-0.119,
-              0.236], allowed 0.1; about 139 facts would decide
-"""
 
 
-def screen(lines: list[str]) -> str:
+def screen(lines):
     """Return the lines from the verdict to the blank line before what to do next."""
     at = next(at for at, line in enumerate(lines) if HEAD in line)
     ends = ("rerun the failed", "reports written to")
@@ -176,18 +164,6 @@ def test_colours_are_on_the_words_of_verdicts_only(pytester, blessed, monkeypatc
         "\x1b[31m\x1b[1mFAILED", "\x1b[31m\x1b[1mFAILED",
     ]  # fmt: skip
     assert any(line.startswith("\x1b[33mINCONCLUSIVE") for line in lines)
-
-
-def test_quiet_is_a_line_a_case_and_verbose_has_the_tables_first(
-    pytester, blessed, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert screen(pytester.runpytest(*ARGS, "-q").outlines) == QUIET
-    lines = pytester.runpytest(*ARGS, "-v").outlines
-    assert "MONITOR" in lines
-    assert any(line.startswith("  P36 capital  20 ") for line in lines)
-    verdict = lines.index("FAILED: 1 failed, 1 inconclusive, 3 passed")
-    assert lines.index("MONITOR") < lines.index("Lost and gained facts") < verdict
 
 
 def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch):

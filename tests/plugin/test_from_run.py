@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.json_report import comparable
-from tests.plugin.conftest import INT4, MODEL, ONE, RENAMED, facts_file
+from tests.plugin.conftest import INT4, ONE, RENAMED, facts_file
 
 ALL = """\
 suite: mini
@@ -215,37 +215,6 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_a_typed_folder_with_the_record_is_refused(pytester, mini_suite, gate, again):
-    mini_suite(SUITE)
-    gate()
-    result = again("--kb-output-path=suites/../run")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --kb-output-path: *holds the recorded run of --kb-from-run*"]
-    )
-    assert (pytester.path / "run" / "report.json").is_file()
-
-
-@pytest.mark.parametrize(
-    "flag",
-    [
-        MODEL,
-        "--kb-model-args=dtype=float32",
-        "--kb-device=cpu",
-        "--kb-attribute=2",
-        "--kb-apply-chat-template",
-        "--kb-plan",
-    ],
-)
-def test_what_needs_a_model_is_refused(pytester, mini_suite, again, flag):
-    mini_suite(SUITE)
-    result = again(flag)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"ERROR: {flag.split('=')[0]} is for runs in which *--kb-from-run decides*"]
-    )
-
-
 def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     pytester, mini_suite, report, gate, monkeypatch
 ):
@@ -407,19 +376,6 @@ def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
     assert report("third")["settings"]["judge_args"] == judge[1].partition("=")[2]
 
 
-def test_a_judge_that_must_be_asked_and_is_away_is_named(
-    pytester, mini_suite, gate, again, openai_server, judge
-):
-    mini_suite(SUITE, facts_file(RENAMED))
-    gate(*judge)
-    mini_suite(SUITE, facts_file({"Portugal": "Porto"}))
-    args = "--kb-judge-args=base_url=http://localhost:9/v1,max_retries=0"
-    result = again(args)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    message = "1 of 1 replies that *places-tail? needs of openai/judge are not recorded in run"
-    result.stdout.fnmatch_lines([f"--kb-judge: {message}, *cannot be reached*"])
-
-
 def test_two_judges_of_one_name_are_not_joined(
     pytester, mini_suite, gate, again, openai_server, judge
 ):
@@ -466,23 +422,6 @@ def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, a
     )
     assert json.loads(text)["provenance"]["recorded"] == "run"
     assert again("--kb-baseline=new").ret == 0
-
-
-def test_an_encoder_is_not_needed_for_what_it_chose(
-    pytester, mini_suite, report, gate, again, openai_server
-):
-    mini_suite(
-        RELIABILITY.replace("seen-zero-shot", "seen-four-shot")
-        + "  retrieval: openai/encoder\n"
-    )
-    # Not what words would choose: close to each other is what is of like length.
-    openai_server.embed = lambda text: [1.0, len(text) / 20]
-    gate(f"--kb-judge-args=base_url={openai_server.base_url}")
-    calls = len(openai_server.calls)
-    assert calls
-    again()
-    assert comparable(report()) == comparable(report("run"))
-    assert len(openai_server.calls) == calls
 
 
 @pytest.mark.slow

@@ -52,9 +52,3 @@ def test_shards_append_nothing_and_the_joined_run_does(
     page.mkdir()
     assert main(["merge", "1", "2", "--output=again"]) == 0
     assert "warning: the summary was not added" in capsys.readouterr().out
-
-
-def test_a_session_without_reports_appends_nothing(pytester, mini_suite, page):
-    mini_suite(ONE)
-    pytester.runpytest(*GATE, "--collect-only")
-    assert not page.exists()

@@ -80,10 +80,7 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     assert (
         actual["environment"]["helpers_asked"],
         actual["environment"]["helpers_reused"],
-    ) == (
-        str(calls),
-        "0",
-    )
+    ) == (str(calls), "0")
     assert {exchange["role"] for exchange in exchanges()} == {"judge"}
     assert {exchange["to"] for exchange in exchanges()} == {"openai/judge"}
     # Asked again, it is asked nothing.
@@ -92,18 +89,6 @@ def test_a_judge_decides_what_rules_do_not_find_equal(
     assert accuracies(slices()) == [1.0, 1.0, 1.0]
     assert len(exchanges()) == calls
     assert report()["environment"]["helpers_reused"] == str(calls)
-
-
-def test_a_judge_without_a_store_is_asked_every_time(
-    pytester, mini_suite, report, openai_server, judge
-):
-    mini_suite(ONE, FACTS)
-    openai_server.say = lambda text: "correct"
-    for run in (1, 2):
-        assert gate(pytester, *judge, "--kb-use-cache=off").ret == 0
-        assert len(openai_server.calls) == run * len(RENAMED)
-    assert report()["environment"]["helpers_reused"] == "0"
-    assert not (pytester.path / ".kbrel-cache").exists()
 
 
 def test_an_unreadable_verdict_is_a_class_of_its_own(
@@ -149,20 +134,6 @@ def test_a_judge_that_refuses_every_request_ends_the_run(
             "*openai/judge: the server * has refused every request for * seconds; allowed*"
         ]
     )
-
-
-def test_an_error_of_a_refused_key_names_the_server(
-    pytester, mini_suite, openai_server, judge
-):
-    mini_suite(ONE, FACTS)
-    openai_server.always = Fault(status=401, message="no")
-    result = gate(pytester, *judge)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
-        [f"*openai/judge: the server {openai_server.base_url} refuses the key*"]
-    )
-    assert "Traceback" not in result.stdout.str()
 
 
 @pytest.mark.slow
@@ -325,11 +296,3 @@ def test_reliability_is_judged_as_well(
     assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {
         f"{seen['slice']}]"
     }
-
-
-def test_a_store_that_cannot_be_used_is_a_usage_error(pytester, mini_suite, judge):
-    mini_suite(ONE, FACTS)
-    (pytester.mkdir("cache") / "answers.sqlite").write_text("no database at all, " * 99)
-    result = gate(pytester, *judge, "--kb-use-cache=cache")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *cache/answers.sqlite*delete*--kb-use-cache"])

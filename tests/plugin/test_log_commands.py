@@ -42,7 +42,7 @@ FACTS = [
 ]
 
 
-def lines(rules: list[dict[str, object]]) -> str:
+def lines(rules):
     return "".join(json.dumps(rule) + "\n" for rule in rules)
 
 
@@ -50,7 +50,7 @@ def lines(rules: list[dict[str, object]]) -> str:
 def gate(pytester, mini_suite):
     """Write a suite of hostile texts, with models that know its facts, answer commands, or fail by them."""
 
-    def run(model: str, *flags: str) -> pytest.RunResult:
+    def run(model, *flags):
         return pytester.runpytest(f"--kb-model=scripted/{model}", "suites", *flags)
 
     mini_suite(
@@ -76,7 +76,7 @@ def gate(pytester, mini_suite):
     return run
 
 
-def printed(result: pytest.RunResult) -> str:
+def printed(result):
     # pytest's own lines hold none of what a terminal obeys: there are no colours here.
     return f"{result.stdout.str()}\n{result.stderr.str()}"
 
@@ -182,13 +182,7 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "##vso[task.complete].kb.yaml",
-        "::error::x.kb.yaml",
-        "##[a]/b.kb.yaml",
-        "a\n::error::b.kb.yaml",
-    ],
+    "name", ["##vso[task.complete].kb.yaml", "a\n::error::b.kb.yaml"]
 )
 def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
     pytester, mini_suite, name
@@ -210,13 +204,7 @@ def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        '"##vso[x]": 1',
-        'suite: "::error::y"\n"\\n::error::z": 1',
-        "facts: ' ::error::x ##[a]'",
-        "judge: '##[a]'",
-    ],
+    "wrong", ['suite: "::error::y"\n"\\n::error::z": 1', "facts: ' ::error::x ##[a]'"]
 )
 def test_errors_of_a_suite_are_printed_without_commands(pytester, mini_suite, wrong):
     mini_suite(f"suite: a\n{wrong}\n")

@@ -138,7 +138,7 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     assert "--junit-properties: found without --junitxml" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("where", ["ini", "toml", "environment"])
+@pytest.mark.parametrize("where", ["ini", "environment"])
 def test_the_command_reads_baseline_and_inconclusive_where_pytest_does(
     pytester, mini_suite, shards, capsys, monkeypatch, where
 ):

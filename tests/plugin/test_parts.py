@@ -39,7 +39,7 @@ ITEM = "reliability[seen-zero-shot]"
 def large_suite(pytester):
     """Write a suite of 96 facts, and the script of a model that knows some of them."""
 
-    def write(text: str = SUITE) -> None:
+    def write(text=SUITE):
         facts = [
             {
                 "relation": "P36",
@@ -91,18 +91,18 @@ case_asker.CaseAsker.ask_part = ask_part
 """
 
 
-def parts(pytester) -> dict[str, list[tuple[int, int]]]:
+def parts(pytester):
     """Return the parts of each case that were asked, in the order of their facts."""
     path = pytester.path / "parts"
     lines = path.read_text().splitlines() if path.exists() else []
-    cases: dict[str, list[tuple[int, int]]] = {}
+    cases = {}
     for line in lines:
         name, first, size, _ = line.split()
         cases.setdefault(name, []).append((int(first), int(size)))
     return {name: sorted(cuts) for name, cuts in cases.items()}
 
 
-def files(pytester, report) -> tuple[object, bytes, bytes]:
+def files(pytester, report):
     """Return the report without what two equal runs may differ in, the responses and the outcomes."""
     folder = pytester.path / "kbrel-report"
     return (

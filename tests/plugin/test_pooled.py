@@ -63,17 +63,6 @@ def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(
     assert report()["aggregates"]["pooled"] == {"as_expected": value["value"]}
 
 
-def test_the_pooled_case_is_not_decided_when_a_slice_was_left_out(
-    pytester, mini_suite, report
-):
-    mini_suite(MIXED)
-    pytester.runpytest(*GATE, "-k", "not four-shot")
-    assert {case["probe"] for case in report()["cases"]} == {
-        "head_to_tail",
-        "reliability",
-    }
-
-
 @pytest.mark.slow
 def test_the_pooled_case_passes_against_itself_and_lists_facts_lost_against_another(
     pytester, blessed, report, pooled, plugin_args
@@ -109,17 +98,6 @@ def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report)
     assert all(
         gate["p"] is gate["p_holm"] is None for gate in gates if gate["rule"] == "min"
     )
-
-
-@pytest.mark.slow
-def test_two_workers_give_the_same(pytester, blessed, report):
-    from pytest_kbrel.reports.json_report import comparable
-
-    worse = (OVERCONFIDENT, "suites", "--kb-baseline=prod")
-    pytester.runpytest(*worse)
-    serial = comparable(report())
-    pytester.runpytest(*worse, "-n2")
-    assert comparable(report()) == serial
 
 
 def test_facts_that_are_new_are_listed_and_left_out(

@@ -176,15 +176,6 @@ def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
     assert not (pytester.path / "baselines").exists()
 
 
-def test_a_paper_that_is_none_is_a_usage_error(pytester, languages):
-    languages()
-    result = pytester.runpytest(
-        MODEL, "suites", "--kb-baseline=published/monitor/vicua-7b"
-    )
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*did you mean 'published/monitor/vicuna-7b'*"])
-
-
 def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
     languages()
     wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
@@ -195,27 +186,3 @@ def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
         [f"ERROR: --kb-baseline: {message}; found in it: head_to_tail cases (*"]
     )
     assert not (pytester.path / "kbrel-report" / "report.json").exists()
-
-
-def test_a_papers_model_by_its_own_name_is_answered_with_the_whole_one(
-    pytester, languages
-):
-    languages()
-    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=Vicuna-7B")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*did you mean 'published/*/vicuna-7b' or 'published/monitor/vicuna-7b'?"]
-    )
-
-
-def test_figures_are_correlated_over_the_slices_of_a_run(pytester, languages, report):
-    languages()
-    assert pytester.runpytest(MODEL, "suites").ret == 0
-    (pearson, spearman) = [
-        one
-        for one in report()["correlations"]
-        if (one["x"], one["y"]) == ("monitor", "accuracy")
-    ]
-    assert (pearson["method"], spearman["method"]) == ("pearson", "spearman")
-    assert (pearson["r"], pearson["n"], pearson["over"]) == (None, 2, "slices")
-    assert pearson["note"] == "not enough slices: 2, and 3 are needed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-import xml.etree.ElementTree as ElementTree
 
 import jsonschema
 import pytest
@@ -158,16 +157,6 @@ class TestOutput:
             assert result.ret == pytest.ExitCode.USAGE_ERROR
             result.stderr.fnmatch_lines(["ERROR: --kb-output-path: *"])
 
-    def test_a_usage_error_leaves_no_older_green_report(self, pytester, mini_suite):
-        mini_suite(GATED)
-        pytester.runpytest(*GATE, "-k", "tail]")
-        assert (pytester.path / "kbrel-report/report.json").exists()
-        assert (
-            pytester.runpytest("--kb-model=openai/x", "suites").ret
-            == pytest.ExitCode.USAGE_ERROR
-        )
-        assert not (pytester.path / "kbrel-report/report.json").exists()
-
     def test_a_refused_baseline_stands_in_the_report(
         self, pytester, mini_suite, verdict, report
     ):
@@ -183,19 +172,6 @@ class TestOutput:
         pytester.runpytest(*GATE, "--kb-baseline-update=prod")
         assert verdict() == ("invalid", 1, False)
         assert "complete" in report()["problems"][0]
-
-    def test_the_junit_file_names_model_and_verdict(
-        self, pytester, mini_suite, plugin_args
-    ):
-        mini_suite(GATED)
-        pytester.runpytest(*GATE, "--junitxml=j.xml", *plugin_args)
-        root = ElementTree.parse(pytester.path / "j.xml").getroot()
-        actual = {
-            node.get("name"): node.get("value")
-            for node in root.findall("testsuite/properties/property")
-        }
-        assert actual["kb_model"] == "scripted/knows.jsonl"
-        assert actual["kb_verdict"] == "pass"
 
 
 def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(
@@ -229,10 +205,7 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
     assert report()["complete"] is False
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["suites", "suites/mini.kb.yaml", "suites/mini.kb.yaml::head_to_tail[places-tail]"],
-)
+@pytest.mark.parametrize("value", ["suites/mini.kb.yaml::head_to_tail[places-tail]"])
 def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
     mini_suite(GATED)
     result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
@@ -313,45 +286,6 @@ def test_cases_behind_the_last_failure_are_not_run(pytester, mini_suite, report,
     properties = {one.get("name"): one.get("value") for one in suite.find("properties")}
     assert properties["kb_not_run"] == str(not_run)
     assert int(suite.get("tests")) == len(verdicts) - not_run
-
-
-@pytest.mark.parametrize("stop", STOPS)
-def test_figures_over_cases_that_were_not_run_are_not_run_either(
-    pytester, mini_suite, report, stop
-):
-    mini_suite(OVERALL)
-    result = pytester.runpytest(MODEL, "suites", "--junitxml=junit.xml", *stop)
-    actual = report()
-    jsonschema.validate(actual, schema())
-    over = {
-        case["id"].partition("::")[2]: case
-        for case in actual["cases"]
-        if case["aggregate"]
-    }
-    assert list(over) == ["head_to_tail[overall]", "pooled[overall]"]
-    assert {case["verdict"] for case in over.values()} == {"not run"}
-    assert {error for case in over.values() for error in case["errors"]} == {
-        "the session stopped before this case"
-    }
-    not_run = actual["summary"]["not run"]
-    assert not_run == sum(case["verdict"] == "not run" for case in actual["cases"])
-    folder = pytester.path / "kbrel-report"
-    page = (folder / "report.html").read_text()
-    for name in over:
-        assert (
-            f'<span class="name">{name}</span> <span class="word not-run">not run</span>'
-            in page
-        )
-    assert page.count('<p class="soft small">the session stopped before it</p>') == 2
-    result.stdout.fnmatch_lines(
-        [f"NOT RUN  {not_run} cases not run: the session stopped before them"]
-    )
-    summary = (folder / "summary.md").read_text()
-    assert "| **not run** | pooled\\[overall\\] | 0 |" in summary
-    assert f"{not_run} cases not run: the session stopped before them" in summary
-    suite = ET.parse(pytester.path / "junit.xml").getroot().find("testsuite")
-    properties = {one.get("name"): one.get("value") for one in suite.find("properties")}
-    assert properties["kb_not_run"] == str(not_run)
 
 
 def test_of_a_selection_that_stopped_no_figure_over_all_was_expected(

@@ -91,14 +91,6 @@ def test_every_worker_has_an_engine_on_a_gpu_of_its_own(
     assert engines == {"engines-gw0": "0 1", "engines-gw1": "1 1"}
 
 
-@pytest.mark.slow
-def test_a_plan_counts_and_times(pytester, mini_suite, stand_in):
-    mini_suite()
-    result = pytester.runpytest(*GATE, "--kb-plan", "-v")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*vllm/reference*"])
-
-
 def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
     mini_suite()
     result = pytester.runpytest(*GATE, "-n3")
@@ -157,17 +149,11 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
     ("args", "message"),
     [
         (("--kb-model=vllm/./nowhere",), "no such folder"),
-        (
-            ("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"),
-            "gpu_memory_utilization",
-        ),
         (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
         (
             ("--kb-model=vllm/reference", "--kb-attribute=1"),
             "the backend vllm has none here",
         ),
-        ((MODEL, "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
-        (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
     ],
 )
 def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(

@@ -19,7 +19,7 @@ PASSING = FAILING.replace("max: 0.0", "min: 0.0")
 TAIL = "head_to_tail[places-tail]"
 
 
-def waived(what: str, expires: str = "2999-12-31") -> str:
+def waived(what, expires="2999-12-31"):
     return f"waivers:\n  - {{{what}, owner: Ann Example, reason: known since spring, expires: {expires}}}\n"
 
 
@@ -50,13 +50,6 @@ def test_a_waived_failure_is_an_expected_one(pytester, mini_suite, report, plugi
     assert (report()["exit_status"], report()["complete"]) == (0, True)
     (skipped,) = junit_case().result
     assert (skipped.message, junit_case().is_skipped) == (SAID, True)
-
-
-def test_without_the_waiver_the_same_run_is_red(pytester, mini_suite):
-    mini_suite(FAILING)
-    result = pytester.runpytest(*GATE)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert outcomes(result) == {"passed": 4, "failed": 1}
 
 
 def test_a_waived_case_over_several_slices_is_expected_to_fail(
@@ -147,23 +140,6 @@ def test_runxfail_lets_no_waiver_excuse_anything(pytester, mini_suite, report):
     )
 
 
-def test_a_waived_case_whose_teardown_breaks_is_invalid(pytester, mini_suite, report):
-    mini_suite(FAILING + SLICE)
-    pytester.makeconftest(
-        """
-        import pytest
-
-        @pytest.fixture(autouse=True)
-        def around(request):
-            yield
-            if "tail]" in request.node.name:
-                raise RuntimeError("teardown breaks")
-        """
-    )
-    assert pytester.runpytest(*GATE).ret == pytest.ExitCode.TESTS_FAILED
-    assert found_case(report)["verdict"] == report()["summary"]["verdict"] == "invalid"
-
-
 @pytest.mark.slow
 def test_workers_go_by_the_controllers_day(pytester, mini_suite, report):
     mini_suite(PASSING + SLICE)
@@ -232,14 +208,3 @@ reliability:
         was["paired"] - 2,
     )
     assert now["delta"] == was["delta"] == -1.0
-
-
-def test_a_waiver_of_nothing_is_an_error_with_its_line(pytester, mini_suite):
-    mini_suite(FAILING + waived('slice: "head_to_tail[places-tial]"'))
-    result = pytester.runpytest(*GATE)
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(
-        [
-            "*mini.kb.yaml:7: unknown slice 'head_to_tail?places-tial?' in waivers; *did you mean *places-tail*"
-        ]
-    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -36,29 +34,26 @@ FORGETS = script((("Which city is the capital of Norway", "Bergen"), *KNOWN))
 
 
 @pytest.fixture
-def gate(pytester: pytest.Pytester, mini_suite: Any) -> Callable[..., pytest.RunResult]:
+def gate(pytester, mini_suite):
     mini_suite(SUITE)
     pytester.path.joinpath("forgets.jsonl").write_text(FORGETS, encoding="utf-8")
     pytester.runpytest(
         MODEL, "suites", "--kb-baseline-update=two", "--kb-output-path=before"
     )
 
-    def gate(*flags: str) -> pytest.RunResult:
+    def gate(*flags):
         return pytester.runpytest("--kb-model=scripted/forgets.jsonl", "suites", *flags)
 
     return gate
 
 
-def by_slice(report: dict[str, Any]) -> dict[str, Any]:
+def by_slice(report):
     return {case["slice"]: case for case in report["cases"]}
 
 
 def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
-    pytester: pytest.Pytester,
-    gate: Any,
-    report: Any,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    pytester, gate, report, capsys
+):
     assert gate("--kb-baseline=two").ret == 0
     seen = by_slice(report())["seen-zero-shot"]
     assert seen["settings"]["wordings"] == "2"
@@ -102,24 +97,3 @@ def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
     text = json.dumps(compared)
     assert lost["question"] in text
     assert f'"delta": {rate["delta"]}' in text
-
-
-def test_a_baseline_of_another_number_of_wordings_is_not_comparable(
-    pytester: pytest.Pytester, mini_suite: Any, gate: Any
-) -> None:
-    mini_suite(SUITE.replace("wordings: 2", "wordings: 1"))
-    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=two")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*settings wordings (the probe's own and 2)*"])
-
-
-def test_a_plan_counts_the_questions_of_all_wordings(
-    pytester: pytest.Pytester, gate: Any
-) -> None:
-    planned = pytester.runpytest(
-        MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two"
-    )
-    planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +14 "])
-    planned.stdout.re_match_lines(
-        [r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "]
-    )

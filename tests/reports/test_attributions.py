@@ -6,7 +6,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from pytest_kbrel.records import Attribution, Run
+from pytest_kbrel.records import Attribution
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -14,8 +14,8 @@ from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import HOSTILE
 
 
-def attribution(role: str = "negative2:0", **more: object) -> Attribution:
-    given: dict[str, object] = {
+def attribution(role="negative2:0", **more):
+    given = {
         "fact_id": "P36-FR",
         "role": role,
         "prompt": "Oslo. What is the capital of France?",
@@ -25,18 +25,18 @@ def attribution(role: str = "negative2:0", **more: object) -> Attribution:
         "log_probability": -0.25,
         "error": 0.001,
     }
-    return Attribution(**{**given, **more})  # type: ignore[arg-type]
+    return Attribution(**{**given, **more})
 
 
 @pytest.fixture
-def attributed_run(small_run: Run) -> Run:
+def attributed_run(small_run):
     """The small run with one fact explained in its first case, which passed or not."""
     first, *rest = small_run.cases
     pair = (attribution(), attribution("none:0"))
     return replace(small_run, cases=(replace(first, attributions=pair), *rest))
 
 
-def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
+def test_the_report_has_them_and_obeys_its_schema(attributed_run):
     report = report_dict(attributed_run)
     jsonschema.Draft202012Validator(schema()).validate(report)
     attributions = [
@@ -50,7 +50,7 @@ def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
         jsonschema.Draft202012Validator(schema()).validate(report)
 
 
-def test_hostile_tokens_stay_text(small_run: Run) -> None:
+def test_hostile_tokens_stay_text(small_run):
     hostile = attribution(
         tokens=HOSTILE,
         scores=(0.5,) * len(HOSTILE),
@@ -70,7 +70,7 @@ def test_hostile_tokens_stay_text(small_run: Run) -> None:
     assert not any("\n" in line for line in attribution_lines(run.cases[0]))
 
 
-def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
+def test_a_page_of_many_explanations_stays_small(small_run):
     many = tuple(
         attribution(fact_id=f"f{number}", tokens=("word",) * 500, scores=(0.1,) * 500)
         for number in range(40)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
+from pytest_kbrel.records import GateResult, MetricValue
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict
 from pytest_kbrel.reports.junit import case_properties
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 
-Make = Callable[..., CaseResult]
 FIGURES = {
     "monitor": 0.16,
     "pfd": 0.02,
@@ -29,7 +27,7 @@ FIGURES = {
 MORE = {**FIGURES, "accuracy_max": 0.5, "monitor_ablated": 0.17}
 
 
-def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
+def figures(deltas=None):
     return tuple(
         MetricValue(
             name=name,
@@ -44,7 +42,7 @@ def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
     )
 
 
-def gate(verdict: str = "fail", metric: str = "monitor", **more: object) -> GateResult:
+def gate(verdict="fail", metric="monitor", **more):
     given = {
         "metric": metric,
         "rule": "max",
@@ -53,11 +51,11 @@ def gate(verdict: str = "fail", metric: str = "monitor", **more: object) -> Gate
         "reason": "why",
         **more,
     }
-    return GateResult(**given)  # type: ignore[arg-type]
+    return GateResult(**given)
 
 
 @pytest.fixture
-def run(small_run: Run, make_case: Make) -> Run:
+def run(small_run, make_case):
     # A gate brings a column of its own.
     sliced = make_case(
         "monitor", "P36", "fail", figures(), gates=(gate(metric="monitor_ablated"),)
@@ -69,7 +67,7 @@ def run(small_run: Run, make_case: Make) -> Run:
 
 
 @pytest.mark.parametrize("width", range(20, 101))
-def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -> None:
+def test_no_table_of_the_terminal_is_too_narrow_for_them(run, width):
     lines = [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
     (head,) = (line.split() for line in lines if line.split()[:1] == ["slice"])
     names = [name.rstrip("↑↓…") for name in head]
@@ -79,7 +77,7 @@ def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -
         assert names == ["slice", "n", *FIGURES, "monitor_ablated", "verdict"]
 
 
-def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
+def test_the_other_reports_name_them_in_the_same_place(run):
     for row in re.findall(
         r"^\|.*monitor \d.*$", summary_markdown(run), flags=re.MULTILINE
     ):
@@ -101,5 +99,5 @@ def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
     assert set(FIGURES) <= set(re.findall(r"<b><abbr[^>]*>([a-z_]+)<", over_all))
 
 
-def test_key_metrics_of_monitor_hold_them() -> None:
+def test_key_metrics_of_monitor_hold_them():
     assert set(BESIDE["monitor"]) < set(MONITOR.headlines)

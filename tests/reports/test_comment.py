@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.records import Churn, Divergence, Run, Shard, ShardedRun
+from pytest_kbrel.records import Churn, Divergence, Shard, ShardedRun
 from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text
 from pytest_kbrel.reports.json_report import report_dict, write_json
 from pytest_kbrel.reports.recorded import read_run
@@ -29,12 +29,12 @@ VERDICTS = (
 )
 
 
-def characters(text: str) -> int:
+def characters(text):
     return len(text.encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize("make", [rich, hostile, lambda: many(3)])
-def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) -> None:
+def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path):
     run = replace(make(), blessed="2025-12-31T00:00:00+00:00", comparisons=7)
     write_json(run, tmp_path / "report.json")
     again = read_run(tmp_path)
@@ -46,11 +46,11 @@ def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) ->
     ]
 
 
-def node_id(case) -> str:
+def node_id(case):
     return case.nodeid
 
 
-def test_a_shard_is_read_too(small_run: Run, tmp_path) -> None:
+def test_a_shard_is_read_too(small_run, tmp_path):
     run = replace(
         small_run,
         shard=ShardedRun(
@@ -80,7 +80,7 @@ def test_a_shard_is_read_too(small_run: Run, tmp_path) -> None:
         ("yesterday", "against **reference**: "),
     ],
 )
-def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> None:
+def test_the_age_of_the_baseline(blessed, words, small_run):
     assert words in comment_markdown(replace(small_run, blessed=blessed))
 
 
@@ -97,12 +97,12 @@ def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> No
         ("C# is fine", "C# is fine"),
     ],
 )
-def test_nobody_is_mentioned_and_nothing_is_linked(text: str, shown: str) -> None:
+def test_nobody_is_mentioned_and_nothing_is_linked(text, shown):
     assert comment_text(text) == shown
 
 
 @pytest.mark.parametrize("make", [rich, hostile, lambda: many(400)])
-def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
+def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make):
     text = comment_markdown(make(), link="https://ci.example/" + "x" * 400)
     assert characters(text) <= LARGEST
     assert "<" not in OWN.sub("", text)
@@ -111,7 +111,7 @@ def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
     assert text.endswith(").\n")
 
 
-def test_what_does_not_fit_is_counted(small_run: Run) -> None:
+def test_what_does_not_fit_is_counted(small_run):
     lost = tuple(
         replace(
             change(at),
@@ -149,7 +149,7 @@ TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("@x <b>|" * 60
     st.lists(TEXT, max_size=20),
     st.integers(2_500, LARGEST),
 )
-def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
+def test_any_run_stays_within_the_limit(cases, problems, limit):
     template = rich()
     results = tuple(
         made_result(
@@ -182,9 +182,7 @@ def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
     )
 
 
-def test_figures_that_no_run_writes_are_an_error(
-    small_run: Run, tmp_path, capsys
-) -> None:
+def test_figures_that_no_run_writes_are_an_error(small_run, tmp_path, capsys):
     moved = Divergence(facts=0, positions=0, kl=0.0, top1_agreement=1.0)
     churn = Churn(facts=0, texts=0, labels=0, divergence=moved)
     folder = run_of(tmp_path, replace(small_run, cases=small_run.cases[1:]))
@@ -201,12 +199,12 @@ def test_figures_that_no_run_writes_are_an_error(
     )
 
 
-def run_of(tmp_path, run: Run) -> str:
+def run_of(tmp_path, run):
     write_json(run, tmp_path / "report.json")
     return str(tmp_path)
 
 
-def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
+def test_the_command_prints_or_writes(small_run, tmp_path, capsys):
     folder = run_of(tmp_path, small_run)
     assert main(["comment", folder, "--name=a"]) == 0
     shown = capsys.readouterr().out
@@ -237,7 +235,7 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
 )
 def test_bad_input_is_refused_with_what_is_allowed(
     arguments, message, capsys, tmp_path, monkeypatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     assert main(["comment", *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -3,9 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,28 +10,21 @@ from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import write_json
 from tests.golden import figures_of, rows_of
 
-Compare = Callable[..., dict[str, Any]]
-
 
 @pytest.fixture
-def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+def compare(tmp_path, monkeypatch):
     """Run the command in an empty folder and return what it wrote as JSON."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(*sources: str) -> dict[str, Any]:
+    def run(*sources):
         assert main(["compare", *sources, "-v", "--json", "out.json"]) == 0
-        written: dict[str, Any] = json.loads(
-            (tmp_path / "out.json").read_text(encoding="utf-8")
-        )
-        return written
+        return json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
 
     return run
 
 
-def coefficient(
-    data: dict[str, Any], within: str, x: str, y: str, method: str = "pearson"
-) -> dict[str, Any]:
+def coefficient(data, within, x, y, method="pearson"):
     (one,) = [
         entry
         for entry in data["correlations"]
@@ -45,9 +35,7 @@ def coefficient(
 
 
 class TestPapers:
-    def test_monitor_and_accuracy_over_the_twelve_models(
-        self, compare: Compare
-    ) -> None:
+    def test_monitor_and_accuracy_over_the_twelve_models(self, compare):
         """Table 4, Table 6 and three of Table 12, from the published baselines."""
         data = compare("published/monitor")
         assert len(data["models"]) == 12
@@ -69,7 +57,7 @@ class TestPapers:
     @pytest.mark.parametrize(
         "sources", ["published/reliable-kb", "published/reliable-kb/*/four-shot"]
     )
-    def test_table_2_over_the_26_models(self, compare: Compare, sources: str) -> None:
+    def test_table_2_over_the_26_models(self, compare, sources):
         data = compare(sources)
         settings = (
             ["four-shot"]
@@ -102,7 +90,7 @@ class TestPapers:
             f"reliability[{one}]" for one in settings
         }
 
-    def test_rules_and_judge_over_the_fourteen_models(self, compare: Compare) -> None:
+    def test_rules_and_judge_over_the_fourteen_models(self, compare):
         data = compare("published/head-to-tail")
         for score in ("em", "f1", "rouge_l"):
             one = coefficient(
@@ -115,9 +103,7 @@ class TestPapers:
             assert (one["n"], one["r"] > 0.9) == (14, True)
 
 
-def report(
-    folder: Path, figures: dict[str, dict[str, float | None]], **more: Any
-) -> Path:
+def report(folder, figures, **more):
     """Write the least that a report must have, as another version of the plugin may write it."""
     folder.mkdir(parents=True, exist_ok=True)
     content = {
@@ -149,7 +135,7 @@ def report(
     return folder
 
 
-def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[str]:
+def three(tmp_path, values):
     return [
         str(
             report(
@@ -161,9 +147,7 @@ def three(tmp_path: Path, values: Sequence[tuple[float, float | None]]) -> list[
     ]
 
 
-def test_reports_side_by_side(
-    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_side_by_side(compare, tmp_path, capsys):
     data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)]))
     assert data["cases"] == [
         {
@@ -184,9 +168,7 @@ def test_reports_side_by_side(
     assert "theirs, 2030-01-01T00:00:00+00:00, pytest-kbrel 99.1" in printed
 
 
-def test_a_model_that_lacks_a_figure_is_left_out_and_counted(
-    compare: Compare, tmp_path: Path
-) -> None:
+def test_a_model_that_lacks_a_figure_is_left_out_and_counted(compare, tmp_path):
     data = compare(*three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.3, None), (0.4, 0.1)]))
     one = coefficient(data, "monitor[P37]", "monitor", "accuracy")
     assert (one["n"], one["note"]) == (
@@ -197,8 +179,8 @@ def test_a_model_that_lacks_a_figure_is_left_out_and_counted(
 
 
 def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_only(
-    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    compare, tmp_path, capsys
+):
     own = {"monitor": 0.1, "pfd": 0.2, "anchor_prob": 0.25, "accuracy": 0.5}
     a = report(
         tmp_path / "a", {f"w.kb.yaml::monitor[{name}]": own for name in ("P19", "P37")}
@@ -216,9 +198,7 @@ def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_
     ]
 
 
-def test_the_same_case_in_two_suites_keeps_its_suite(
-    compare: Compare, tmp_path: Path
-) -> None:
+def test_the_same_case_in_two_suites_keeps_its_suite(compare, tmp_path):
     both = {
         "x/w.kb.yaml::monitor[P37]": {"monitor": 0.1},
         "v.kb.yaml::monitor[P37]": {"monitor": 0.2},
@@ -231,9 +211,7 @@ def test_the_same_case_in_two_suites_keeps_its_suite(
     ]
 
 
-def test_a_real_report_a_blessed_run_and_a_paper(
-    compare: Compare, tmp_path: Path, small_run: Any
-) -> None:
+def test_a_real_report_a_blessed_run_and_a_paper(compare, tmp_path, small_run):
     write_json(small_run, tmp_path / "mine" / "report.json")
     data = compare(
         "mine", "mine/report.json", "reference", "published/monitor/bloomz-3b"
@@ -251,7 +229,7 @@ def test_a_real_report_a_blessed_run_and_a_paper(
     assert ours == again
 
 
-def refused(*sources: str) -> int:
+def refused(*sources):
     return main(["compare", *sources])
 
 
@@ -263,12 +241,8 @@ def refused(*sources: str) -> int:
     ],
 )
 def test_a_report_that_cannot_be_read_is_named(
-    change: dict[str, Any],
-    message: str,
-    compare: Compare,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    change, message, compare, tmp_path, capsys
+):
     path = report(tmp_path / "a", {}, **change)
     assert refused(str(path), "reference") == 2
     stderr = capsys.readouterr().err
@@ -295,18 +269,15 @@ def test_a_report_that_cannot_be_read_is_named(
     ],
 )
 def test_what_cannot_be_compared_is_answered_in_one_line(
-    sources: tuple[str, ...],
-    message: str,
-    compare: Compare,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    sources, message, compare, capsys
+):
     assert refused(*sources) == 2
     stderr = capsys.readouterr().err
     assert message in stderr
     assert stderr.count("\n") == 1
 
 
-def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str:
+def asked(folder, suite, settings, **run):
     """Write a report of one case that was asked in its own way, by an older version without outcomes."""
     nodeid = f"{suite}::reliability[seen-zero-shot]"
     case = {"id": nodeid, "metrics": {"ncr": {"value": 0.5}}, "settings": settings}
@@ -317,9 +288,7 @@ def asked(folder: Path, suite: str, settings: dict[str, str], **run: str) -> str
     )
 
 
-def test_what_was_not_asked_alike_is_marked(
-    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_not_asked_alike_is_marked(compare, tmp_path, capsys):
     data = compare(
         asked(tmp_path / "a", "x/w.kb.yaml", {"choices": "20", "prompt": "zero-shot"}),
         asked(
@@ -344,9 +313,7 @@ def test_what_was_not_asked_alike_is_marked(
     assert "     judge openai/j, limit none" in lines
 
 
-def test_runs_without_outcomes_are_said_to_be_unpaired(
-    compare: Compare, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_without_outcomes_are_said_to_be_unpaired(compare, tmp_path, capsys):
     paths = three(tmp_path, [(0.1, 0.9), (0.2, 0.7)])
     assert compare(*paths)["paired"] == []
     assert main(["compare", *paths, "--exit-code"]) == 2
@@ -358,7 +325,7 @@ def test_runs_without_outcomes_are_said_to_be_unpaired(
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     """As in ``kbrel compare ... | head -1``: the pipe is closed before all is written."""
     command = [sys.executable, "-m", "pytest_kbrel.cli", "compare", "published/monitor"]
     process = subprocess.Popen(

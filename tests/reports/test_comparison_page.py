@@ -6,8 +6,6 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,8 +17,6 @@ from pytest_kbrel.cli.compare.models import (
     size_in,
 )
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
-from pytest_kbrel.records import Run
-from pytest_kbrel.reports.comparison import Comparison
 from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
 from pytest_kbrel.reports.html.model_plots import size_text
 from pytest_kbrel.reports.html.page import LARGEST, report_html
@@ -32,23 +28,23 @@ from tests.reports.test_compare import three
 class Tags(HTMLParser):
     """The tags of a page with their attributes, and its text."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tags = []
         self.text = ""
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
 
-    def named(self, tag: str) -> list[dict[str, str | None]]:
+    def named(self, tag):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def good() -> Run:
+def good():
     cases = tuple(
         replace(
             case,
@@ -60,11 +56,11 @@ def good() -> Run:
     return replace(runs.small(), cases=cases[::-1], model=runs.fingerprint("good"))
 
 
-def rows(page: str) -> list[str]:
+def rows(page):
     return re.findall(r'<tbody class="case" id="([^"]*)"', page)
 
 
-def test_only_verdicts_have_colours() -> None:
+def test_only_verdicts_have_colours():
     page = comparison_html(comparison_of({"a": good(), "b": runs.small()}))
     words = re.findall(r'<span class="word ([a-z-]*)">([a-z ]*)</span>', page)
     assert {(tone, said) for tone, said in words} == {
@@ -77,7 +73,7 @@ def test_only_verdicts_have_colours() -> None:
     assert re.findall(r'class="delta[^"]+"', page) == []
 
 
-def test_the_page_is_the_reports_in_policy_styles_and_script() -> None:
+def test_the_page_is_the_reports_in_policy_styles_and_script():
     page, one = (
         comparison_html(comparison_of({"a": runs.small()})),
         report_html(runs.small()),
@@ -103,7 +99,7 @@ def test_the_page_is_the_reports_in_policy_styles_and_script() -> None:
     assert tags.named("link") == []
 
 
-def test_names_of_models_and_all_else_are_text() -> None:
+def test_names_of_models_and_all_else_are_text():
     run = runs.hostile()
     names = dict.fromkeys((runs.HOSTILE[0], runs.HOSTILE[2], runs.HOSTILE[8]), run)
     labels = {case.id: runs.HOSTILE[8] for case in run.cases}
@@ -123,7 +119,7 @@ def test_names_of_models_and_all_else_are_text() -> None:
 
 @pytest.mark.parametrize(("cases", "models"), [(500, 5), (40, 150)])
 @pytest.mark.slow
-def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
+def test_it_is_below_3_mb_whatever_the_run(cases, models):
     run = runs.many(cases)
     candidates = {
         f"{'long/' * 20}{at}": replace(
@@ -152,7 +148,7 @@ def test_it_is_below_3_mb_whatever_the_run(cases: int, models: int) -> None:
     assert (f"{models - MOST_MODELS} more columns" in page) == (models > MOST_MODELS)
 
 
-def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
+def test_twins_share_a_column_and_an_invalid_case_says_so():
     run = runs.small()
     broken = replace(
         run.cases[0],
@@ -175,7 +171,7 @@ def test_twins_share_a_column_and_an_invalid_case_says_so() -> None:
     assert "2 cases not asked" in page
 
 
-def of_sizes(*names: str, case: str = "monitor[overall]") -> Comparison:
+def of_sizes(*names, case="monitor[overall]"):
     models = [
         ComparedModel(
             name=f"published/x/{name}",
@@ -197,7 +193,7 @@ def of_sizes(*names: str, case: str = "monitor[overall]") -> Comparison:
     )
 
 
-def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
+def test_figures_are_drawn_against_each_other_and_against_the_size():
     page = comparison_html(of_sizes("a-1b", "a-7b", "b-7b", "c"))
     assert re.findall(r'<figure id="plot-([^"]*)"', page) == [
         "scatter-1",
@@ -217,7 +213,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size() -> None:
     assert "7,000,000,000" in scale.partition("</figure>")[0]
 
 
-def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
+def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end():
     unseen = "\u202e\x9b\n\u2066"
     page = comparison_html(
         of_sizes("a-1b", "a-7b", "b-3b", case=f"monitor[x{unseen}{'long' * 200_000}]")
@@ -232,39 +228,27 @@ def test_a_drawing_is_named_by_a_case_on_one_line_that_has_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "text"),
-    [
-        (7e9, "7B"),
-        (1_663_616, "1.66M"),
-        (12, "12"),
-    ],
+    ("parameters", "text"), [(7e9, "7B"), (1_663_616, "1.66M"), (12, "12")]
 )
-def test_sizes_are_written_as_in_names(parameters: float, text: str) -> None:
+def test_sizes_are_written_as_in_names(parameters, text):
     assert size_text(parameters) == text
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     three(tmp_path, [(0.1, 0.9), (0.2, 0.7), (0.4, 0.6)])
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("flags", "file"),
-    [
-        (("--html",), "kbrel-compare.html"),
-    ],
-)
-def test_the_page_is_written_beside_what_is_printed(
-    flags: tuple[str, ...], file: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("flags", "file"), [(("--html",), "kbrel-compare.html")])
+def test_the_page_is_written_beside_what_is_printed(flags, file, folder, capsys):
     assert main(["compare", "r0", "r1", "r2", *flags]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"page written to {file}"
     assert rows((folder / file).read_text(encoding="utf-8")) == ["monitor-P37"]
     (folder / file).unlink()
     assert main(["compare", "r0", "r1", "r2", "--json", *flags]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
     assert len(document["models"]) == 3
     assert (folder / file).is_file()
 
@@ -290,12 +274,7 @@ def test_the_page_is_written_beside_what_is_printed(
         ),
     ],
 )
-def test_what_cannot_be_written_is_one_line(
-    arguments: tuple[str, ...],
-    message: str,
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_cannot_be_written_is_one_line(arguments, message, folder, capsys):
     (folder / "a.csv").write_text("id,score\n1,1\n")
     assert main(["compare", *arguments]) == 2
     said = capsys.readouterr().err

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports.changes import (
-    changed_facts,
-    changes_headline,
-    examples,
-)
+from pytest_kbrel.records import Change
+from pytest_kbrel.reports.changes import changed_facts, changes_headline, examples
 from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.page import page_data
 from pytest_kbrel.reports.json_report import report_dict
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.recorded import run_of as recorded_run
 
-Make = Callable[..., CaseResult]
 
-
-def fact(
-    at: int, relation: str = "P108", bucket: str = "head", **more: object
-) -> Change:
+def fact(at, relation="P108", bucket="head", **more):
     return replace(
         Change(
             fact_id=f"f{at}", question="?", expected="a", old_answer="a", new_answer="b"
@@ -37,10 +28,8 @@ def fact(
 
 
 @pytest.fixture
-def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
-    def make(
-        lost: Sequence[Change], gained: Sequence[Change] = (), **more: object
-    ) -> Run:
+def run_of(small_run, make_case):
+    def make(lost, gained=(), **more):
         case = make_case(
             "monitor", "P1", "fail", (), lost=tuple(lost), gained=tuple(gained)
         )
@@ -49,7 +38,7 @@ def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
     return make
 
 
-def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
+def test_the_sentence_is_the_promised_one(run_of):
     lost = [
         *(fact(at) for at in range(7)),
         *(fact(at, "P1") for at in range(7, 9)),
@@ -87,13 +76,11 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
         ),
     ],
 )
-def test_what_is_not_known_is_not_said(
-    lost: list[Change], gained: list[Change], text: str, run_of: Callable[..., Run]
-) -> None:
+def test_what_is_not_known_is_not_said(lost, gained, text, run_of):
     assert changes_headline(run_of(lost, gained)) == text
 
 
-def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
+def test_no_change_is_said_only_where_facts_were_compared(small_run):
     same = [replace(case, lost=(), gained=()) for case in small_run.cases]
     assert (
         changes_headline(replace(small_run, cases=tuple(same)))
@@ -120,8 +107,8 @@ def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> Non
 
 
 def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
-    small_run: Run, make_case: Make
-) -> None:
+    small_run, make_case
+):
     whole = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
     first = make_case("head_to_tail", "a-tail", "fail", (), lost=(fact(1, "", "tail"),))
     second = make_case(
@@ -161,12 +148,8 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
     ],
 )
 def test_the_change_that_tells_the_anchor_is_kept(
-    first: dict[str, float],
-    second: dict[str, float],
-    winner: int,
-    small_run: Run,
-    make_case: Make,
-) -> None:
+    first, second, winner, small_run, make_case
+):
     both = [
         fact(1, "P1", "head", new_answer="b", **first),
         fact(1, "", "", new_answer="c", **second),
@@ -188,10 +171,8 @@ def test_the_change_that_tells_the_anchor_is_kept(
         (["", "", "tail"], ""),
     ],
 )
-def test_the_group_that_half_of_the_lost_facts_are_in(
-    groups: list[str], text: str, run_of: Callable[..., Run]
-) -> None:
-    def lost(names: list[str]) -> list[Change]:
+def test_the_group_that_half_of_the_lost_facts_are_in(groups, text, run_of):
+    def lost(names):
         return [
             replace(fact(at, bucket=""), expected="")
             if name == "unanswerable"
@@ -204,7 +185,7 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
         assert parts[1:-1] == ([text] if text else [])
 
 
-def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
+def test_the_facts_that_moved_furthest_come_first(run_of):
     lost = [
         fact(1),
         fact(2, old_probability=0.5, new_probability=0.4),
@@ -217,9 +198,7 @@ def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) ->
     ]
 
 
-def test_facts_that_carried_the_verdict_come_first(
-    small_run: Run, make_case: Make
-) -> None:
+def test_facts_that_carried_the_verdict_come_first(small_run, make_case):
     far = {"old_probability": 0.9, "new_probability": 0.1}
     unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
     capitals = [fact(at, "P36", "tail", **far) for at in range(200, 220)]
@@ -240,7 +219,7 @@ def test_facts_that_carried_the_verdict_come_first(
     }  # fmt: skip
 
 
-def test_of_a_few_examples_each_stands_for_a_group_the_largest_first() -> None:
+def test_of_a_few_examples_each_stands_for_a_group_the_largest_first():
     unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
     others = [
         fact(at, "P36", "tail", old_probability=0.9, new_probability=0.1)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    Run,
-    Share,
-    Waiver,
-)
+from pytest_kbrel.records import GateResult, MetricValue, Share, Waiver
 from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
 from pytest_kbrel.reports.terminal import failure_text
 
-Make = Callable[..., CaseResult]
 
-
-def gate(**more: Any) -> GateResult:
+def gate(**more):
     given = {
         "metric": "accuracy",
         "rule": "min",
@@ -34,10 +23,10 @@ def gate(**more: Any) -> GateResult:
 
 
 @pytest.fixture
-def say(make_case: Make) -> Callable[..., list[str]]:
+def say(make_case):
     """The lines about one failed gate."""
 
-    def lines(*metrics: MetricValue, baseline: str = "prod", **more: Any) -> list[str]:
+    def lines(*metrics, baseline="prod", **more):
         case = make_case("monitor", "P1", "fail", metrics, gates=(gate(**more),))
         head, title, *body = failure_text(case, baseline_name=baseline).splitlines()
         assert head == "monitor[P1]: fail, 1 of 1 gate not passed"
@@ -48,7 +37,7 @@ def say(make_case: Make) -> Callable[..., list[str]]:
     return lines
 
 
-def value(**more: Any) -> MetricValue:
+def value(**more):
     return MetricValue(
         **{"name": "accuracy", "better": "higher", "value": 0.25, "n": 120, **more}
     )
@@ -64,9 +53,7 @@ def value(**more: Any) -> MetricValue:
         (value(n=121), "0.250 on 121 facts"),
     ],
 )
-def test_what_was_measured(
-    metric: MetricValue, expected: str, say: Callable[..., list[str]]
-) -> None:
+def test_what_was_measured(metric, expected, say):
     assert say(metric) == [f"measured    {expected}", "allowed     at least 0.5"]
 
 
@@ -98,9 +85,7 @@ def test_what_was_measured(
         ({"baseline": 0.5}, []),
     ],
 )
-def test_the_difference_from_the_baseline(
-    more: dict[str, Any], expected: list[str], say: Callable[..., list[str]]
-) -> None:
+def test_the_difference_from_the_baseline(more, expected, say):
     assert say(value(**more))[2:] == expected
     unnamed = [line.replace("(prod)", "(the baseline)") for line in expected]
     assert say(value(**more), baseline="")[2:] == unnamed
@@ -118,9 +103,7 @@ def test_the_difference_from_the_baseline(
         ({"verdict": "inconclusive"}, ["reason      why"]),
     ],
 )
-def test_what_else_is_said_of_a_gate(
-    more: dict[str, Any], expected: list[str], say: Callable[..., list[str]]
-) -> None:
+def test_what_else_is_said_of_a_gate(more, expected, say):
     assert say(value(), **more)[2:] == expected
 
 
@@ -144,9 +127,7 @@ def test_what_else_is_said_of_a_gate(
         ),
     ],
 )
-def test_a_property_a_thing(
-    more: dict[str, Any], expected: dict[str, str], make_case: Make, small_run: Run
-) -> None:
+def test_a_property_a_thing(more, expected, make_case, small_run):
     lost = small_run.cases[0].lost[:1]
     given = {
         name: lost if content is True else content for name, content in more.items()
@@ -161,7 +142,7 @@ def test_a_property_a_thing(
     ]
 
 
-def test_whatever_a_file_says_xml_allows_it(make_case: Make, small_run: Run) -> None:
+def test_whatever_a_file_says_xml_allows_it(make_case, small_run):
     bad = "a\uffffb"
     given = Waiver(owner=bad, reason=bad, expires=bad, case=bad)
     case = make_case(
@@ -190,7 +171,7 @@ def test_whatever_a_file_says_xml_allows_it(make_case: Make, small_run: Run) -> 
     assert not any("\uffff" in f"{name}{text}" for name, text in properties)
 
 
-def test_a_failure_keeps_to_its_lines(make_case: Make) -> None:
+def test_a_failure_keeps_to_its_lines(make_case):
     bad = "a\nb"
     metric = value(name=bad, baseline=0.5, delta=0.25)
     case = make_case(
@@ -222,7 +203,7 @@ def test_a_failure_keeps_to_its_lines(make_case: Make) -> None:
     ]
 
 
-def test_a_property_has_two_hundred_characters_that_xml_allows() -> None:
+def test_a_property_has_two_hundred_characters_that_xml_allows():
     assert xml_text("x" * 200) == "x" * 200
     assert xml_text("x" * 201) == "x" * 199 + "…"
     assert xml_text("a\ufffe\uffffb\U0001f600") == "a��b\U0001f600"

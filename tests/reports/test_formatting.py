@@ -22,7 +22,7 @@ from pytest_kbrel.reports.formatting import (
 
 
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
-def test_one_line_is_one_line_of_harmless_characters(text: str, limit: int) -> None:
+def test_one_line_is_one_line_of_harmless_characters(text, limit):
     shown = one_line(text, limit)
     assert not any(
         unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in shown
@@ -34,7 +34,7 @@ def test_one_line_is_one_line_of_harmless_characters(text: str, limit: int) -> N
     assert one_line(shown) == shown
 
 
-def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
+def test_ordinary_text_of_all_scripts_is_left_alone():
     for text in (
         "Łódź",
         "東京",
@@ -60,7 +60,7 @@ def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
         (float("nan"), 3, True, "–"),
     ],
 )
-def test_numbers(value: float | None, digits: int, zero: bool, shown: str) -> None:
+def test_numbers(value, digits, zero, shown):
     assert number(value, digits, zero=zero) == shown
 
 
@@ -76,20 +76,15 @@ def test_numbers(value: float | None, digits: int, zero: bool, shown: str) -> No
         ("\U000e0001", 0, r"\ue0001"),
     ],
 )
-def test_how_a_text_comes_onto_one_line(text: str, limit: int, shown: str) -> None:
+def test_how_a_text_comes_onto_one_line(text, limit, shown):
     assert one_line(text, limit) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "limit", "answer", "expected"),
-    [
-        (" Oslo\n", 0, "Oslo", "Oslo"),
-        (" \t", 0, "(nothing)", "(no answer exists)"),
-    ],
+    [(" Oslo\n", 0, "Oslo", "Oslo"), (" \t", 0, "(nothing)", "(no answer exists)")],
 )
-def test_a_blank_is_told_in_words(
-    text: str, limit: int, answer: str, expected: str
-) -> None:
+def test_a_blank_is_told_in_words(text, limit, answer, expected):
     assert (answer_text(text, limit), expected_text(text, limit)) == (answer, expected)
 
 
@@ -101,60 +96,37 @@ def test_a_blank_is_told_in_words(
         (None, 0.1, "", ""),
     ],
 )
-def test_an_interval_needs_both_ends(
-    low: float | None, high: float | None, plain: str, signs: str
-) -> None:
+def test_an_interval_needs_both_ends(low, high, plain, signs):
     assert (interval(low, high), difference(low, high)) == (plain, signs)
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"),
-    [
-        (None, ""),
-        (0.000999, "p < 0.001"),
-        (0.001, "p = 0.001"),
-    ],
+    ("p", "shown"), [(None, ""), (0.000999, "p < 0.001"), (0.001, "p = 0.001")]
 )
-def test_a_p_value_is_never_nought(p: float | None, shown: str) -> None:
+def test_a_p_value_is_never_nought(p, shown):
     assert p_value(p) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.0, "0"),
-        (0.02, "0.02"),
-        (1 / 3, "0.333333"),
-    ],
+    ("value", "shown"), [(0.0, "0"), (0.02, "0.02"), (1 / 3, "0.333333")]
 )
-def test_a_bound_is_written_as_in_the_suite(value: float, shown: str) -> None:
+def test_a_bound_is_written_as_in_the_suite(value, shown):
     assert bound(value) == shown
 
 
-@pytest.mark.parametrize(
-    ("n", "shown"),
-    [
-        (0, "0 facts"),
-        (1, "1 fact"),
-    ],
-)
-def test_one_is_no_plural(n: int, shown: str) -> None:
+@pytest.mark.parametrize(("n", "shown"), [(0, "0 facts"), (1, "1 fact")])
+def test_one_is_no_plural(n, shown):
     assert count(n, "fact") == shown
 
 
 @pytest.mark.parametrize(
-    ("digits", "shown"),
-    [
-        ("13275", "13,275"),
-        ("off\x1b", r"off\x1b"),
-        ("٣", "٣"),
-    ],
+    ("digits", "shown"), [("13275", "13,275"), ("off\x1b", r"off\x1b"), ("٣", "٣")]
 )
-def test_whole_numbers_have_separators_of_thousands(digits: str, shown: str) -> None:
+def test_whole_numbers_have_separators_of_thousands(digits, shown):
     assert thousands(digits) == shown
 
 
-def test_differences_carry_their_sign() -> None:
+def test_differences_carry_their_sign():
     assert [signed(value) for value in (0.0312, -0.0312, 0.0, -0.0001, None, float("nan"))] == [
         "+0.031", "-0.031", "=", "0.000", "", "",
     ]  # fmt: skip

@@ -6,24 +6,20 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.records import (
-    CaseResult,
     Churn,
     Correlation,
     GateResult,
     Looks,
     MovedFact,
     Place,
-    Run,
     Waiver,
 )
 from pytest_kbrel.reports.comment import comment_markdown
@@ -46,7 +42,7 @@ __all__ = ["mini_suite"]
 FOLDER = Path(__file__).parent / "golden"
 
 
-def red() -> Run:
+def red():
     """The run of all surfaces: each thing that a report may say of a case is said of one at least."""
     run = rich()
     failed, passed, unsure, seen, unseen, *overall = run.cases
@@ -132,7 +128,7 @@ def red() -> Run:
     invalid = tuple(
         case("monitor", part, "invalid", (), errors=cut) for part in ("P36", "P37")
     )
-    pair: Any = tuple(
+    pair = tuple(
         Correlation(
             x="monitor", y="accuracy", method=method, over="slices", r=-0.5, p=0.03, n=9
         )
@@ -155,12 +151,12 @@ def red() -> Run:
     )
 
 
-def only(*verdicts: str) -> Run:
+def only(*verdicts):
     cases = [one for one in red().cases if one.verdict in verdicts]
     return replace(red(), cases=tuple(cases), complete=True, problems=(), exit_status=0)
 
 
-def screen(run: Run, verbosity: int = 0) -> str:
+def screen(run, verbosity=0):
     steps = [("rerun the failed", "pytest suites --lf")]
     lines = terminal_lines(
         run, width=80, verbosity=verbosity, steps=steps, written_to="kbrel-report"
@@ -168,20 +164,20 @@ def screen(run: Run, verbosity: int = 0) -> str:
     return "\n".join(text for text, _ in lines) + "\n"
 
 
-def failures() -> str:
-    def told(one: CaseResult) -> str:
+def failures():
+    def told(one):
         return failure_text(one, baseline_name="reference")
 
     return "\n\n".join(told(one) for one in red().cases if one.verdict != "pass") + "\n"
 
 
-def comment() -> str:
+def comment():
     return comment_markdown(
         red(), name="nightly", link="https://ci.example/1", commit="0123456789abcdef"
     )
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     """Return what a page says: a line for each block, with a bar before each cell."""
     body = page.partition("<body>")[2]
     body = re.sub("<(style|script)>.*?</\\1>", "", body, flags=re.DOTALL)
@@ -193,35 +189,31 @@ def text_of(page: str) -> str:
     return "\n".join(told) + "\n"
 
 
-def page() -> str:
+def page():
     base = {red().cases[0].nodeid: monitored(0.01)}
     return text_of(report_html(with_facts(red()), Sources(baseline=base)))
 
 
-def compared() -> str:
+def compared():
     good = replace(only("pass", "inconclusive"), model=fingerprint("good"))
     return text_of(comparison_html(comparison_of({"runs/red": red(), "good": good})))
 
 
-def junit() -> str:
+def junit():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "junit.xml"
         failing = {"fail", "invalid"}
         write_junit(
-            red(),
-            path,
-            failing=failing,
-            baseline_name="reference",
-            as_properties=False,
+            red(), path, failing=failing, baseline_name="reference", as_properties=False
         )
         return path.read_text(encoding="utf-8").replace("><", ">\n<")
 
 
-def wire() -> str:
+def wire():
     return json.dumps(report_dict(red()), indent=1, ensure_ascii=False) + "\n"
 
 
-def is_golden(name: str, text: str) -> None:
+def is_golden(name, text):
     path = FOLDER / name
     if os.environ.get("KBREL_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
@@ -243,16 +235,13 @@ def is_golden(name: str, text: str) -> None:
         ("report.json", wire),
     ],
 )
-def test_a_surface_is_its_golden_text(name: str, made: Callable[[], str]) -> None:
+def test_a_surface_is_its_golden_text(name, made):
     is_golden(name, made())
 
 
 def test_plan_and_comparison_are_their_golden_texts(
-    pytester: pytest.Pytester,
-    mini_suite: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    pytester, mini_suite, capsys, monkeypatch
+):
     monkeypatch.setenv("COLUMNS", "80")
     mini_suite(SUITE.replace("cr: {min", "ur: {max_drop: 0.05}\n    cr: {min"))
     knows = f"--kb-model={KNOWS}"

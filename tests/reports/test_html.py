@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.records import Run
-from pytest_kbrel.reports.html.page import (
-    LARGEST,
-    report_html,
-)
+from pytest_kbrel.reports.html.page import LARGEST, report_html
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -24,18 +19,18 @@ ATTRIBUTES = {
 
 
 class Page(HTMLParser):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.open: list[str] = []
-        self.text: list[str] = []
-        self.links: list[str] = []
-        self.ids: list[str] = []
+        self.tags = []
+        self.attributes = set()
+        self.open = []
+        self.text = []
+        self.links = []
+        self.ids = []
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value or "" for name, value in attrs if name == "href"]
@@ -43,14 +38,14 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self.open and self.open[-1] not in ("style", "script"):
             self.text.append(data)
 
@@ -58,9 +53,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize(
     "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
 )
-def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(name, request):
     text = report_html(request.getfixturevalue(name))
     page = Page(text)
     assert page.open == []
@@ -74,7 +67,7 @@ def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
     assert text.startswith('<!doctype html>\n<html lang="en">')
 
 
-def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
+def test_hostile_text_is_shown_but_does_nothing(hostile_run):
     text = report_html(hostile_run)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search(
@@ -86,11 +79,11 @@ def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
     text.encode("utf-8")
 
 
-def test_a_very_long_answer_is_cut(hostile_run: Run) -> None:
+def test_a_very_long_answer_is_cut(hostile_run):
     assert max(map(len, Page(report_html(hostile_run)).text)) <= 700
 
 
-def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) -> None:
+def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run):
     text = report_html(big_run)
     assert len(text.encode("utf-8")) < 1_500_000
     assert text.count("<h4>60 facts lost, ") == 100
@@ -98,9 +91,7 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) 
 
 
 @pytest.mark.slow
-def test_a_page_of_five_hundred_cases_has_them_all(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_a_page_of_five_hundred_cases_has_them_all(many_cases):
     text = report_html(many_cases(500))
     assert len(text.encode("utf-8")) < LARGEST
     assert text.count('<tbody class="case"') == 500
@@ -111,23 +102,21 @@ def test_a_page_of_five_hundred_cases_has_them_all(
 
 
 @pytest.mark.slow
-def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(many_cases):
     text = report_html(many_cases(3000))
     assert len(text.encode("utf-8")) < LARGEST
     assert Page(text).open == []
     assert len(re.findall(r"\d+ more (?:slice|case|waiver)s in report.json", text)) == 5
 
 
-def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
+def test_at_most_fifty_facts_a_case_are_listed(hostile_run):
     listed = re.findall(
         "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
     )
     assert 10 < max(map(int, listed)) <= 50
 
 
-def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
+def test_the_table_with_the_worst_verdict_comes_first(small_run):
     words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
     cases = tuple(
         replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases
@@ -143,9 +132,7 @@ def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     ]
 
 
-def test_of_many_reasons_the_first_ten_are_open(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_of_many_reasons_the_first_ten_are_open(many_cases):
     page = report_html(many_cases(12))
     (why,) = re.findall(
         r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
@@ -155,9 +142,7 @@ def test_of_many_reasons_the_first_ten_are_open(
     assert "<summary>2 more cases not passed</summary>" in rest
 
 
-def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(
-    small_run: Run,
-) -> None:
+def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(small_run):
     hostile = "line one\n</pre><script>\x1b\n\u202eline three"
     failed, passed, *_ = small_run.cases
     cases = (replace(failed, prompt=hostile), replace(passed, prompt="x" * 4001))

@@ -5,18 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import (
-    CaseResult,
-    MetricValue,
-    Run,
-    Unmatched,
-)
+from pytest_kbrel.records import MetricValue, Unmatched
 from pytest_kbrel.reports.html.page import (
     SizeLimit,
     anchors,
@@ -26,10 +19,8 @@ from pytest_kbrel.reports.html.page import (
 )
 from tests.reports.conftest import change, macro
 
-Make = Callable[..., CaseResult]
 
-
-def value(**more: Any) -> MetricValue:
+def value(**more):
     return MetricValue(
         **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
     )
@@ -45,17 +36,13 @@ def value(**more: Any) -> MetricValue:
         ([value(baseline=2.0)], (0.0, 2.0)),
     ],
 )
-def test_a_scale_reaches_as_far_as_its_values(
-    values: Any, scale: tuple[float, float]
-) -> None:
+def test_a_scale_reaches_as_far_as_its_values(values, scale):
     assert scale_of(values) == scale
 
 
 # Many of these lists are cut: the last that fits is shown, and the next is counted.
 @pytest.mark.parametrize("more", [0, 1])
-def test_lists_are_cut_where_they_are_said_to_be(
-    more: int, small_run: Run, make_case: Make
-) -> None:
+def test_lists_are_cut_where_they_are_said_to_be(more, small_run, make_case):
     ids = tuple(f"f{at}" for at in range(20 + more))
     case = make_case(
         "monitor",
@@ -98,10 +85,7 @@ def test_lists_are_cut_where_they_are_said_to_be(
     assert (
         changed.count('data-of="old answer"'),
         ", the first 10 of them; all are" in changed,
-    ) == (
-        10,
-        bool(more),
-    )
+    ) == (10, bool(more))
     table = macro("cases", "facts_of_case", small_run)(
         (lost * 5)[: 50 + more], "lost", SizeLimit(10**6)
     )
@@ -111,9 +95,7 @@ def test_lists_are_cut_where_they_are_said_to_be(
     )
 
 
-def test_who_the_model_is_and_what_is_not_known_of_it(
-    small_run: Run, empty_run: Run
-) -> None:
+def test_who_the_model_is_and_what_is_not_known_of_it(small_run, empty_run):
     assert small_run.model is not None
     page = report_html(
         replace(
@@ -162,9 +144,7 @@ def test_who_the_model_is_and_what_is_not_known_of_it(
     assert re.findall("<h2.*?>(.*?)</h2>", empty) == ["About this run"]
 
 
-def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(
-    empty_run: Run,
-) -> None:
+def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empty_run):
     page = report_html(empty_run)
     (code,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
@@ -177,9 +157,7 @@ def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(
     assert '<meta charset="utf-8">' in page
 
 
-def test_failed_cases_come_first_and_numbers_are_sorted_by_value(
-    small_run: Run, make_case: Make
-) -> None:
+def test_failed_cases_come_first_and_numbers_are_sorted_by_value(small_run, make_case):
     verdicts = {
         "P10": "pass",
         "P9": "pass",
@@ -201,7 +179,7 @@ def test_failed_cases_come_first_and_numbers_are_sorted_by_value(
     assert page.count('aria-expanded="false"') == page.count(" hidden><td") == 5
 
 
-def test_each_case_has_a_link_of_its_own(small_run: Run, make_case: Make) -> None:
+def test_each_case_has_a_link_of_its_own(small_run, make_case):
     names = ("P1", "P/1", "P 1", "é", "<b>")
     cases = tuple(make_case("monitor", name, "pass", ()) for name in names)
     ids = anchors(replace(small_run, cases=cases))

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    Outcome,
-    Run,
-    Table,
-)
+from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table
 from pytest_kbrel.reports.html.distributions import box_of, fact_plots
 from pytest_kbrel.reports.html.page import render
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
-from pytest_kbrel.reports.html.svg import (
-    Drawing,
-    Plot,
-    Scale,
-    cut,
-    scale_over,
-)
+from pytest_kbrel.reports.html.svg import Drawing, Scale, cut, scale_over
 
-Make = Callable[..., CaseResult]
 MONITOR = (
     "kept",
     "anchor",
@@ -41,18 +25,18 @@ MONITOR = (
 ANSWERS = ("correct", "answered", "answer_prob")
 
 
-def outcome(fact: str, *values: float, expected: str = "Asia") -> Outcome:
+def outcome(fact, *values, expected="Asia"):
     return Outcome(
         fact_id=fact, question=f"Q{fact} <b>", expected=expected, answer="a", label="correct", values=values,
         prompt_digest="d",
     )  # fmt: skip
 
 
-def value(name: str, at: float) -> MetricValue:
+def value(name, at):
     return MetricValue(name=name, better="higher", value=at, n=9, baseline=at)
 
 
-def monitored(shift: float = 0.0) -> Table:
+def monitored(shift=0.0):
     """Ten facts with anchors from 0.05 to 0.95, and one that was left out."""
     rows = [
         outcome(f"P30:{at}", 1.0, at / 10 + 0.05 + shift, 1.0, at % 2, 0.0, 1.0)
@@ -63,14 +47,14 @@ def monitored(shift: float = 0.0) -> Table:
     )
 
 
-def answered() -> Table:
+def answered():
     sure = (0.95, 0.95, 0.95, 0.95, 0.15, 0.15)
     right = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
     rows = [outcome(f"h{at}", right[at], 1.0, sure[at]) for at in range(6)]
     return Table(columns=ANSWERS, rows=(*rows, outcome("missing", 0.0, 0.0, 0.5)))
 
 
-def with_facts(run: Run) -> Run:
+def with_facts(run):
     """The run with outcomes of a MONITOR case and of a Head-to-Tail case."""
     first, second, third, *rest = run.cases
     return replace(
@@ -84,7 +68,7 @@ def with_facts(run: Run) -> Run:
     )
 
 
-def plots_of(run: Run, **sources: Any) -> dict[str, Plot]:
+def plots_of(run, **sources):
     of = Sources(**sources)
     return {
         plot.name: plot
@@ -92,7 +76,7 @@ def plots_of(run: Run, **sources: Any) -> dict[str, Plot]:
     }
 
 
-def test_a_run_without_figures_has_no_plots(empty_run: Run, make_case: Make) -> None:
+def test_a_run_without_figures_has_no_plots(empty_run, make_case):
     assert plots_of(empty_run) == {}
     assert "Plots" not in render("plots", empty_run)
     broken = make_case("monitor", "P1", "invalid", ())
@@ -109,15 +93,8 @@ def test_a_run_without_figures_has_no_plots(empty_run: Run, make_case: Make) -> 
     ],
 )
 def test_differences_are_turned_towards_what_is_better(
-    better: str,
-    rule: str,
-    bound: float,
-    at: float,
-    ends: Any,
-    allowed: Any,
-    small_run: Run,
-    make_case: Make,
-) -> None:
+    better, rule, bound, at, ends, allowed, small_run, make_case
+):
     moved = MetricValue(
         name="x",
         better=better,
@@ -127,8 +104,8 @@ def test_differences_are_turned_towards_what_is_better(
         delta=-0.1,
         delta_low=-0.2,
         delta_high=-0.05,
-    )  # type: ignore[arg-type]
-    gate = GateResult(metric="x", rule=rule, bound=bound, verdict="fail", reason="why")  # type: ignore[arg-type]
+    )
+    gate = GateResult(metric="x", rule=rule, bound=bound, verdict="fail", reason="why")
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
     (row,) = forest(replace(small_run, cases=(case,))).rows
     assert (row.at, (row.low, row.high)) == (at, ends)
@@ -137,9 +114,7 @@ def test_differences_are_turned_towards_what_is_better(
     assert row.words == "-0.100 [-0.200, -0.050]"
 
 
-def test_many_differences_are_folded_and_then_cut(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_many_differences_are_folded_and_then_cut(many_cases):
     page = render("plots", many_cases(100))
     first, rest = page.split("<details>", 1)
     assert first.count('<td class="forest">') == 25
@@ -147,10 +122,8 @@ def test_many_differences_are_folded_and_then_cut(
     assert re.search(r"\d+ more differences in report.json", page)
 
 
-def test_shares_of_buckets_are_weighted_by_their_facts(
-    small_run: Run, make_case: Make
-) -> None:
-    def bucket(part: str, n: int, *shares: float) -> CaseResult:
+def test_shares_of_buckets_are_weighted_by_their_facts(small_run, make_case):
+    def bucket(part, n, *shares):
         values = tuple(
             value(name, share)
             for name, share in zip(
@@ -181,8 +154,8 @@ def test_shares_of_buckets_are_weighted_by_their_facts(
 
 
 def test_published_models_stand_behind_the_run_in_the_same_setting(
-    small_run: Run, make_case: Make
-) -> None:
+    small_run, make_case
+):
     members = ("reliability[seen-four-shot]",)
     values = (value("ncr", 0.1), value("ur", 0.2))
     overall = make_case(
@@ -202,12 +175,12 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(
     assert plot.rows[0] == ("this run", "0.100", "0.200")
 
 
-def test_boxes_interpolate_between_values() -> None:
+def test_boxes_interpolate_between_values():
     assert box_of([4.0, 1.0, 2.0, 3.0]) == (1.0, 1.75, 2.5, 3.25, 4.0)
     assert box_of([0.5]) == (0.5,) * 5
 
 
-def test_scales_keep_to_their_ends() -> None:
+def test_scales_keep_to_their_ends():
     scale = Scale(0, 2, 10, 20)
     assert [scale(value) for value in (-1, 0, 1, 2, 9)] == [10, 10, 15, 20, 20]
     assert Scale(0, 1, 0, 1).marks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -220,7 +193,7 @@ def test_scales_keep_to_their_ends() -> None:
     ) == (0.45, 1.0)
 
 
-def test_drawings_escape_what_they_are_told() -> None:
+def test_drawings_escape_what_they_are_told():
     drawing = Drawing(10, '"><script>\x1b')
     drawing.text(0, 0, "<b>")
     drawing.circle(1, 1, 1, "point", "</title><script>")

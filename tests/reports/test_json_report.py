@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import jsonschema
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import CaseResult, MetricValue, Run
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import (
     read_report,
@@ -20,7 +18,7 @@ from pytest_kbrel.reports.json_report import (
 from pytest_kbrel.reports.markdown import summary_markdown
 
 
-def check(report: object) -> None:
+def check(report):
     jsonschema.Draft202012Validator.check_schema(schema())
     jsonschema.Draft202012Validator(schema()).validate(report)
 
@@ -35,20 +33,18 @@ def check(report: object) -> None:
         pytest.param("big_run", marks=pytest.mark.slow),
     ],
 )
-def test_every_report_obeys_the_schema(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_every_report_obeys_the_schema(name, request):
     check(report_dict(request.getfixturevalue(name)))
 
 
-def test_the_schema_refuses_what_is_no_report(small_run: Run) -> None:
+def test_the_schema_refuses_what_is_no_report(small_run):
     report = report_dict(small_run)
     report["cases"][0]["verdict"] = "maybe"
     with pytest.raises(jsonschema.ValidationError):
         check(report)
 
 
-def test_unknown_keys_are_no_error(small_run: Run, tmp_path: Path) -> None:
+def test_unknown_keys_are_no_error(small_run, tmp_path):
     report = report_dict(small_run) | {"tomorrow": 1}
     report["cases"][0]["tomorrow"] = 1
     check(report)
@@ -57,11 +53,7 @@ def test_unknown_keys_are_no_error(small_run: Run, tmp_path: Path) -> None:
     assert read_report(path) == report
 
 
-def test_aggregates_of_two_suites_stay_apart(
-    small_run: Run,
-    make_case: Callable[..., CaseResult],
-    make_metric: Callable[..., MetricValue],
-) -> None:
+def test_aggregates_of_two_suites_stay_apart(small_run, make_case, make_metric):
     one = make_case(
         "monitor", "overall", "pass", (make_metric("monitor", 0.4),), aggregate=True
     )
@@ -80,10 +72,8 @@ def test_aggregates_of_two_suites_stay_apart(
 
 
 @pytest.mark.parametrize("name", ["small_run", "hostile_run", "empty_run"])
-def test_what_is_written_is_what_is_read(
-    name: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    run: Run = request.getfixturevalue(name)
+def test_what_is_written_is_what_is_read(name, request, tmp_path):
+    run = request.getfixturevalue(name)
     path = tmp_path / "report.json"
     write_json(run, path)
     assert read_report(path) == read_report(tmp_path) == report_dict(run)
@@ -93,7 +83,7 @@ def test_what_is_written_is_what_is_read(
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.json"]
 
 
-def test_a_number_that_is_none_is_not_written(small_run: Run, tmp_path: Path) -> None:
+def test_a_number_that_is_none_is_not_written(small_run, tmp_path):
     case, *rest = small_run.cases
     broken = replace(case, metrics=(replace(case.metrics[0], value=float("nan")),))
     path = tmp_path / "report.json"
@@ -114,9 +104,7 @@ def test_a_number_that_is_none_is_not_written(small_run: Run, tmp_path: Path) ->
         ('{"schema_version": 1, "cases": []}', "model, environment"),
     ],
 )
-def test_a_foreign_report_is_one_clear_error(
-    text: str, message: str, tmp_path: Path
-) -> None:
+def test_a_foreign_report_is_one_clear_error(text, message, tmp_path):
     path = tmp_path / "report.json"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(KbrelError, match=message) as caught:
@@ -124,13 +112,13 @@ def test_a_foreign_report_is_one_clear_error(
     assert str(path) in str(caught.value)
 
 
-def test_the_order_of_cases_changes_no_report(small_run: Run) -> None:
+def test_the_order_of_cases_changes_no_report(small_run):
     shuffled = replace(small_run, cases=tuple(reversed(small_run.cases)))
     for report in (report_dict, report_html, summary_markdown):
         assert report(shuffled) == report(small_run)
 
 
-def test_every_key_of_the_schema_is_documented() -> None:
+def test_every_key_of_the_schema_is_documented():
     page = (Path(__file__).parents[2] / "docs" / "report-keys.md").read_text(
         encoding="utf-8"
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import junitparser
 import pytest
 
 from pytest_kbrel.catalogue.verdicts import failing
-from pytest_kbrel.records import Run
 from pytest_kbrel.reports.junit import (
     case_properties,
     move_properties,
@@ -25,7 +23,7 @@ from tests.junit_schema import junit_errors
 FAILING = failing(compared=True, strict=True)
 
 
-def written(run: Run, path: Path, *, as_properties: bool = False) -> Path:
+def written(run, path, *, as_properties=False):
     write_junit(
         run,
         path,
@@ -36,24 +34,20 @@ def written(run: Run, path: Path, *, as_properties: bool = False) -> Path:
     return path
 
 
-def figures(case: junitparser.TestCase) -> dict[str, str]:
+def figures(case):
     return dict(line.split("=", 1) for line in case.system_out.splitlines())
 
 
 @pytest.mark.parametrize(
     "name", ["small_run", "rich_run", "hostile_run", "empty_run", "stopped_run"]
 )
-def test_every_file_obeys_the_schema_of_jenkins(
-    name: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_every_file_obeys_the_schema_of_jenkins(name, request, tmp_path):
     assert (
         junit_errors(written(request.getfixturevalue(name), tmp_path / "j.xml")) == []
     )
 
 
-def test_a_reader_finds_the_figures_of_each_case_in_its_output(
-    rich_run: Run, tmp_path: Path
-) -> None:
+def test_a_reader_finds_the_figures_of_each_case_in_its_output(rich_run, tmp_path):
     (suite,) = junitparser.JUnitXml.fromfile(str(written(rich_run, tmp_path / "j.xml")))
     cases = {case.name: case for case in suite}
     assert len(cases) == suite.tests == len(rich_run.cases)
@@ -68,8 +62,8 @@ def test_a_reader_finds_the_figures_of_each_case_in_its_output(
 
 
 def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(
-    small_run: Run, tmp_path: Path
-) -> None:
+    small_run, tmp_path
+):
     names = ["x" * 300 + end for end in "ab"]
     run = replace(
         small_run, cases=tuple(replace(small_run.cases[0], id=name) for name in names)
@@ -78,7 +72,7 @@ def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(
     assert [case.name for case in suite] == names
 
 
-def test_lines_stand_above_the_output_of_the_test_itself() -> None:
+def test_lines_stand_above_the_output_of_the_test_itself():
     case = ElementTree.fromstring(
         "<testcase><failure/><system-out>theirs</system-out></testcase>"
     )
@@ -87,7 +81,7 @@ def test_lines_stand_above_the_output_of_the_test_itself() -> None:
     assert [part.tag for part in case] == ["failure", "system-out"]
 
 
-def test_properties_that_a_test_records_itself_stay() -> None:
+def test_properties_that_a_test_records_itself_stay():
     case = ElementTree.fromstring(
         '<testcase><properties><property name="theirs" value="1"/><property name="kb_n" value="2"/>'
         "</properties></testcase>"
@@ -99,7 +93,7 @@ def test_properties_that_a_test_records_itself_stay() -> None:
     assert case.findtext("system-out") == "kb_n=2\n"
 
 
-def test_figures_of_two_suites_are_told_apart(small_run: Run) -> None:
+def test_figures_of_two_suites_are_told_apart(small_run):
     overall = small_run.cases[-1]
     other = replace(overall, suite="other.kb.yaml")
     names = [
@@ -111,7 +105,7 @@ def test_figures_of_two_suites_are_told_apart(small_run: Run) -> None:
     ]
 
 
-def test_hostile_text_makes_xml_that_parses(hostile_run: Run) -> None:
+def test_hostile_text_makes_xml_that_parses(hostile_run):
     pairs = suite_properties(hostile_run)
     for case in hostile_run.cases:
         pairs += case_properties(case)
@@ -126,7 +120,7 @@ def test_hostile_text_makes_xml_that_parses(hostile_run: Run) -> None:
     ) == len(pairs)
 
 
-def test_no_character_is_left_that_xml_forbids() -> None:
+def test_no_character_is_left_that_xml_forbids():
     everything = "".join(
         map(chr, (*range(0x300), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010)))
     )

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_kbrel.records import Run
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
 from tests.reports.conftest import many, small
 
@@ -31,11 +29,11 @@ from tests.reports.conftest import many, small
         ("Where is 1.5 C#-ish - and so on?", "Where is 1.5 C#-ish - and so on?"),
     ],
 )
-def test_markup_in_data_is_shown_as_it_is(text: str, escaped: str) -> None:
+def test_markup_in_data_is_shown_as_it_is(text, escaped):
     assert markdown_text(text) == escaped
 
 
-def test_hostile_text_breaks_no_table(hostile_run: Run) -> None:
+def test_hostile_text_breaks_no_table(hostile_run):
     text = summary_markdown(hostile_run)
     assert "\x1b" not in text
     assert "<script" not in text
@@ -53,16 +51,14 @@ def test_hostile_text_breaks_no_table(hostile_run: Run) -> None:
     text.encode("utf-8")
 
 
-def test_at_most_ten_facts_a_case_are_listed(many_cases: Callable[[int], Run]) -> None:
+def test_at_most_ten_facts_a_case_are_listed(many_cases):
     text = summary_markdown(many_cases(10))
     assert text.count("60 facts lost (the first 10)</summary>") == 10
     assert text.count("| Africa |") == 10 * 11
     assert text.count("<details>") == text.count("\n\n</details>\n") == 20
 
 
-def test_the_worst_cases_keep_their_facts_where_not_all_fit(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_the_worst_cases_keep_their_facts_where_not_all_fit(many_cases):
     text = summary_markdown(many_cases(60))
     assert text.count("\n### monitor") == 60
     listed = text.count("60 facts lost (the first 10)</summary>")
@@ -85,14 +81,12 @@ COMMENT = 65_536
 @settings(max_examples=12)
 @pytest.mark.slow
 def test_the_summary_is_never_too_long_for_a_comment(
-    count: int, letters: str, length: int, failed: int, problems: int
-) -> None:
+    count, letters, length, failed, problems
+):
     check_summary(count, letters, length, failed, problems)
 
 
-def check_summary(
-    count: int, letters: str, length: int, failed: int, problems: int
-) -> None:
+def check_summary(count, letters, length, failed, problems):
     said = letters * (length // len(letters))
     worst, passed = replace(many(1).cases[0], waiver=None), small().cases[1]
     cases = tuple(

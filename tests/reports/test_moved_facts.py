@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    MovedFact,
-    Place,
-    Run,
-)
+from pytest_kbrel.records import GateResult, MetricValue, MovedFact, Place
 from pytest_kbrel.reports.moved_facts import moved_text
 from pytest_kbrel.reports.terminal import terminal_lines
 
-Make = Callable[..., CaseResult]
 PERU = Place(
     fact_id="Q585",
     cell="negative2:0",
@@ -29,8 +19,8 @@ PERU = Place(
 )
 
 
-def fact(metric: str = "monitor", **more: Any) -> MovedFact:
-    given: dict[str, Any] = {
+def fact(metric="monitor", **more):
+    given = {
         **{"metric": metric, "place": PERU, "expected": "Norway", "column": "ird"},
         **{"now": 0.633, "before": 0.012, "anchor": 0.982},
     }
@@ -64,11 +54,11 @@ def fact(metric: str = "monitor", **more: Any) -> MovedFact:
         ),
     ],
 )
-def test_a_moved_fact_in_words(moved: MovedFact, text: str) -> None:
+def test_a_moved_fact_in_words(moved, text):
     assert moved_text(moved) == text
 
 
-def test_of_a_long_prompt_the_question_is_shown() -> None:
+def test_of_a_long_prompt_the_question_is_shown():
     shown = moved_text(
         fact(place=replace(PERU, prompt=f"{'example ' * 60}Where is Oslo?"))
     )
@@ -77,7 +67,7 @@ def test_of_a_long_prompt_the_question_is_shown() -> None:
     assert len(shown) < 350
 
 
-def gates(verdict: str = "fail") -> tuple[GateResult, ...]:
+def gates(verdict="fail"):
     rest = {
         "rule": "max_drop",
         "bound": 0.05,
@@ -87,10 +77,10 @@ def gates(verdict: str = "fail") -> tuple[GateResult, ...]:
     }
     return tuple(
         GateResult(metric=metric, **rest) for metric in ("monitor", "accuracy")
-    )  # type: ignore[arg-type]
+    )
 
 
-def monitor(delta: float = 0.2) -> MetricValue:
+def monitor(delta=0.2):
     return MetricValue(
         name="monitor",
         better="lower",
@@ -103,8 +93,8 @@ def monitor(delta: float = 0.2) -> MetricValue:
 
 
 def test_an_overall_figure_shows_the_fact_of_the_case_that_got_worse_most(
-    make_case: Make, small_run: Run
-) -> None:
+    make_case, small_run
+):
     members = [
         make_case(
             "monitor", "P1", "pass", (monitor(0.01),), moved=(fact(expected="Chile"),)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import Run
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -15,18 +13,16 @@ from pytest_kbrel.reports.terminal import terminal_lines
 from tests.reports.test_html import Page
 
 
-def terminal(run: Run, width: int = 100) -> str:
+def terminal(run, width=100):
     return "\n".join(text for text, _ in terminal_lines(run, width=width, verbosity=1))
 
 
-def page(run: Run) -> str:
+def page(run):
     return " ".join(" ".join(Page(report_html(run)).text).split())
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_that_a_language_has_no_rules(
-    write: Callable[[Run], str], rich_run: Run
-) -> None:
+def test_every_output_says_that_a_language_has_no_rules(write, rich_run):
     settings = (("language", "de, sw (no rules)"),)
     cases = tuple(
         case if case.aggregate else replace(case, settings=settings)
@@ -41,9 +37,7 @@ def test_every_output_says_that_a_language_has_no_rules(
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_how_facts_are_asked_otherwise(
-    write: Callable[[Run], str], rich_run: Run
-) -> None:
+def test_every_output_says_how_facts_are_asked_otherwise(write, rich_run):
     first, *others = rich_run.cases
     noted = replace(
         first, notes=tuple(f"{n} of 9 facts: otherwise" for n in range(1, 8))

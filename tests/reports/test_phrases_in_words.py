@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, Run, Share, Unmatched, Waiver
+from pytest_kbrel.records import GateResult, Share, Unmatched, Waiver
 from pytest_kbrel.reports import phrases
 
 
-def gate(**more: Any) -> GateResult:
+def gate(**more):
     given = {
         "metric": "accuracy",
         "rule": "min",
@@ -23,7 +22,7 @@ def gate(**more: Any) -> GateResult:
 
 
 @pytest.fixture
-def case(small_run: Run) -> CaseResult:
+def case(small_run):
     return replace(small_run.cases[0], gates=(), metrics=(), errors=(), waiver=None)
 
 
@@ -46,13 +45,8 @@ def case(small_run: Run) -> CaseResult:
     ],
 )
 def test_half_of_what_is_allowed_is_worth_a_note(
-    name: str,
-    value: float,
-    total: int,
-    limit: float,
-    noteworthy: bool,
-    case: CaseResult,
-) -> None:
+    name, value, total, limit, noteworthy, case
+):
     share = Share(name=name, value=value, total=total, limit=limit)
     assert phrases.noteworthy(replace(case, integrity=(share,))) == (
         (share,) if noteworthy else ()
@@ -70,9 +64,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_each_kind_of_fact_without_a_partner(
-    name: str, case: CaseResult, small_run: Run
-) -> None:
+def test_each_kind_of_fact_without_a_partner(name, case, small_run):
     one, two = Unmatched(**{name: ("a",)}), Unmatched(**{name: ("b", "a")})
     assert phrases.unmatched(one) == f"1 fact {WORDS[name]}"
     assert phrases.unmatched(two) == f"2 facts {WORDS[name]}"
@@ -105,9 +97,7 @@ def test_each_kind_of_fact_without_a_partner(
         ({"model_notes": "warning: one\na\x1bb"}, ["warning: one", "a\\x1bb"]),
     ],
 )
-def test_how_answers_were_come_by(
-    environment: dict[str, str], expected: list[str], empty_run: Run
-) -> None:
+def test_how_answers_were_come_by(environment, expected, empty_run):
     assert (
         list(
             phrases.run_notes(
@@ -118,7 +108,7 @@ def test_how_answers_were_come_by(
     )
 
 
-def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
+def test_notes_keep_to_one_line(small_run, case):
     assert small_run.model is not None
     bad = "a\x1bb"
     names = (
@@ -173,9 +163,7 @@ def test_notes_keep_to_one_line(small_run: Run, case: CaseResult) -> None:
     )
 
 
-def test_reasons_that_gates_share_are_told_together(
-    small_run: Run, case: CaseResult
-) -> None:
+def test_reasons_that_gates_share_are_told_together(small_run, case):
     whole = "fell by 0.1; allowed: 0.02; about 363 facts would decide, were the difference the same"
     seen = gate(
         rule="max_drop", bound=0.02, reason=whole, observed=0.1, low=-0.1, high=0.3

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run, Waiver
+from pytest_kbrel.records import GateResult, MetricValue, Waiver
 from pytest_kbrel.reports.formatting import metric_title
 from pytest_kbrel.reports.reasons import case_reason, deciding, gate_reason, natural
 
-Make = Callable[..., CaseResult]
 
-
-def gate(**more: Any) -> GateResult:
+def gate(**more):
     given = {
         "metric": "ur",
         "rule": "max_drop",
@@ -28,7 +24,7 @@ def gate(**more: Any) -> GateResult:
     )
 
 
-def ur(**more: Any) -> MetricValue:
+def ur(**more):
     given = {
         "name": "ur",
         "better": "higher",
@@ -79,16 +75,14 @@ def ur(**more: Any) -> MetricValue:
         (gate(), ur(value=None), "UR: why"),
     ],
 )
-def test_a_gate_says_what_was_observed_and_allowed(
-    of: GateResult, value: MetricValue, sentence: str, make_case: Make
-) -> None:
+def test_a_gate_says_what_was_observed_and_allowed(of, value, sentence, make_case):
     assert (
         gate_reason(make_case("reliability", "unseen-zero-shot", "fail", (value,)), of)
         == sentence
     )
 
 
-def test_initials_are_written_as_such() -> None:
+def test_initials_are_written_as_such():
     names = (
         "nccr",
         "monitor_ablated",
@@ -102,7 +96,7 @@ def test_initials_are_written_as_such() -> None:
     ]  # fmt: skip
 
 
-def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> None:
+def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case):
     gates = (
         gate(metric="iur", observed=0.06, reason="small"),
         gate(),
@@ -121,10 +115,8 @@ def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case: Make) -> N
     assert case_reason(replace(broken, errors=())) == "no gate was judged"
 
 
-def test_the_worst_come_first_and_waived_ones_last(
-    small_run: Run, make_case: Make
-) -> None:
-    def failing(part: str, observed: float, **more: Any) -> CaseResult:
+def test_the_worst_come_first_and_waived_ones_last(small_run, make_case):
+    def failing(part, observed, **more):
         return make_case(
             "monitor", part, "fail", (ur(),), gates=(gate(observed=observed),), **more
         )
@@ -157,8 +149,8 @@ def test_the_worst_come_first_and_waived_ones_last(
     ],
 )
 def test_of_two_gates_the_one_farther_from_its_bound_is_told(
-    rule: str, bound: float, near: float, far: float, make_case: Make
-) -> None:
+    rule, bound, near, far, make_case
+):
     gates = [
         gate(metric=name, rule=rule, bound=bound, observed=at)
         for name, at in (("a", near), ("b", far))
@@ -167,7 +159,7 @@ def test_of_two_gates_the_one_farther_from_its_bound_is_told(
     assert case_reason(case) == "b: why; 1 more gate fails"
 
 
-def test_numbers_in_names_are_sorted_by_value() -> None:
+def test_numbers_in_names_are_sorted_by_value():
     assert sorted(["P10", "P2", "p1", "Q", "P²", "P"], key=natural) == [
         "P",
         "p1",

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Relation, Run
+from pytest_kbrel.records import Relation
 from pytest_kbrel.reports.html.page import anchors
 
 
-def relation(name: str, label: str) -> Relation:
+def relation(name, label):
     return Relation(id=name, label=label, domain="things", frames=())
 
 
@@ -23,15 +23,13 @@ def relation(name: str, label: str) -> Relation:
         ("capital", "capital city", "capital city"),
     ],
 )
-def test_a_label_that_repeats_the_id_is_not_shown(
-    name: str, label: str, shown: str
-) -> None:
+def test_a_label_that_repeats_the_id_is_not_shown(name, label, shown):
     assert relation(name, label).shown_label == shown
 
 
 @pytest.fixture
-def labelled(small_run: Run) -> Run:
-    def with_label(case: CaseResult) -> CaseResult:
+def labelled(small_run):
+    def with_label(case):
         if case.slice != "P30":
             return case
         lost, gained = (
@@ -43,5 +41,5 @@ def labelled(small_run: Run) -> Run:
     return replace(small_run, cases=tuple(map(with_label, small_run.cases)))
 
 
-def test_links_on_the_page_are_made_of_ids(labelled: Run, small_run: Run) -> None:
+def test_links_on_the_page_are_made_of_ids(labelled, small_run):
     assert anchors(labelled) == anchors(small_run)

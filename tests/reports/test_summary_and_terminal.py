@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    Run,
-    Waiver,
-)
+from pytest_kbrel.records import GateResult, MetricValue, Waiver
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
 from pytest_kbrel.reports.terminal import table_lines, terminal_lines
 
-Make = Callable[..., CaseResult]
 
-
-def value(**more: Any) -> MetricValue:
+def value(**more):
     return MetricValue(
         **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
     )
 
 
-def gate(**more: Any) -> GateResult:
+def gate(**more):
     given = {
         "metric": "accuracy",
         "rule": "min",
@@ -39,13 +29,13 @@ def gate(**more: Any) -> GateResult:
     return GateResult(**{**given, **more})
 
 
-def texts(run: Run, width: int = 100) -> list[str]:
+def texts(run, width=100):
     return [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
 
 
 # Each by itself: whoever leaves one out of the list leaves markup in the summary.
 @pytest.mark.parametrize("char", ["\\", "`", "*", "_", "[", "]", "|", "~", "$"])
-def test_each_character_of_markup_is_escaped_wherever_it_stands(char: str) -> None:
+def test_each_character_of_markup_is_escaped_wherever_it_stands(char):
     shown = {"\\": "\\\\"}.get(char, f"\\{char}")
     assert markdown_text(f"a{char}b{char}") == f"a{shown}b{shown}"
 
@@ -64,13 +54,11 @@ def test_each_character_of_markup_is_escaped_wherever_it_stands(char: str) -> No
         ("plain (text) 1.5, 'q' \"r\"!", "plain (text) 1.5, 'q' \"r\"!"),
     ],
 )
-def test_what_is_markup_at_the_beginning_only_is_escaped_there(
-    text: str, shown: str
-) -> None:
+def test_what_is_markup_at_the_beginning_only_is_escaped_there(text, shown):
     assert markdown_text(text) == shown
 
 
-def lines_of(run: Run) -> list[str]:
+def lines_of(run):
     return summary_markdown(run).split("\n")
 
 
@@ -79,8 +67,8 @@ def lines_of(run: Run) -> list[str]:
     [("", False), ("prod", False), ("published/monitor/vicuna-7b", True)],
 )
 def test_gates_that_a_paper_left_unjudged_are_counted(
-    baseline: str, noted: bool, small_run: Run, make_case: Make
-) -> None:
+    baseline, noted, small_run, make_case
+):
     case = make_case(
         "monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),)
     )
@@ -105,9 +93,7 @@ def test_gates_that_a_paper_left_unjudged_are_counted(
         ("inconclusive", {"yellow": True}),
     ],
 )
-def test_each_verdict_has_its_colour(
-    verdict: str, markup: dict[str, bool], small_run: Run, make_case: Make
-) -> None:
+def test_each_verdict_has_its_colour(verdict, markup, small_run, make_case):
     case = make_case("monitor", "P1", verdict, (value(),))
     run = replace(small_run, cases=(case,))
     lines = terminal_lines(run, width=100, verbosity=1)
@@ -166,9 +152,7 @@ P2222222222…  120  a long verd…""",
 
 
 @pytest.mark.parametrize("width", TABLE)
-def test_the_widest_table_that_fits_is_taken(
-    width: int, small_run: Run, make_case: Make
-) -> None:
+def test_the_widest_table_that_fits_is_taken(width, small_run, make_case):
     metrics = (value(delta=-0.25), value(name="pfd", better="lower", delta=0.0))
     cases = (
         make_case("monitor", "P1", "pass", metrics),

@@ -6,16 +6,15 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.printing import cells
-from pytest_kbrel.records import Run
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 
 
-def texts(run: Run, width: int) -> list[str]:
+def texts(run, width):
     return [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
 
 
 @pytest.mark.parametrize("width", [40, *range(60, 104, 4)])
-def test_the_verdict_is_never_cut(small_run: Run, width: int) -> None:
+def test_the_verdict_is_never_cut(small_run, width):
     lines = texts(small_run, width)
     assert next(line for line in lines if line.startswith("  open-tail")).endswith(
         "  inconclusive"
@@ -26,9 +25,7 @@ def test_the_verdict_is_never_cut(small_run: Run, width: int) -> None:
 @pytest.mark.parametrize(
     "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
 )
-def test_no_line_is_too_wide_or_has_a_control_character(
-    name: str, width: int, request: pytest.FixtureRequest
-) -> None:
+def test_no_line_is_too_wide_or_has_a_control_character(name, width, request):
     for text in texts(request.getfixturevalue(name), width):
         assert cells(text) <= min(width, 100)
         assert not re.search(
@@ -36,18 +33,18 @@ def test_no_line_is_too_wide_or_has_a_control_character(
         )
 
 
-def test_without_colour_nothing_is_marked(small_run: Run) -> None:
+def test_without_colour_nothing_is_marked(small_run):
     assert all(
         not marks
         for _, marks in terminal_lines(small_run, width=100, verbosity=1, color=False)
     )
 
 
-def test_an_empty_run_says_that_nothing_was_decided(empty_run: Run) -> None:
+def test_an_empty_run_says_that_nothing_was_decided(empty_run):
     assert texts(empty_run, 80) == ["INVALID: no case was decided"]
 
 
-def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
+def test_cases_of_several_suites_are_told_apart(small_run):
     other = [replace(case, suite="other.kb.yaml") for case in small_run.cases]
     lines = texts(replace(small_run, cases=(*small_run.cases, *other)), 100)
     # One and the same reason of both.
@@ -59,7 +56,7 @@ def test_cases_of_several_suites_are_told_apart(small_run: Run) -> None:
     assert "open-tail (world)" in text
 
 
-def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None:
+def test_reasons_are_short_and_those_of_many_are_counted(small_run):
     case = next(case for case in small_run.cases if case.verdict == "inconclusive")
     gate = replace(
         case.gates[0],
@@ -88,7 +85,7 @@ def test_reasons_are_short_and_those_of_many_are_counted(small_run: Run) -> None
     assert len(shown) == 9
 
 
-def test_hostile_text_in_a_failure_is_harmless(hostile_run: Run) -> None:
+def test_hostile_text_in_a_failure_is_harmless(hostile_run):
     for case in hostile_run.cases:
         text = failure_text(case, baseline_name=hostile_run.baseline)
         assert not re.search(

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    Outcome,
-    Run,
-    Table,
-)
+from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table
 from pytest_kbrel.reports.terminal import terminal_lines
 
-Make = Callable[..., CaseResult]
 
-
-def body(run: Run, width: int = 80, verbosity: int = 0) -> list[str]:
+def body(run, width=80, verbosity=0):
     lines = [text for text, _ in terminal_lines(run, width=width, verbosity=verbosity)]
     return lines[lines.index("") + 1 :]
 
 
-def answered(*rows: tuple[str, str]) -> Table:
+def answered(*rows):
     return Table(
         columns=(),
         rows=tuple(
@@ -32,7 +22,7 @@ def answered(*rows: tuple[str, str]) -> Table:
                 question="Where is Oslo?",
                 expected="Norway",
                 answer=answer,
-                label=label,  # type: ignore[arg-type]
+                label=label,
                 values=(),
                 prompt_digest="",
             )
@@ -41,11 +31,9 @@ def answered(*rows: tuple[str, str]) -> Table:
     )
 
 
-def dropped(
-    make_case: Make, part: str, value: float, verdict: str = "fail", **more: object
-) -> CaseResult:
+def dropped(make_case, part, value, verdict="fail", **more):
     gate = GateResult(
-        metric="accuracy", rule="max_drop", bound=0.05, verdict=verdict,  # type: ignore[arg-type]
+        metric="accuracy", rule="max_drop", bound=0.05, verdict=verdict,
         reason="x; about 90 facts would decide, were it so", observed=0.9 - value, low=0.1, high=0.2,
     )  # fmt: skip
     figure = MetricValue(
@@ -54,9 +42,7 @@ def dropped(
     return make_case("monitor", part, verdict, (figure,), gates=(gate,), **more)
 
 
-def test_invalid_cases_of_one_cause_are_told_once(
-    small_run: Run, make_case: Make
-) -> None:
+def test_invalid_cases_of_one_cause_are_told_once(small_run, make_case):
     slices = [
         make_case(
             "monitor", f"P{at}", "invalid", (), label="country" if at == 1 else "",
@@ -78,16 +64,14 @@ def test_invalid_cases_of_one_cause_are_told_once(
     ]
 
 
-def test_cases_that_were_not_run_are_one_line(small_run: Run, make_case: Make) -> None:
+def test_cases_that_were_not_run_are_one_line(small_run, make_case):
     cases = [make_case("monitor", f"P{at}", "not run", ()) for at in range(27)]
     assert body(replace(small_run, cases=tuple(cases))) == [
         "NOT RUN  27 cases not run: the session stopped before them"
     ]
 
 
-def test_without_a_lost_fact_the_example_is_a_wrong_answer(
-    small_run: Run, make_case: Make
-) -> None:
+def test_without_a_lost_fact_the_example_is_a_wrong_answer(small_run, make_case):
     case = dropped(
         make_case, "P1", 0.5, table=answered(("Norway", "correct"), ("Peru", "wrong"))
     )
@@ -99,7 +83,7 @@ def test_without_a_lost_fact_the_example_is_a_wrong_answer(
     assert len(body(replace(small_run, cases=(right,)))) == 2
 
 
-def test_a_long_list_is_cut_and_counted(small_run: Run, make_case: Make) -> None:
+def test_a_long_list_is_cut_and_counted(small_run, make_case):
     cases = [
         make_case("monitor", f"P{at}", "invalid", (), errors=("x" * (at + 1),))
         for at in range(12)
@@ -109,7 +93,7 @@ def test_a_long_list_is_cut_and_counted(small_run: Run, make_case: Make) -> None
     assert lines[-1] == "and 4 more cases that did not pass"
 
 
-def test_quiet_has_no_examples_and_no_commands(small_run: Run, make_case: Make) -> None:
+def test_quiet_has_no_examples_and_no_commands(small_run, make_case):
     case = dropped(make_case, "P1", 0.5, table=answered(("Peru", "wrong")))
     run = replace(small_run, cases=(case,))
     assert body(run, verbosity=-1) == [

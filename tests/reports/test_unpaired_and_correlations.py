@@ -5,7 +5,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from pytest_kbrel.records import GateResult, MetricValue, Run
+from pytest_kbrel.records import GateResult, MetricValue
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -15,7 +15,7 @@ PUBLISHED = "published/head-to-tail/chatgpt"
 
 
 @pytest.fixture
-def unpaired(small_run: Run) -> Run:
+def unpaired(small_run):
     value = MetricValue(
         name="accuracy", better="higher", value=0.2, low=0.1, high=0.3, n=50, baseline=0.5, delta=-0.3,
         delta_low=-0.4, delta_high=-0.2, p=0.001, unpaired=True,
@@ -40,7 +40,7 @@ def unpaired(small_run: Run) -> Run:
     return replace(small_run, baseline=PUBLISHED, cases=cases)
 
 
-def test_an_unpaired_difference_says_so_everywhere(unpaired: Run) -> None:
+def test_an_unpaired_difference_says_so_everywhere(unpaired):
     report = report_dict(unpaired)
     jsonschema.validate(report, schema())
     metrics = {

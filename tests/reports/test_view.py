@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -10,7 +8,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Correlation,
     GateResult,
-    Judgement,
     MetricValue,
     Run,
     Waiver,
@@ -19,7 +16,7 @@ from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.view import key_metrics
 
 
-def case(unparsable: float | None) -> CaseResult:
+def case(unparsable):
     values = {
         "accuracy": 0.5,
         "hallucination": 0.25,
@@ -116,23 +113,23 @@ def test_who_judged_and_who_wrote_distractors(small_run):
 
 
 # Worst first: the order in which a run's verdicts are looked for and told.
-WORST_FIRST: tuple[Judgement, ...] = (
+WORST_FIRST = (
     *("fail", "invalid", "not run"),
     *("not comparable", "no baseline", "inconclusive", "pass"),
 )
 
 
-def run_of(small_run: Run, *verdicts: str, **more: object) -> Run:
+def run_of(small_run, *verdicts, **more):
     one = small_run.cases[0]
     cases = tuple(
-        replace(one, id=f"monitor[{at}]", verdict=verdict)  # type: ignore[arg-type]
+        replace(one, id=f"monitor[{at}]", verdict=verdict)
         for at, verdict in enumerate(verdicts)
     )
-    return replace(small_run, cases=cases, **more)  # type: ignore[arg-type]
+    return replace(small_run, cases=cases, **more)
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> None:
+def test_the_worst_case_decides_and_is_told_first(at, small_run):
     run = run_of(small_run, *WORST_FIRST[at:][::-1])
     assert view.verdict(run) == WORST_FIRST[at]
     assert view.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
@@ -160,9 +157,7 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
         ("pass", False),
     ],
 )
-def test_a_waived_case_is_counted_and_does_not_decide(
-    verdict: str, waived: bool, small_run: Run
-) -> None:
+def test_a_waived_case_is_counted_and_does_not_decide(verdict, waived, small_run):
     run = run_of(small_run, verdict, "pass")
     case, passed = run.cases
     changed = replace(run, cases=(replace(case, waiver=WAIVER), passed))
@@ -191,12 +186,8 @@ def test_a_waived_case_is_counted_and_does_not_decide(
     ],
 )
 def test_an_empty_or_broken_run_never_passes(
-    verdicts: tuple[str, ...],
-    problems: tuple[str, ...],
-    complete: bool,
-    expected: str,
-    small_run: Run,
-) -> None:
+    verdicts, problems, complete, expected, small_run
+):
     run = run_of(small_run, *verdicts, problems=problems, complete=complete)
     assert view.verdict(run) == expected
     assert view.headline(replace(run, cases=())) == "no case was decided"
@@ -212,9 +203,7 @@ def test_an_empty_or_broken_run_never_passes(
         ("published/monitor/vicuna-7b", False, " (published figures, unpaired)", []),
     ],
 )
-def test_who_was_asked_for_as_baseline(
-    baseline: str, blessed: bool, note: str, expected: list[str], small_run: Run
-) -> None:
+def test_who_was_asked_for_as_baseline(baseline, blessed, note, expected, small_run):
     gates = tuple(
         GateResult(metric="m", rule="max_drop", bound=0, verdict=verdict, reason="")
         for verdict in ("no baseline", "no baseline", "fail", "inconclusive")
@@ -227,9 +216,9 @@ def test_who_was_asked_for_as_baseline(
     assert view.unjudged_count(run) == (0 if blessed else 4)
 
 
-def named(of: CaseResult, *names: str, **more: object) -> CaseResult:
+def named(of, *names, **more):
     values = tuple(MetricValue(name=name, better="higher", value=0.5) for name in names)
-    return replace(of, metrics=values, **more)  # type: ignore[arg-type]
+    return replace(of, metrics=values, **more)
 
 
 MONITOR = ("monitor", "pfd", "ird", "anchor_prob", "accuracy")
@@ -249,9 +238,7 @@ SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
         ("test", ("b", "a"), ("b", "a")),
     ],
 )  # fmt: skip
-def test_the_metrics_that_tell_most(
-    probe: Any, names: tuple[str, ...], shown: tuple[str, ...], small_run: Run
-) -> None:
+def test_the_metrics_that_tell_most(probe, names, shown, small_run):
     slice_name = "unseen-zero-shot" if "ur" in shown else "seen-zero-shot"
     case = named(small_run.cases[0], *names, probe=probe, slice=slice_name, gates=())
     assert key_metrics(case) == shown
@@ -265,8 +252,8 @@ def test_the_metrics_that_tell_most(
     ],
 )
 def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
-    probe: Any, shown: tuple[str, ...], small_run: Run
-) -> None:
+    probe, shown, small_run
+):
     gate = GateResult(metric="gated", rule="min", bound=0.1, verdict="pass", reason="")
     of = named(
         small_run.cases[0],
@@ -281,10 +268,10 @@ def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
     assert key_metrics(of) == shown
 
 
-def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> None:
+def test_cases_have_one_order_and_pooled_figures_come_first(small_run):
     one = small_run.cases[0]
     cases = [
-        replace(one, suite=suite, id=name, probe=probe, aggregate=aggregate)  # type: ignore[arg-type]
+        replace(one, suite=suite, id=name, probe=probe, aggregate=aggregate)
         for suite, name, probe, aggregate in (
             ("b", "a", "monitor", False),
             ("a", "z", "pooled", True),
@@ -309,9 +296,7 @@ def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> N
     }
 
 
-def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(
-    small_run: Run,
-) -> None:
+def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_run):
     one = small_run.cases[0]
     both = (
         replace(one, suite="x/world.kb.yaml"),
@@ -321,9 +306,7 @@ def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(
     assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
 
 
-def test_tables_are_one_a_probe_and_two_of_reliability(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
+def test_tables_are_one_a_probe_and_two_of_reliability(small_run, make_case):
     failed = make_case(
         "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
     )
@@ -351,7 +334,7 @@ def test_tables_are_one_a_probe_and_two_of_reliability(
     assert all(not case.aggregate for group in groups for case in group.cases)
 
 
-def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
+def test_the_case_that_lost_most_facts_is_the_worst(small_run):
     lost = small_run.cases[0].lost
     cases = [
         replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n])
@@ -365,19 +348,12 @@ def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
     assert view.worst(replace(small_run, cases=(overall, cases[1]))) == cases[1]
 
 
-def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> None:
-    def one(method: Any, r: float | None = 0.5, **more: Any) -> Correlation:
-        given: dict[str, Any] = {
-            "x": "a",
-            "y": "b",
-            "over": "slices",
-            "p": 0.1,
-            "n": 3,
-            **more,
-        }
+def test_correlations_are_shown_in_pairs_that_have_a_value(small_run):
+    def one(method, r=0.5, **more):
+        given = {"x": "a", "y": "b", "over": "slices", "p": 0.1, "n": 3, **more}
         return Correlation(method=method, r=r, **given)
 
-    def shown(*of: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
+    def shown(*of):
         return view.correlation_pairs(replace(small_run, correlations=of))
 
     pair = (one("pearson", 0.0), one("spearman", 0.0))
@@ -388,8 +364,8 @@ def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> No
         assert shown(one("pearson"), one("spearman", **other)) == ()
 
 
-def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run: Run) -> None:
-    def wide(one: CaseResult) -> CaseResult:
+def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run):
+    def wide(one):
         if one.verdict not in ("inconclusive", "fail"):
             return one
         gates = (

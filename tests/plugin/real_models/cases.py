@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
 from pytest_kbrel.records import record
 from tests.plugin.real_models.manners import RAW
 
@@ -38,24 +35,24 @@ class Gated:
     suite: str = ""
 
     @property
-    def name(self) -> str:
+    def name(self):
         """The checkpoint's folder."""
         return f"{self.manner}-{self.shape}"
 
     @property
-    def id(self) -> str:
+    def id(self):
         """The name of the case, different for each."""
         return f"{self.name}-{self.args or self.suite.partition(':')[0]}".rstrip("-")
 
     @property
-    def flags(self) -> tuple[str, ...]:
+    def flags(self):
         """What is typed behind ``pytest suites``."""
         template = () if self.shape == RAW else ("--kb-apply-chat-template",)
         args = (f"--kb-model-args={self.args}",) if self.args else ()
         return (f"--kb-model=./{self.name}", *template, *args)
 
 
-def _cases() -> Iterator[Gated]:
+def _cases():
     for shape in ("qwen3", "llama3", "gemma3"):
         yield Gated(manner="instruct", shape=shape, verdicts=_PASS)
     yield Gated(manner="spaced", shape="llama3", verdicts=_NOT_MONITOR, says=(_ELSE,))
@@ -65,11 +62,7 @@ def _cases() -> Iterator[Gated]:
         yield Gated(
             manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n"
         )
-    yield Gated(
-        manner="french",
-        shape="llama3",
-        verdicts=_DECLINES,
-    )
+    yield Gated(manner="french", shape="llama3", verdicts=_DECLINES)
     yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
     yield Gated(
         manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False"
@@ -118,13 +111,13 @@ def _cases() -> Iterator[Gated]:
 CASES = tuple(_cases())
 
 
-def verdicts_in(report: Mapping[str, Any], case: Gated) -> tuple[str, ...]:
+def verdicts_in(report, case):
     """Return the verdicts of a run's report, one for each of :data:`PROBES`.
 
     Where the slices of a probe differ, all of their verdicts stand there; where they are among several that a
     person would give, it is these.
     """
-    result: dict[str, set[str]] = {probe: set() for probe in PROBES}
+    result = {probe: set() for probe in PROBES}
     for one in report["cases"]:
         place = _probe(one["id"].rpartition("::")[2])
         if place is not None:
@@ -135,12 +128,12 @@ def verdicts_in(report: Mapping[str, Any], case: Gated) -> tuple[str, ...]:
     )
 
 
-def reasons_in(report: Mapping[str, Any]) -> str:
+def reasons_in(report):
     """Return all that a run's report says about why its cases did not pass."""
     return "\n".join(error for case in report["cases"] for error in case["errors"])
 
 
-def _probe(name: str) -> int | None:
+def _probe(name):
     begins = (
         "monitor[P",
         "head_to_tail[world-",
@@ -152,7 +145,7 @@ def _probe(name: str) -> int | None:
     )
 
 
-def metric_in(report: Mapping[str, Any], slices: str, metric: str) -> Sequence[float]:
+def metric_in(report, slices, metric):
     """Return the values of a metric in the slices whose names begin so."""
     return [
         case["metrics"][metric]["value"]

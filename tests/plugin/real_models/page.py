@@ -12,19 +12,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.plugin.real_models.cases import CASES, PROBES, Gated, verdicts_in
+from tests.plugin.real_models.cases import CASES, PROBES, verdicts_in
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.manners import RAW
 from tests.plugin.real_models.world import write_suite
 
 PAGE = Path(__file__).parents[3] / "docs" / "real-models.md"
 _BEGIN, _END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
-MANNERS: Mapping[str, str] = {
+MANNERS = {
     "instruct": "knows its facts, says `unsure` else",
     "spaced": "the same, with a blank before each answer",
     "chatty": "answers in a sentence",
@@ -36,7 +35,7 @@ MANNERS: Mapping[str, str] = {
     "newline": "the same, behind a line break",
     "random": "has random weights",
 }
-SHAPES: Mapping[str, str] = {
+SHAPES = {
     "qwen3": "Qwen3",
     "llama3": "Llama 3",
     "gemma3": "Gemma 3",
@@ -45,7 +44,7 @@ SHAPES: Mapping[str, str] = {
 }
 
 
-def table_row(case: Gated, verdicts: tuple[str, ...]) -> str:
+def table_row(case, verdicts):
     """Return the line of the table about a case, with the verdicts that came out."""
     said = case.args or case.suite.strip()
     cells = (
@@ -57,7 +56,7 @@ def table_row(case: Gated, verdicts: tuple[str, ...]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def table(verdicts: Mapping[str, tuple[str, ...]]) -> str:
+def table(verdicts):
     """Return the whole table; ``verdicts`` are those of each case's id."""
     heads = ("the model", "its template", "with", *PROBES)
     rows = [table_row(case, verdicts[case.id]) for case in CASES]
@@ -66,7 +65,7 @@ def table(verdicts: Mapping[str, tuple[str, ...]]) -> str:
     )
 
 
-def rows_in(text: str) -> dict[str, str]:
+def rows_in(text):
     """Return the lines of the page's table by the ids of the cases, in whose order they stand.
 
     Raises ``ValueError`` where there are more or fewer of them than cases.
@@ -76,7 +75,7 @@ def rows_in(text: str) -> dict[str, str]:
     return {case.id: row for case, row in zip(CASES, rows, strict=True)}
 
 
-def lines_in(text: str, name: str) -> list[str]:
+def lines_in(text, name):
     """Return the lines of the blocks that are said to be printed for a case, their blanks made single.
 
     What was cut off a line stands as ``…`` at its end.
@@ -87,23 +86,23 @@ def lines_in(text: str, name: str) -> list[str]:
     return [" ".join(line.split()) for line in lines if line.strip()]
 
 
-def records_in(text: str, name: str) -> list[dict[str, object]]:
+def records_in(text, name):
     """Return what is said to be recorded of a case's responses."""
     return [json.loads(block) for block in _blocks(text, "recorded", name)]
 
 
-def _blocks(text: str, kind: str, name: str) -> list[str]:
+def _blocks(text, kind, name):
     return re.findall(
         rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", text, flags=re.DOTALL
     )
 
 
-def names_in(text: str) -> set[str]:
+def names_in(text):
     """Return the ids of all cases that the page shows blocks of."""
     return set(re.findall(r"<!-- (?:printed|recorded): (\S+) -->", text))
 
 
-def main(folder: Path) -> None:
+def main(folder):
     """Gate every case in a folder of its own and put the table into the page."""
     result = {}
     for case in CASES:
