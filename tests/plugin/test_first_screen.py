@@ -154,18 +154,6 @@ def test_workers_and_a_pipe_without_colours_change_nothing(
     assert screen(result.outlines) == SCREENS[80]
 
 
-def test_colours_are_on_the_words_of_verdicts_only(pytester, blessed, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    result = pytester.runpytest(*ARGS, "--color=yes")
-    lines = result.outlines
-    at = next(at for at, line in enumerate(lines) if HEAD in line)
-    coloured = [line for line in lines[at + 1 :] if line.startswith("\x1b[31m")]
-    assert [line.partition(":")[0].partition("  ")[0] for line in coloured[:2]] == [
-        "\x1b[31m\x1b[1mFAILED", "\x1b[31m\x1b[1mFAILED",
-    ]  # fmt: skip
-    assert any(line.startswith("\x1b[33mINCONCLUSIVE") for line in lines)
-
-
 def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     result = pytester.runpytest(*ARGS, "-k", "P36 or unseen")

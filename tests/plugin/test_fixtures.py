@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from types import SimpleNamespace
 
 import jsonschema
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.plugin.fixtures import emit_reports
 from pytest_kbrel.reports.json_report import schema
 from tests.openai_server import Fault
-from tests.plugin.conftest import GATE, GATED, MODEL, ONE
+from tests.plugin.conftest import GATE, MODEL, ONE
 
 TESTS = """
 import os
@@ -160,29 +158,6 @@ def test_a_case_made_by_hand_that_cannot_be_asked_says_why(
     assert "Traceback" not in result.stdout.str()
 
 
-def test_all_cases_of_a_python_test_are_reported(pytester, mini_suite, report):
-    mini_suite(GATED)
-    pytester.makepyfile(
-        test_all="""
-        import pathlib
-        from pytest_kbrel.suites import load_suite
-
-        def test_all(kb_check):
-            suite = load_suite(pathlib.Path("suites/mini.kb.yaml"), nodeid_path="test_all.py")
-            for case in suite.cases:
-                kb_check(case)
-        """
-    )
-    assert pytester.runpytest(MODEL, "test_all.py").ret == 0
-    assert len(report()["cases"]) == 3
-    actual = report()
-    assert (
-        actual["summary"]["verdict"],
-        actual["exit_status"],
-        actual["complete"],
-    ) == ("pass", 0, True)
-
-
 def test_a_python_test_gets_no_model(pytester, mini_suite):
     mini_suite(ONE)
     pytester.runpytest(*GATE, "--kb-output-path=run")
@@ -215,76 +190,6 @@ def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report)
     result.assert_outcomes(passed=1)
     assert [case["verdict"] for case in report()["cases"]] == ["fail", "pass"]
     assert report()["summary"]["verdict"] == "pass"
-
-
-CASE = "suites/mini.kb.yaml::head_to_tail[overall]"
-
-
-class Hooks:
-    """Notes what is called, in order."""
-
-    def __init__(self):
-        self.calls = []
-
-    def __getattr__(self, name):
-        return lambda **given: self.calls.append((name, given))
-
-
-def handed_in(failure="", **more):
-    hooks = Hooks()
-    session = SimpleNamespace(testscollected=7, config=SimpleNamespace(hook=hooks))
-    emit_reports(session, CASE, failure, **more)
-    return hooks.calls, session.testscollected
-
-
-def test_a_case_is_begun_reported_in_three_phases_and_ended():
-    calls, _ = handed_in(line=12)
-    assert [name for name, _ in calls] == [
-        "pytest_runtest_logstart",
-        *["pytest_runtest_logreport"] * 3,
-        "pytest_runtest_logfinish",
-    ]
-    location = ("suites/mini.kb.yaml", 11, "head_to_tail[overall]")
-    for _, given in (calls[0], calls[-1]):
-        assert given == {"nodeid": CASE, "location": location}
-    reports = [given["report"] for _, given in calls[1:-1]]
-    assert [report.when for report in reports] == ["setup", "call", "teardown"]
-    for report in reports:
-        assert (report.nodeid, report.location, report.outcome) == (
-            CASE,
-            location,
-            "passed",
-        )
-        assert report.longrepr is None
-        assert not hasattr(report, "wasxfail")
-
-
-@pytest.mark.parametrize(
-    ("failure", "waived", "outcome"),
-    [
-        ("", "", "passed"),
-        ("worse", "", "failed"),
-        ("worse", "known", "skipped"),
-        ("", "known", "passed"),
-    ],
-)
-def test_only_the_call_fails_or_is_excused(failure, waived, outcome):
-    calls, _ = handed_in(failure, waived=waived, properties=[("kb", "1")])
-    setup, call, teardown = (given["report"] for _, given in calls[1:-1])
-    assert [setup.outcome, call.outcome, teardown.outcome] == [
-        "passed",
-        outcome,
-        "passed",
-    ]
-    assert (setup.longrepr, call.longrepr, teardown.longrepr) == (
-        None,
-        failure or None,
-        None,
-    )
-    assert getattr(call, "wasxfail", "") == (waived if outcome == "skipped" else "")
-    assert not hasattr(setup, "wasxfail")
-    assert not hasattr(teardown, "wasxfail")
-    assert list(call.user_properties) == [("kb", "1")]
 
 
 def test_facts_are_read_by_their_files_ending(pytester):

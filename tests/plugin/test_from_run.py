@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -32,15 +31,6 @@ reliability:
   gates: {cr: {min: 0.3, max_drop: 0.1}}
 """
 SUITE = ONE + "  gates: {accuracy: {min: 0.0, max_drop: 0.9}}\n"
-RELIABILITY = """\
-suite: mini
-facts: facts.jsonl
-reliability:
-  slices: [seen-zero-shot]
-  choices: 3
-  distractors: 6
-  gates: {cr: {min: 0.0}}
-"""
 
 
 @pytest.fixture
@@ -120,24 +110,6 @@ def test_other_gates_other_verdicts(
         f"head_to_tail[places-{bucket}]" for bucket in ("head", "torso", "tail")
     }
     assert {after[name] for name in changed} == {"fail"}
-
-
-@pytest.mark.slow
-def test_another_baseline_other_verdicts(pytester, mini_suite, report, gate, again):
-    mini_suite(ALL)
-    gate("--kb-baseline-update=good")
-    gate(model="scripted/overconfident.jsonl")
-    gate(
-        "--kb-baseline-update=bad",
-        model="scripted/overconfident.jsonl",
-        output="elsewhere",
-    )
-    assert again("--kb-baseline=bad").ret == 0
-    assert report()["summary"]["facts_lost"] == 0
-    again("--kb-baseline=good")
-    actual = report()
-    assert actual["baseline"] == "good"
-    assert actual["summary"]["facts_lost"] + actual["summary"]["facts_gained"] > 0
 
 
 def test_another_answer_list_changes_what_is_right(
@@ -374,54 +346,6 @@ def test_a_new_judge_is_asked_and_a_recorded_one_only_what_is_new(
     assert result.ret == 0
     assert len(openai_server.calls) == len(RENAMED) + 1
     assert report("third")["settings"]["judge_args"] == judge[1].partition("=")[2]
-
-
-def test_two_judges_of_one_name_are_not_joined(
-    pytester, mini_suite, gate, again, openai_server, judge
-):
-    mini_suite(SUITE, facts_file(RENAMED))
-    gate(*judge)
-    mini_suite(SUITE, facts_file({"Portugal": "Porto"}))
-    result = again(f"{judge[1]},seed=7")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["--kb-judge: *it is not the model that was recorded: *seed 7*"]
-    )
-    assert all("Porto" not in call.text for call in openai_server.calls)
-
-
-def test_an_answer_that_counts_now_was_never_asked_about_again(
-    pytester, mini_suite, report, gate, again
-):
-    """Multiple-choice questions are asked about answers that say something: the record has no others."""
-    text = facts_file({"Norway": "Kristiania"})
-    mini_suite(RELIABILITY, text)
-    rule = "uninformative: rules.yaml\n"
-    (pytester.path / "suites" / "rules.yaml").write_text(
-        "none: ['Oslo']\n", encoding="utf-8"
-    )
-    mini_suite(RELIABILITY + rule, text)
-    gate()
-    mini_suite(RELIABILITY, text)
-    assert again().ret == pytest.ExitCode.TESTS_FAILED
-    (case,) = [case for case in report()["cases"] if not case["aggregate"]]
-    assert "(choice:0): not recorded" in " ".join(case["errors"])
-    assert case["errors"][-1].startswith("3 of 48 requests of this case are not among")
-    # The other way round all that is needed is there.
-    gate()
-    mini_suite(RELIABILITY + rule, text)
-    assert again().ret == 0
-
-
-def test_a_recorded_run_can_be_blessed_and_says_so(pytester, mini_suite, gate, again):
-    mini_suite(SUITE)
-    gate()
-    assert again("--kb-baseline-update=new").ret == 0
-    text = (pytester.path / "baselines" / "new" / "baseline.json").read_text(
-        encoding="utf-8"
-    )
-    assert json.loads(text)["provenance"]["recorded"] == "run"
-    assert again("--kb-baseline=new").ret == 0
 
 
 @pytest.mark.slow

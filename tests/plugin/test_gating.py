@@ -92,27 +92,6 @@ def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args
     assert failed == ["head_to_tail[overall]"]
 
 
-def test_a_failure_begins_with_its_reason(
-    pytester, mini_suite, monkeypatch, plugin_args
-):
-    monkeypatch.setenv("COLUMNS", "200")
-    # The same for a slice and for a figure over several, on the screen and in the JUnit file.
-    mini_suite(STRICT)
-    result = pytester.runpytest(*GATE, "--junitxml=junit.xml", *plugin_args)
-    short = [line for line in result.outlines if line.startswith("FAILED suites/")]
-    assert len(short) == 2
-    messages = {
-        case.name: case.result[0].message
-        for suite in junitparser.JUnitXml.fromfile(str(pytester.path / "junit.xml"))
-        for case in suite
-        if case.result
-    }
-    for line in short:
-        name, _, said = line.partition("::")[2].partition(" - ")
-        assert said.startswith(("MONITOR measured ", "gap measured "))
-        assert messages[name].startswith(said)
-
-
 def test_an_aggregate_is_decided_only_when_all_its_slices_ran(pytester, mini_suite):
     mini_suite()
     result = pytester.runpytest(*GATE, "-k", "places-head or places-tail")

@@ -61,30 +61,6 @@ def why(lines):
     return lines[0].rpartition("cannot be reached: ")[2]
 
 
-@pytest.mark.parametrize(
-    ("suite", "flags", "message"),
-    [
-        (
-            ONE,
-            (f"--kb-judge-args={NOWHERE}",),
-            "base_url=* is for no model here; found: no judge, *",
-        ),
-        (
-            ONE,
-            ("--kb-judge=openai/x", f"--kb-judge-args={NOWHERE},dtype=float32"),
-            "dtype=float32 is for no model here; found: openai/x;*",
-        ),
-    ],
-)
-def test_an_option_that_no_helping_model_takes_is_a_usage_error(
-    pytester, mini_suite, suite, flags, message
-):
-    mini_suite(suite)
-    result = gate(pytester, *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: *{message}"])
-
-
 def test_an_option_in_the_ini_file_may_be_for_other_suites(pytester, mini_suite):
     mini_suite(ONE)
     pytester.makeini(f"[pytest]\nkb_judge_args = {NOWHERE}\n")

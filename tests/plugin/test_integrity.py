@@ -13,7 +13,6 @@ from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.records import MonitorSettings
 from pytest_kbrel.suites import load_suite
 from tests.function_model import FunctionModel
 from tests.plugin.conftest import MODEL
@@ -289,23 +288,6 @@ def test_a_model_that_repeats_the_question_fails(world):
     assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
 
 
-@pytest.mark.slow
-def test_a_model_that_invents_answers_passes_no_probe(world):
-    """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
-    actual = gated(
-        world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000
-    )
-    assert verdicts_of(actual, ["monitor"]) == {"invalid"}
-    for result in actual.values():
-        if result.probe == "monitor" and not result.aggregate:
-            assert any(
-                "the right answer gets no probability" in error
-                for error in result.errors
-            )
-    assert verdicts_of(actual, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
-    assert list(silent_suites(actual.values())) == []
-
-
 def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world):
     actual = gated(world, invented)
     assert verdicts_of(actual) <= {"fail", "invalid"}
@@ -313,19 +295,6 @@ def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world)
     assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [
         ("accuracy", "min", 0.0)
     ]
-
-
-def test_published_monitor_is_invalid_without_any_right_answer(world):
-    case = next(case for case in world.cases if case.id == "monitor[P36]")
-    published = dataclasses.replace(
-        case, settings=MonitorSettings(variant="published"), gates=()
-    )
-    result = decided_case(published, FunctionModel(invented))
-    assert (result.verdict, result.metrics) == ("invalid", ())
-    assert result.errors[0].startswith(
-        "the right answer is written behind the prompt that states it for none of 12 facts, so that none is "
-        "left to measure; allowed: at least one: "
-    )
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):

@@ -11,9 +11,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.openai import throttle
 from tests.models.openai import scoring_server
-from tests.openai_server import TOO_MANY, Fault
+from tests.openai_server import Fault
 from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
 
 ONE = """\
@@ -23,15 +22,6 @@ head_to_tail:
   prompt: zero-shot
   gates: {accuracy: {min: 0.0, max_drop: 0.5}}
   overall: {gates: {accuracy: {max_drop: 0.5}}}
-"""
-RELIABILITY = """\
-suite: mini
-facts: facts.jsonl
-reliability:
-  choices: 3
-  distractors: 6
-  unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
-  gates: {cr: {min: 0.3}}
 """
 MONITOR = """\
 suite: mini
@@ -121,21 +111,6 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     assert gate(pytester, *judge).ret == 0
 
 
-def test_a_judge_that_refuses_every_request_ends_the_run(
-    pytester, mini_suite, openai_server, judge, monkeypatch
-):
-    monkeypatch.setattr(throttle, "LONGEST_WAIT", 0.01)
-    mini_suite(ONE, FACTS)
-    openai_server.always = TOO_MANY
-    result = gate(pytester, judge[0], f"{judge[1]},max_retries=0")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stdout.fnmatch_lines(
-        [
-            "*openai/judge: the server * has refused every request for * seconds; allowed*"
-        ]
-    )
-
-
 @pytest.mark.slow
 def test_a_killed_run_keeps_the_judgements_it_had(
     pytester, mini_suite, openai_server, judge
@@ -179,28 +154,6 @@ def test_a_killed_run_keeps_the_judgements_it_had(
     after = [call.text for call in openai_server.calls[3:]]
     assert not set(before[:2]) & set(after)
     assert before[2] in after
-
-
-@pytest.mark.slow
-def test_a_checkpoint_can_judge(pytester, mini_suite, report, exchanges):
-    mini_suite(ONE, FACTS)
-    result = gate(
-        pytester,
-        "--kb-judge=reference",
-        "--kb-judge-args=device=cpu,max_length=1024",
-        model="reference",
-    )
-    # It was never trained to judge, and the run says so.
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["*replies of the judge cannot be read; allowed: at most 10%*"]
-    )
-    (helper,) = report()["helpers"]
-    assert (helper["spec"], helper["backend"]) == ("reference", "hf")
-    assert helper["weights_digest"] == report()["model"]["weights_digest"]
-    replies = exchanges()
-    assert replies
-    assert {reply["response"]["kind"] for reply in replies} == {"generated"}
 
 
 def test_a_baseline_of_another_judge_is_not_comparable(
@@ -282,17 +235,3 @@ def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(
     openai_server.say = lambda text: f"city {len(text)}"
     result = gate(pytester, args, "-k", "not monitor", model="openai/judge")
     assert result.ret == 0
-
-
-def test_reliability_is_judged_as_well(
-    pytester, mini_suite, exchanges, openai_server, judge, slices
-):
-    mini_suite(RELIABILITY, FACTS)
-    openai_server.say = lambda text: "correct"
-    assert gate(pytester, *judge).ret == 0
-    seen = next(case for case in slices() if case["slice"].startswith("seen"))
-    assert seen["metrics"]["wr"]["value"] == 0
-    # Nobody knows the answer to an unseen question, so there is none to compare with.
-    assert {exchange["case"].rpartition("[")[2] for exchange in exchanges()} == {
-        f"{seen['slice']}]"
-    }

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from xml.etree import ElementTree
 
-import jsonschema
 import pytest
 
-from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.resources import suites
-from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, one_line, script
+from tests.plugin.conftest import INVENTS, MODEL, OVERCONFIDENT, script
 
 CANDIDATE = OVERCONFIDENT
 SUITE = """\
@@ -54,51 +50,6 @@ def blessed(pytester, mini_suite):
         script(candidate, INVENTS, 0.03), encoding="utf-8"
     )
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
-
-
-def test_every_output_reports_the_lost_facts(
-    pytester, blessed, report, plugin_args, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "100")
-    result = pytester.runpytest(
-        CANDIDATE, "suites", "--kb-baseline=prod", "--junitxml=j.xml", *plugin_args
-    )
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    actual = report()
-    jsonschema.Draft202012Validator(schema()).validate(actual)
-    summary = actual["summary"]
-    headline = summary["headline"]
-    assert re.fullmatch(r"\d+ of \d+ facts lost, \d+ gained; .*worst .+", headline)
-    lost = {
-        (change["fact_id"]): change
-        for case in actual["cases"]
-        for change in case["lost"]
-    }
-    assert summary["facts_lost"] == len(lost) > 5
-    assert headline.startswith(
-        f"{len(lost)} of {actual['compared']['facts']} facts lost, {summary['facts_gained']} gained; "
-    )
-    assert sum(part["lost"] for part in summary["by_relation"].values()) == len(lost)
-    assert actual["base"]["spec"] == "scripted/knows.jsonl"
-    assert actual["aggregates"]["pooled"]["as_expected"] < 0.9
-
-    assert f"changes  {headline.partition(' lost')[0]} lost" in " ".join(
-        result.outlines
-    )
-    # The group that lost most carried the verdict, and one of it is shown.
-    assert re.search(r"such as: .* unsure → .* \(no answer exists\)", one_line(result))
-    folder = pytester.path / "kbrel-report"
-    assert headline in (folder / "summary.md").read_text(encoding="utf-8").replace(
-        "\\", ""
-    )
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert f'<p class="moved">{headline}</p>' in page
-    assert page.count(">Facts lost and gained</h2>") == 1
-    properties = {
-        entry.get("name"): entry.get("value")
-        for entry in ElementTree.parse(pytester.path / "j.xml").iter("property")
-    }
-    assert properties["kb_facts"] == headline
 
 
 def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, report):

@@ -235,22 +235,6 @@ def test_merged_shards_of_made_facts_are_the_run_without_shards(
     assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
 
 
-def test_a_folder_of_shards_stands_for_them(pytester, mini_suite, shards, report):
-    mini_suite(ONE)
-    (pytester.path / "all").mkdir()
-    for folder in shards(3):
-        (pytester.path / folder).rename(pytester.path / "all" / folder)
-    pytester.runpytest("suites", "--kb-from-run=all").assert_outcomes(passed=5)
-    assert report()["recorded"] == "all"
-
-
-def edit(path, folder, **changes):
-    file = path / folder / "report.json"
-    file.write_text(
-        json.dumps(json.loads(file.read_text()) | changes), encoding="utf-8"
-    )
-
-
 def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
     mini_suite(ONE)
     shards(2)
@@ -276,42 +260,3 @@ def test_a_suite_that_is_not_the_one_of_the_shards_is_named(
     # As in a job that joins at another commit: some of what was asked is left out.
     mini_suite(ONE, "".join(facts_file().splitlines(keepends=True)[:-2]))
     assert merged() == (True, True)
-
-
-def test_a_doubled_shard_and_one_without_its_report_are_named(
-    pytester, mini_suite, shards, capsys
-):
-    mini_suite(ONE)
-    folders = shards(2)
-    result = pytester.runpytest("suites", "--kb-from-run", *folders, "2")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "2: is given twice" in result.stderr.str()
-    assert main(["merge", *folders, "2", "--output=merged"]) == 2
-    assert "2: is given twice" in capsys.readouterr().err
-    (pytester.path / "2" / "report.json").unlink()
-    result = pytester.runpytest("suites", "--kb-from-run", *folders)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "2: has no report.json" in result.stderr.str()
-
-
-def test_an_answer_that_a_shard_did_not_get_is_told_by_the_merged_run(
-    pytester, mini_suite, shards, report
-):
-    mini_suite(ONE)
-    shards(2)
-    shutil.rmtree(pytester.path / "2")
-    (pytester.path / "knows.jsonl").write_text(
-        '{"default": {"error": "out of reach"}}\n'
-    )
-    pytester.runpytest(
-        *GATE, "--kb-shard=2/2", "--kb-output-path=2", "--kb-use-cache=off"
-    )
-    # The script is another model: the same one may fail on one machine.
-    edit(
-        pytester.path,
-        "2",
-        model=json.loads((pytester.path / "1" / "report.json").read_text())["model"],
-    )
-    result = pytester.runpytest("suites", "--kb-from-run", "1", "2")
-    assert "out of reach" in one_line(result)
-    assert "invalid" in {case["verdict"] for case in report()["cases"]}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.bounds import limit_value
 from pytest_kbrel.plugin import options
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.settings import read_settings
-from pytest_kbrel.settings import Settings
 from tests.stub_config import StubConfig
 
 
@@ -20,39 +17,6 @@ def given(tmp_path, monkeypatch):
     for flag in options.FLAGS:
         monkeypatch.delenv(flag.environment, raising=False)
     return lambda **settings: StubConfig(tmp_path, **settings)
-
-
-def test_the_settings_of_a_run_that_is_given_none(given, tmp_path):
-    result = read_settings(given())
-    assert result.today == datetime.date.today()
-    assert len(result.run) == 16
-    assert result.model_spec is not None
-    assert result == Settings(
-        model="",
-        model_args="",
-        device="auto",
-        dtype="auto",
-        batch_size="auto",
-        apply_chat_template=False,
-        judge="rules",
-        judge_args="",
-        attribute=0,
-        baseline="",
-        baseline_update=None,
-        inconclusive="warn",
-        limit=None,
-        seed=None,
-        output_path=tmp_path / "kbrel-report",
-        use_cache=tmp_path / ".kbrel-cache",
-        from_run=None,
-        plan=False,
-        prices=None,
-        baseline_model="",
-        baseline_reason="",
-        today=result.today,
-        run=result.run,
-        model_spec=result.model_spec,
-    )
 
 
 @pytest.mark.parametrize(
@@ -127,22 +91,6 @@ def test_what_a_setting_refuses(given, name, text):
         read_settings(given(**{name: text}))
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("1.0", 1.0), ("0.001", 0.001), ("1e-3", 0.001)]
-)
-def test_a_limit_is_a_number_of_facts_or_a_fraction(text, value):
-    assert limit_value(text) == value
-    assert type(limit_value(text)) is type(value)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "0", "00", "-0", "0.0", "-0.5", "1.0001", "2.0", "nan", "inf", "١"]
-)
-def test_what_is_no_limit(text):
-    with pytest.raises(ValueError):
-        limit_value(text)
-
-
 def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
     given, monkeypatch
 ):
@@ -189,21 +137,13 @@ def test_the_verdicts_that_fail_a_run(given, settings, more):
 @pytest.mark.parametrize(
     ("environment", "ini", "typed", "name"),
     [
-        ({}, {"kb_baseline_update": "in-ini"}, {}, None),
         ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {}, "of-environment"),
-        (
-            {"KB_BASELINE_UPDATE": "of-environment"},
-            {},
-            {"baseline_update": "typed"},
-            "typed",
-        ),
         (
             {},
             {"kb_baseline_update": "in-ini"},
             {"baseline_update": "", "baseline": "b"},
             "in-ini",
         ),
-        ({}, {}, {"baseline_update": "", "baseline": "b"}, "b"),
         ({}, {}, {"baseline_update": "./here"}, "./here"),
     ],
 )
@@ -214,24 +154,6 @@ def test_under_which_name_a_run_is_blessed(
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     assert read_settings(given(ini=ini, **typed)).baseline_update == name
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [("", "no name given"), ("x/there.kb.yaml::a", "which is a file or folder here")],
-)
-def test_the_next_word_of_the_line_is_no_name(given, tmp_path, value, message):
-    (tmp_path / "here").mkdir()
-    with pytest.raises(pytest.UsageError, match=message):
-        read_settings(given(baseline_update=value))
-
-
-@pytest.mark.parametrize(
-    ("settings", "active"),
-    [({}, False), ({"model": "m"}, True), ({"from_run": "run"}, True)],
-)
-def test_a_session_is_active_with_a_model_or_a_recorded_run(given, settings, active):
-    assert options.is_active(given(**settings)) is active
 
 
 def test_a_typed_model_goes_before_a_record_that_is_not_typed(given, monkeypatch):
@@ -266,18 +188,6 @@ def test_a_run_that_only_shows_things(given, name):
     assert not options.is_listing_only(given(others={name: False, "verbose": 1}))
 
 
-@pytest.mark.parametrize(
-    ("line", "stands"),
-    [
-        (["--kb-model"], True),
-        (["--kb-model-args=x"], False),
-        (["--kb-mode=x", "x--kb-model"], False),
-    ],
-)
-def test_what_stands_on_the_line_of_this_very_run(given, line, stands):
-    assert options.is_on_command_line(given(line=line), "model") is stands
-
-
 def test_suites_are_seen_two_levels_deep_and_named_once(given, tmp_path):
     for name in (
         "b.kb.yaml",
@@ -298,18 +208,6 @@ def test_suites_are_seen_two_levels_deep_and_named_once(given, tmp_path):
     assert find_suites(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
 
 
-def test_a_worker_has_the_day_and_the_run_of_its_controller(given):
-    worker = given(worker={"kbrel_today": "2024-02-29", "kbrel_run": "0123"})
-    assert options.today(worker) == datetime.date(2024, 2, 29)
-    assert options.run_id(worker) == "0123"
-    controller = given()
-    assert (
-        options.run_id(controller)
-        == options.run_id(controller)
-        != options.run_id(given())
-    )
-
-
 def test_flags_of_the_command_line_have_their_own_shapes(pytester):
     switches = ("plan", "apply_chat_template", "junit_properties")
     config = pytester.parseconfig(
@@ -328,17 +226,6 @@ def test_flags_of_the_command_line_have_their_own_shapes(pytester):
     for name in ("model", "limit", "use_cache"):
         with pytest.raises(pytest.UsageError, match="expected one argument"):
             pytester.parseconfig("x", f"--kb-{name.replace('_', '-')}")
-
-
-def test_every_setting_has_an_ini_key_that_is_a_text(pytester):
-    pytester.makeini("[pytest]\nkb_device = cpu x\nkb_plan = yes\n")
-    config = pytester.parseconfig()
-    assert (read_settings(config).device, read_settings(config).plan) == ("cpu x", True)
-    assert [
-        config.getini(flag.ini) or ""
-        for flag in options.FLAGS
-        if flag.name not in ("device", "plan")
-    ] == [""] * (len(options.FLAGS) - 2)
 
 
 @pytest.mark.parametrize("name", ["model", "judge", "baseline_model"])

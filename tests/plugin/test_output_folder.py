@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -131,17 +130,6 @@ def test_lost_responses_are_no_pass_and_are_not_blessed(
     assert not (pytester.path / "baselines" / "lost").exists()
 
 
-def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = SpoolDirectory(tmp_path, "mine"), tmp_path / ".parts" / "other"
-    other.mkdir(parents=True)
-    (other / "main.jsonl").write_text(json.dumps({}) + "\n")
-    mine.clear()
-    assert other.is_dir()
-    os.utime(other, (time.time() - 90_000,) * 2)
-    mine.clear()
-    assert not other.exists()
-
-
 @pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_half_a_surrogate_pair_from_a_server_ends_no_run(
     pytester, mini_suite, report, openai_server, gate, workers
@@ -155,25 +143,6 @@ def test_half_a_surrogate_pair_from_a_server_ends_no_run(
     answers = (pytester.path / "kbrel-report" / "responses.jsonl").read_text()
     assert answers.count(r"city \ufffd x") == 12
     assert r"\ud83d" not in answers
-
-
-@pytest.mark.slow
-def test_half_a_surrogate_pair_in_a_stored_response_ends_no_run(
-    pytester, mini_suite, report, openai_server, gate
-):
-    mini_suite(ONE)
-    # As one that gives texts as they are, such as the store of an older version.
-    pytester.makeconftest(
-        """
-        from pytest_kbrel.models.openai import model
-
-        model.replace_surrogates = lambda text: text
-        """
-    )
-    openai_server.say = lambda text: "city \ud83d x"
-    result = pytester.runpytest_subprocess(*gate, "-n2")
-    assert result.ret == 0, result.stdout.str()
-    assert report()["complete"]
 
 
 def _reports(folder, text):

@@ -7,11 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models import registry
 from pytest_kbrel.probes import CHUNK_FACTS
 from pytest_kbrel.records import Shard
-from pytest_kbrel.session.part_results import PartFolder
-from tests.function_model import FunctionModel
 from tests.plugin.test_worker import made, models, with_facts
 
 __all__ = ["models"]
@@ -19,7 +16,6 @@ __all__ = ["models"]
 CASE = with_facts(
     "reliability[seen-zero-shot]", prompt="zero-shot", choices=3, distractors=3
 )
-NAME = f"{CASE.suite}::{CASE.id}"
 
 
 @pytest.fixture(autouse=True)
@@ -93,19 +89,6 @@ def test_nothing_is_asked_twice(tmp_path, models):
     assert len(models[worker.settings.model].requests) == asked_in_parts
 
 
-def test_a_part_whose_file_is_broken_is_asked_again(tmp_path, models):
-    worker = made(tmp_path, CASE)
-    for first in range(4):
-        worker.ask_part(CASE, first, 1)
-    path = sorted(worker.spool_path.parent.glob("*.result"))[2]
-    path.write_bytes(path.read_bytes()[:40])
-    assert len(PartFolder(worker.spool_path.parent, NAME).results()) == 3
-    result = worker.decide(CASE, in_parts=True)
-    assert without_times(result) == without_times(
-        made(tmp_path / "whole", CASE).decide(CASE)
-    )
-
-
 def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path, models):
     worker = made(tmp_path, CASE)
     worker.ask_part(CASE, 0, 2)
@@ -114,31 +97,3 @@ def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path, models):
         KbrelError, match=r"the parts of .* changed before all workers had read it"
     ):
         worker.decide(CASE, in_parts=True)
-
-
-@pytest.mark.parametrize("which", ["model", "baseline_model"])
-def test_parts_of_workers_with_other_weights_are_not_joined(
-    tmp_path, models, monkeypatch, which
-):
-    settings = {"model": "hf/a/m", "baseline_model": "hf/a/b"}
-    workers = [
-        made(tmp_path, CASE, worker={"workerid": f"gw{number}"}, **settings)
-        for number in range(2)
-    ]
-    workers[0].ask_part(CASE, 0, 2)
-    # The second one has loaded what was written there in the meantime.
-    before = registry.open_model
-    monkeypatch.setattr(
-        registry,
-        "open_model",
-        lambda spec, **how: (
-            FunctionModel(name="other")
-            if spec.text == settings[which]
-            else before(spec, **how)
-        ),
-    )
-    workers[1].ask_part(CASE, 2, 2)
-    with pytest.raises(
-        KbrelError, match=r"model is not the same one in all workers: weights \("
-    ):
-        workers[1].decide(CASE, in_parts=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end, read_counts
-from pytest_kbrel.plugin.progress import Progress, duration
+from pytest_kbrel.plugin.progress import Progress
 from pytest_kbrel.plugin.status_line import StatusLine
 
 
@@ -31,28 +29,6 @@ def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left():
     )
 
 
-def test_answers_of_the_cache_are_no_rate():
-    progress = Progress()
-    progress.expect({"s.kb.yaml::a": 100})
-    of = counts("a", 0, reused=50)
-    assert progress.text([of], 1.0) == "a 50/100  case 1 of 1"
-    assert progress.text([of], 2.0) == "a 50/100  case 1 of 1"
-    of.add(10, True)
-    assert progress.text([of], 3.0) == "a 60/100  5/s  case 1 of 1  about 8 s left"
-
-
-def test_the_rate_is_that_of_the_last_minute():
-    progress = Progress()
-    of = counts("a", 0)
-    progress.text([of], 0.0)
-    of.add(6000, True)
-    progress.text([of], 60.0)
-    for second in range(61, 200):
-        of.add(1, True)
-        text = progress.text([of], float(second))
-    assert text == "a 6,139 answers  1/s"
-
-
 def test_it_is_told_how_long_nothing_was_answered():
     progress = Progress()
     progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 100})
@@ -72,21 +48,6 @@ def test_it_is_told_how_long_nothing_was_answered():
     assert "no answer" not in progress.text([of], 180.0)
 
 
-def test_the_rest_of_a_probe_is_expected_to_ask_as_much_as_its_ended_cases():
-    progress = Progress()
-    progress.expect({f"s.kb.yaml::reliability[{name}]": 1000 for name in "ab"})
-    of = counts("reliability[a]", 0)
-    progress.text([of], 0.0)
-    of.add(100, True)
-    progress.end("s.kb.yaml::reliability[a]")
-    of.begin("s.kb.yaml::reliability[b]")
-    # 100 of 1,000 were asked of the first, so that 100 are expected of the second, at 100 in 10 s.
-    assert (
-        progress.text([of], 10.0)
-        == "reliability[b] 0/1,000  10/s  case 2 of 2  about 10 s left"
-    )
-
-
 def test_workers_are_added_up():
     progress = Progress()
     progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 200})
@@ -98,13 +59,6 @@ def test_workers_are_added_up():
         progress.text([one, two], 2.0)
         == "2 workers 60/300  30/s  case 1 of 2  about 8 s left"
     )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(89, "89 s"), (90, "2 min"), (5400, "1.5 h")]
-)
-def test_durations(seconds, text):
-    assert duration(seconds) == text
 
 
 def test_counts_of_another_process(tmp_path):

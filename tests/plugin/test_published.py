@@ -160,29 +160,3 @@ def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report
     assert "unpaired, from a published figure" in printed.partition("difference ")[2]
     assert "ours, Table 11" in printed.partition("reason ")[2]
     result.assert_outcomes(failed=1)
-
-
-def test_no_run_is_blessed_under_a_papers_name(pytester, languages):
-    languages()
-    for more in (
-        (f"--kb-baseline-update={PUBLISHED}",),
-        (f"--kb-baseline={PUBLISHED}", "--kb-baseline-update"),
-    ):
-        result = pytester.runpytest(MODEL, "suites", *more)
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        result.stderr.fnmatch_lines(
-            ["*stands for figures of a paper, which no run replaces*"]
-        )
-    assert not (pytester.path / "baselines").exists()
-
-
-def test_the_figures_of_another_paper_are_a_usage_error(pytester, languages):
-    languages()
-    wrong = "--kb-baseline=published/head-to-tail/vicuna-7b"
-    result = pytester.runpytest(MODEL, "suites", wrong)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = "published/head-to-tail/vicuna-7b has none of the cases of the suites (monitor?P36?, monitor?P37?)"
-    result.stderr.fnmatch_lines(
-        [f"ERROR: --kb-baseline: {message}; found in it: head_to_tail cases (*"]
-    )
-    assert not (pytester.path / "kbrel-report" / "report.json").exists()

@@ -178,20 +178,6 @@ BASE = {"baseline_model": "b"}
 
 
 @pytest.mark.parametrize(
-    ("recorded", "base", "typed", "settings", "result"),
-    [
-        (BASE, RECORDED_MODEL, {}, {}, "b"),
-        (BASE, RECORDED_MODEL, {}, {"baseline": "prod"}, ""),
-        (BASE, None, {}, {}, ""),
-    ],
-)
-def test_the_recorded_model_is_compared_with_again(
-    again, recorded, base, typed, settings, result
-):
-    assert again(recorded, base=base, typed=typed, **settings).baseline_model == result
-
-
-@pytest.mark.parametrize(
     ("recorded", "base", "message"),
     [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second")],
 )
@@ -223,16 +209,3 @@ def test_reports_never_take_the_place_of_the_record(again, tmp_path):
             pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"
         ):
             again(typed={"output_path": "x"}, output_path=output)
-
-
-def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(
-    again, tmp_path
-):
-    record = tmp_path / "previous"
-    with pytest.raises(
-        pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"
-    ):
-        again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
-    assert (
-        again(from_run=record, output_path=tmp_path).output_path == record / "decided"
-    )

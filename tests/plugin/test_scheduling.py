@@ -137,20 +137,6 @@ class Session:
                 node.shutdown()
 
 
-def test_the_largest_item_comes_first():
-    dealing = dealt(
-        {"small": 3, "large": 30, "middle": 12}, "test_a.py::test_a", split=False
-    )
-    names = [dealing.items[number] for number in dealing.order]
-    assert names == [item("large"), item("middle"), item("small")]
-    session = Session(dealing)
-    assert [worker.queue[0] for worker in session.workers] == list(dealing.order[:2])
-    # What asks the model comes before what does not.
-    assert [dealing.items[number] for number in session.finish(random.Random(0))][
-        -1
-    ] == "test_a.py::test_a"
-
-
 SIZES = st.dictionaries(
     st.text("abc", min_size=1, max_size=3), st.integers(1, 400), min_size=1, max_size=12
 )
@@ -299,12 +285,3 @@ def test_a_worker_that_takes_anothers_place_with_other_items_is_ended():
     assert session.workers[-1].shutting_down
     session.finish(random.Random(0))
     assert session.scheduler.tests_finished
-
-
-def test_a_crash_at_a_filler_is_not_blamed_on_the_item_behind_it():
-    session = Session(dealt({"a": 40, "b": 40, "c": 40}, split=False))
-    worker = session.able()[0]
-    session.step(worker)
-    assert session.dealing.is_filler(worker.queue[0])
-    session.crash(worker)
-    assert session.crashed == []

@@ -50,14 +50,6 @@ def test_a_script_loads_no_torch_and_is_named_in_the_report(
     )
 
 
-@pytest.mark.parametrize("flag", ["--kb-device=cpu"])
-def test_a_flag_that_a_script_would_ignore_is_a_usage_error(pytester, mini_suite, flag):
-    mini_suite(SUITE)
-    result = pytester.runpytest(MODEL, "suites", flag)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: scripted/knows.jsonl: *allowed is *"])
-
-
 def test_a_script_judges(pytester, mini_suite, report, answers):
     mini_suite(SUITE)
     # The model is right about all capitals, in words that the rules do not find equal.

@@ -21,19 +21,6 @@ def verdict(report):
     )
 
 
-def test_a_suite_outside_the_root_folder_is_refused(
-    pytester, mini_suite, tmp_path_factory
-):
-    mini_suite(GATED)
-    elsewhere = tmp_path_factory.mktemp("else where") / "süites"
-    (pytester.path / "suites").rename(elsewhere)
-    pytester.makefile(".ini", pytest="[pytest]")
-    result = pytester.runpytest(MODEL, elsewhere, "-c", "pytest.ini")
-    assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
-    result.stdout.fnmatch_lines(["*mini.kb.yaml: lies outside the root folder*"])
-    assert "INTERNALERROR" not in result.stdout.str()
-
-
 def test_paths_with_spaces_and_letters_of_their_own_work(pytester, mini_suite, report):
     mini_suite(GATED)
     (pytester.path / "suites").rename(pytester.path / "süß and bitter")
@@ -205,16 +192,6 @@ def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report)
     assert report()["complete"] is False
 
 
-@pytest.mark.parametrize("value", ["suites/mini.kb.yaml::head_to_tail[places-tail]"])
-def test_a_swallowed_suite_is_no_name_for_a_baseline(pytester, mini_suite, value):
-    mini_suite(GATED)
-    result = pytester.runpytest(MODEL, "--kb-baseline-update", value)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --kb-baseline-update: found *a file or folder here*"]
-    )
-
-
 def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(
     pytester, mini_suite
 ):
@@ -224,16 +201,6 @@ def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(
     assert not (pytester.path / "baselines").exists()
     assert pytester.runpytest(*GATE, "--kb-baseline-update").ret == 0
     assert (pytester.path / "baselines/prod/baseline.json").is_file()
-
-
-def test_a_wrong_setting_is_a_usage_error_when_only_collecting_too(
-    pytester, mini_suite
-):
-    mini_suite(GATED)
-    assert (
-        pytester.runpytest("--co", *GATE, "--kb-limit=0").ret
-        == pytest.ExitCode.USAGE_ERROR
-    )
 
 
 STOPS = [

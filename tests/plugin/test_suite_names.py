@@ -2,50 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.plugin.conftest import GATED, MODEL, ONE
+from tests.plugin.conftest import GATED, MODEL
 
 ENDING = "the name of a suite ends in .kb.yaml; rename it to"
-
-
-@pytest.mark.parametrize("model", [(), (MODEL,), ("--co",)])
-@pytest.mark.parametrize("name", ["w.kb.yml", "w.yaml"])
-def test_a_suite_with_another_ending_is_refused(pytester, mini_suite, name, model):
-    mini_suite(ONE).rename(pytester.path / "suites" / name)
-    result = pytester.runpytest(f"suites/{name}", *model)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: suites/{name}: {ENDING} w.kb.yaml"])
-
-
-def test_another_ending_is_refused_where_the_file_is_not_there(pytester, mini_suite):
-    mini_suite(ONE)
-    result = pytester.runpytest("suites/mini.kb.yml::head_to_tail", MODEL)
-    result.stderr.fnmatch_lines(
-        [f"ERROR: suites/mini.kb.yml::head_to_tail: {ENDING} mini.kb.yaml"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("case", "words"),
-    [
-        (
-            "head_to_tail[places-haed]",
-            "no case *; did you mean 'head_to_tail[[]places-head]'?",
-        ),
-        (
-            "reliability[overall]",
-            "* is decided when all its slices have run, and cannot be selected",
-        ),
-    ],
-)
-def test_a_case_that_a_suite_does_not_have_is_named_with_the_nearest(
-    pytester, mini_suite, case, words
-):
-    mini_suite()
-    result = pytester.runpytest(f"suites/mini.kb.yaml::{case}", MODEL)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: suites/mini.kb.yaml: {words}"])
 
 
 def test_yaml_files_of_other_plugins_are_left_to_them(pytester, mini_suite):

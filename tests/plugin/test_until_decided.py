@@ -8,18 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
 from pytest_kbrel.facts.sampling import first_drawn, sample
 from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import AggregateCase, Fact, Gate, Looks, Relation
-from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports import phrases
 from pytest_kbrel.reports.json_report import comparable
-from pytest_kbrel.reports.responses import read_responses
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_suite
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT
@@ -133,38 +129,6 @@ def test_an_unchanged_model_passes_after_some_of_the_facts(tmp_path, models):
     )
 
 
-def test_a_bad_model_fails_after_some_of_the_facts(tmp_path, models):
-    case = lands("head_to_tail[a]", WIDE)
-    result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == (
-        "fail",
-        Looks(taken=3, of=10, asked=60, facts=200),
-    )
-    assert phrases.stopped_early(result) == "decided after 60 of 200 facts"
-
-
-def test_facts_in_several_wordings_are_counted_as_facts(tmp_path, models):
-    two = dataclasses.replace(
-        RELATION, frames=("What is the capital of [X]?", "Name the capital of [X].")
-    )
-    case = dataclasses.replace(
-        lands("head_to_tail[a]", WIDE, wordings=2), relations=(two,)
-    )
-    result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == (
-        "fail",
-        Looks(taken=3, of=10, asked=60, facts=200),
-    )
-    assert (result.n, result.requests) == (60, 120)
-    at_once = runner(
-        tmp_path / "2", case, model="hf/a/bad", until_decided=False
-    ).decide(case)
-    asked = {row.fact_id for row in result.table.rows}
-    assert result.table.rows == tuple(
-        row for row in at_once.table.rows if row.fact_id in asked
-    )
-
-
 def test_what_is_not_decided_is_asked_in_full_as_without_looks(tmp_path, models):
     tight = Gate(metric="accuracy", rule="max_drop", bound=0.09, beyond=0.08)
     case = lands("head_to_tail[a]", tight)
@@ -197,12 +161,6 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(tmp_path, mo
     assert parts <= {repr(request) for request in models["hf/a/same"].requests}
 
 
-def test_a_case_without_a_comparison_is_asked_at_once(tmp_path, models):
-    case = lands("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
-    result = runner(tmp_path, case).decide(case)
-    assert result.looks == Looks(taken=1, of=1, asked=200, facts=200)
-
-
 def test_a_budget_is_shared_out_by_the_facts_of_all_cases(tmp_path, models):
     cases = lands("head_to_tail[a]", WIDE), lands("head_to_tail[b]", WIDE, count=100)
     of = runner(tmp_path, *cases, budget=60)
@@ -212,40 +170,6 @@ def test_a_budget_is_shared_out_by_the_facts_of_all_cases(tmp_path, models):
     generous = runner(tmp_path / "2", *cases, budget=1000)
     assert (look := generous.decide(cases[0]).looks) is not None
     assert look.facts == 200
-
-
-def test_a_mute_baseline_model_is_an_error_after_all_facts(tmp_path, models):
-    case = lands("head_to_tail[a]", WIDE, count=60)
-    with pytest.raises(
-        ModelError, match="nothing can be compared with --kb-baseline-model"
-    ):
-        runner(tmp_path, case, baseline_model="hf/a/mute").decide(case)
-    assert len(models["hf/a/mute"].requests) == 60
-
-
-def test_a_replay_takes_no_more_looks_than_the_run(tmp_path, models, monkeypatch):
-    tight = lands(
-        "head_to_tail[a]", Gate(metric="accuracy", rule="max_drop", bound=0.001)
-    )
-    of = runner(tmp_path, tight)
-    monkeypatch.setattr(of.pool, "recorded_looks", lambda case: 4)
-    result = of.decide(tight)
-    assert result.looks == Looks(taken=4, of=10, asked=80, facts=200)
-    assert result.verdict == "inconclusive"
-    assert "; undecided after 80 of 200 facts" in result.gates[0].reason
-    assert phrases.stopped_early(result) == "undecided after 80 of 200 facts"
-    assert "recorded_looks" in vars(ReplayPool)
-
-
-def test_every_question_is_recorded_once(tmp_path, models):
-    case = lands("head_to_tail[a]", WIDE)
-    result = runner(tmp_path, case).decide(case)
-    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
-    assert (
-        len({(one.ask.fact_id, one.ask.to) for one in written})
-        == len(written)
-        == 2 * result.n
-    )
 
 
 def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
@@ -276,24 +200,6 @@ def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
         decide_aggregate(overall, whole, baseline=baseline, comparisons=3).verdict
         == "pass"
     )
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "--kb-until-decided: found without a baseline"),
-        (
-            {"baseline_update": "next", "baseline_model": "reference"},
-            "a blessed run is a complete one",
-        ),
-    ],
-)
-def test_it_needs_a_baseline_that_was_measured_fact_by_fact(
-    tmp_path, settings, message
-):
-    options = made_options(until_decided=True, output_path=tmp_path / "out", **settings)
-    with pytest.raises(pytest.UsageError, match=message):
-        check(StubConfig(tmp_path), options)
 
 
 SUITE = """\

@@ -91,24 +91,6 @@ def test_every_worker_has_an_engine_on_a_gpu_of_its_own(
     assert engines == {"engines-gw0": "0 1", "engines-gw1": "1 1"}
 
 
-def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
-    mini_suite()
-    result = pytester.runpytest(*GATE, "-n3")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"]
-    )
-    both = (
-        "--kb-model=vllm/reference",
-        "--kb-model-args=tensor_parallel_size=2",
-        "suites",
-        "-n2",
-    )
-    result = pytester.runpytest(*both)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*takes 2 GPU(s)*allowed is -n 1 at most*"])
-
-
 @pytest.mark.slow
 def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(
     pytester, stand_in, monkeypatch
@@ -143,23 +125,3 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
     result.stderr.fnmatch_lines(
         ['*loading vllm/reference needs vllm: pip install "pytest-kbrel?vllm?"*']
     )
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--kb-model=vllm/./nowhere",), "no such folder"),
-        (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
-        (
-            ("--kb-model=vllm/reference", "--kb-attribute=1"),
-            "the backend vllm has none here",
-        ),
-    ],
-)
-def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(
-    pytester, mini_suite, stand_in, args, message
-):
-    mini_suite()
-    result = pytester.runpytest(*args, "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in result.stderr.str()

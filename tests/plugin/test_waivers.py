@@ -52,23 +52,6 @@ def test_a_waived_failure_is_an_expected_one(pytester, mini_suite, report, plugi
     assert (skipped.message, junit_case().is_skipped) == (SAID, True)
 
 
-def test_a_waived_case_over_several_slices_is_expected_to_fail(
-    pytester, mini_suite, report
-):
-    overall = "  overall: {gates: {gap: {max: -1}}}\noverall: {gates: {as_expected: {max: 0.0}}}\n"
-    both = SLICE.replace(TAIL, "head_to_tail[overall]") + SLICE.partition("\n")[
-        2
-    ].replace(TAIL, "pooled[overall]")
-    mini_suite(PASSING + overall + both)
-    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml")
-    assert result.ret == pytest.ExitCode.OK
-    assert outcomes(result) == {"passed": 3, "xfailed": 2}
-    result.stdout.fnmatch_lines([f"XFAIL *pooled?overall? - {SAID}"])
-    assert junit_case("pooled[overall]").result[0].message == SAID
-    assert found_case(report, "head_to_tail[overall]")["verdict"] == "fail"
-    assert report()["summary"]["verdict"] == "pass"
-
-
 @pytest.mark.parametrize("what", [f'slice: "{TAIL}"', "fact: P36:Norway"])
 def test_an_expired_waiver_fails_a_case_whose_gates_pass(
     pytester, mini_suite, report, what
@@ -89,34 +72,6 @@ def test_an_expired_waiver_fails_a_case_whose_gates_pass(
     case = found_case(report)
     assert (case["verdict"], case["gates"][0]["verdict"]) == ("fail", "pass")
     assert report()["summary"]["verdict"] == "fail"
-
-
-def test_an_expired_waiver_fails_every_slice_that_asks_the_fact(
-    pytester, mini_suite, report
-):
-    mini_suite(
-        PASSING
-        + "monitor: {negatives: 2}\n"
-        + waived("fact: P36:Norway", expires="2026-01-31")
-    )
-    pytester.runpytest(*GATE)
-    failing = [
-        case["id"].partition("::")[2]
-        for case in report()["cases"]
-        if case["verdict"] == "fail"
-    ]
-    assert failing == [TAIL, "monitor[P36]"]
-
-
-def test_a_waiver_that_is_not_needed_is_named_and_does_no_harm(
-    pytester, mini_suite, report
-):
-    mini_suite(PASSING + SLICE)
-    result = pytester.runpytest(*GATE)
-    assert outcomes(result) == {"passed": 5}
-    result.stdout.fnmatch_lines(["*places-tail*waiver no longer needed*"])
-    assert found_case(report)["waiver"]["owner"] == "Ann Example"
-    assert report()["summary"]["waived"] == 0
 
 
 def test_unsound_responses_are_not_waived(pytester, mini_suite, report):

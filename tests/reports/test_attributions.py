@@ -3,12 +3,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import jsonschema
-import pytest
-
 from pytest_kbrel.records import Attribution
 from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import HOSTILE
@@ -26,28 +22,6 @@ def attribution(role="negative2:0", **more):
         "error": 0.001,
     }
     return Attribution(**{**given, **more})
-
-
-@pytest.fixture
-def attributed_run(small_run):
-    """The small run with one fact explained in its first case, which passed or not."""
-    first, *rest = small_run.cases
-    pair = (attribution(), attribution("none:0"))
-    return replace(small_run, cases=(replace(first, attributions=pair), *rest))
-
-
-def test_the_report_has_them_and_obeys_its_schema(attributed_run):
-    report = report_dict(attributed_run)
-    jsonschema.Draft202012Validator(schema()).validate(report)
-    attributions = [
-        case["attributions"] for case in report["cases"] if case["attributions"]
-    ]
-    assert [each["role"] for each in attributions[0]] == ["negative2:0", "none:0"]
-    assert attributions[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
-    broken = {**attributions[0][0], "scores": "many"}
-    report["cases"][0]["attributions"] = [broken]
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema()).validate(report)
 
 
 def test_hostile_tokens_stay_text(small_run):

@@ -148,29 +148,6 @@ def test_it_is_below_3_mb_whatever_the_run(cases, models):
     assert (f"{models - MOST_MODELS} more columns" in page) == (models > MOST_MODELS)
 
 
-def test_twins_share_a_column_and_an_invalid_case_says_so():
-    run = runs.small()
-    broken = replace(
-        run.cases[0],
-        verdict="invalid",
-        metrics=(),
-        gates=(),
-        errors=("no <b> answers",),
-    )
-    invalid = replace(run, cases=(broken, *run.cases[1:4]))
-    page = comparison_html(comparison_of({"a": run, "b": run, "c": invalid}))
-    assert "the same figures as 2 in all cases" in page
-    row = page.partition('id="monitor-P30"')[2].partition("</tbody>")[0]
-    assert re.findall(r'data-of="(\d)', row) == ["1", "2", "4"]
-    assert '<span class="word invalid">invalid</span>' in row
-    assert "4: error: no &lt;b&gt; answers" in row
-    assert (
-        "not asked"
-        in page.partition('id="reliability-unseen-zero-shot"')[2].partition("</tr>")[0]
-    )
-    assert "2 cases not asked" in page
-
-
 def of_sizes(*names, case="monitor[overall]"):
     models = [
         ComparedModel(

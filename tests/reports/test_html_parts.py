@@ -95,55 +95,6 @@ def test_lists_are_cut_where_they_are_said_to_be(more, small_run, make_case):
     )
 
 
-def test_who_the_model_is_and_what_is_not_known_of_it(small_run, empty_run):
-    assert small_run.model is not None
-    page = report_html(
-        replace(
-            small_run,
-            model=replace(
-                small_run.model,
-                **{
-                    "dtype": "",
-                    "chat_template": True,
-                    "derived": "seed=1",
-                    "quantisation": "int8",
-                },
-                prompting='{"system_instruction": "Be brief."}',
-            ),
-        )
-    )
-    identity = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page))
-    assert identity == {
-        "architecture": "LlamaForCausalLM",
-        "parameters": "1,234,567",
-        "backend": "hf transformers 4.57.0",
-        "dtype, device": "cpu",
-        "derived by": "seed=1",
-        "weights": "ab" * 8,
-        "tokenizer": "cd" * 8,
-        "quantisation": "int8",
-        "decoding": "greedy",
-        "prompts": "in the chat template",
-        "said of prompts": "{&#34;system_instruction&#34;: &#34;Be brief.&#34;}",
-        "made": "2026-01-02T03:04:05+00:00",
-        "pytest-kbrel": "0.1.0",
-        "exit status": "1",
-    }
-    empty = report_html(replace(empty_run, exit_status=0))
-    assert re.findall("<dt>(.*?)</dt>", empty) == [
-        "made",
-        "pytest-kbrel",
-        "exit status",
-    ]
-    assert "<dd>0</dd>" in empty
-    assert (
-        '<p class="lead">no model, without a baseline: no case was decided.</p>'
-        in empty
-    )
-    assert "<title>Knowledge gates: invalid</title>" in empty
-    assert re.findall("<h2.*?>(.*?)</h2>", empty) == ["About this run"]
-
-
 def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empty_run):
     page = report_html(empty_run)
     (code,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)

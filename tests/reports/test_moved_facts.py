@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from pytest_kbrel.records import GateResult, MetricValue, MovedFact, Place
 from pytest_kbrel.reports.moved_facts import moved_text
 from pytest_kbrel.reports.terminal import terminal_lines
@@ -25,37 +23,6 @@ def fact(metric="monitor", **more):
         **{"now": 0.633, "before": 0.012, "anchor": 0.982},
     }
     return MovedFact(**(given | more))
-
-
-@pytest.mark.parametrize(
-    ("moved", "text"),
-    [
-        (
-            fact(
-                column="pfd",
-                before=None,
-                place=replace(PERU, cell="none:2", prompt="Q:\nOslo?", answer=""),
-            ),
-            "in frame 3: Q: Oslo? (nothing) (right: Norway); probability of Norway 0.031, 0.982 after the "
-            "right answer; its PFD 0.633",
-        ),
-        (
-            fact(
-                "anchor_prob",
-                column="anchor",
-                place=replace(
-                    PERU,
-                    cell="positive:0",
-                    prompt="Norway. Where is Oslo?",
-                    answer="In Norway",
-                ),
-            ),
-            "after the right answer: Norway. Where is Oslo? In Norway; probability of Norway 0.012 to 0.633",
-        ),
-    ],
-)
-def test_a_moved_fact_in_words(moved, text):
-    assert moved_text(moved) == text
 
 
 def test_of_a_long_prompt_the_question_is_shown():

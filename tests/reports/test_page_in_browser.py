@@ -144,18 +144,6 @@ def test_it_opens_from_disk_without_an_error_or_a_request(name, show):
     assert page.errors() == []
 
 
-def test_an_error_and_a_request_would_be_noticed(show):
-    page = show("green")
-    page.run(
-        "setTimeout(() => { throw new Error('x') }); document.body.append(new Image())"
-    )
-    page.run("document.querySelector('img').src = 'other.png'")
-    page.settle()
-    assert any("Error: x" in error for error in page.errors())
-    page.driver.get(page.run("return location.href").replace("green", "absent"))
-    assert len(page.requests()) >= 2
-
-
 def names(page):
     """Return the names of the cases that are shown, in their order."""
     return page.run(

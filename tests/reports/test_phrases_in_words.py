@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import GateResult, Share, Unmatched, Waiver
+from pytest_kbrel.records import GateResult, Share, Waiver
 from pytest_kbrel.reports import phrases
 
 
@@ -53,31 +53,6 @@ def test_half_of_what_is_allowed_is_worth_a_note(
     )
     broken = replace(share, broken=True)
     assert phrases.noteworthy(replace(case, integrity=(broken,))) == (broken,)
-
-
-WORDS = {
-    "added": "not in the baseline",
-    "unasked": "not asked in this run",
-    "unanswered": "without a usable response in this run",
-    "waived": "left out by a waiver",
-}
-
-
-@pytest.mark.parametrize("name", WORDS)
-def test_each_kind_of_fact_without_a_partner(name, case, small_run):
-    one, two = Unmatched(**{name: ("a",)}), Unmatched(**{name: ("b", "a")})
-    assert phrases.unmatched(one) == f"1 fact {WORDS[name]}"
-    assert phrases.unmatched(two) == f"2 facts {WORDS[name]}"
-    assert list(phrases.unmatched_lists(two)) == [(WORDS[name], ("b", "a"))]
-    # A fact of several cases is one fact; figures over several cases have no facts of their own.
-    cases = (
-        replace(case, unmatched=one),
-        replace(case, id="z", unmatched=two),
-        replace(case, id="zz", aggregate=True, unmatched=Unmatched(**{name: ("c",)})),
-    )
-    assert phrases.all_unmatched(replace(small_run, cases=cases)) == Unmatched(
-        **{name: ("a", "b")}
-    )
 
 
 @pytest.mark.parametrize(
@@ -160,50 +135,4 @@ def test_notes_keep_to_one_line(small_run, case):
     assert (
         phrases.share_text(Share(name=bad, value=0, total=1, limit=0.0))
         == r"0 of 1 a\x1bb (at most 0 %)"
-    )
-
-
-def test_reasons_that_gates_share_are_told_together(small_run, case):
-    whole = "fell by 0.1; allowed: 0.02; about 363 facts would decide, were the difference the same"
-    seen = gate(
-        rule="max_drop", bound=0.02, reason=whole, observed=0.1, low=-0.1, high=0.3
-    )
-    cases = (
-        replace(
-            case,
-            id="monitor[a]",
-            verdict="inconclusive",
-            gates=(seen, gate(verdict="pass")),
-        ),
-        replace(
-            case,
-            id="monitor[b]",
-            verdict="inconclusive",
-            gates=(seen, gate(), gate(metric="pfd")),
-        ),
-        replace(case, id="monitor[c]", verdict="inconclusive", gates=(seen,)),
-        # Of a case that failed, its failure tells.
-        replace(
-            case, id="monitor[d]", verdict="fail", gates=(seen, gate(verdict="fail"))
-        ),
-    )
-    assert phrases.inconclusive_reasons(replace(small_run, cases=cases)) == (
-        (
-            "monitor[a] and 2 more: accuracy max_drop 0.02: drop 0.100 [-0.100, 0.300]; "
-            "about 363 facts would decide",
-            3,
-        ),
-        ("monitor[b]: accuracy min 0.5: why", 1),
-        ("monitor[b]: pfd min 0.5: why", 1),
-    )
-    never = replace(
-        seen,
-        reason="fell; no number of facts below a million would decide",
-        observed=0.0,
-    )
-    (text,) = phrases.inconclusive_reasons(
-        replace(small_run, cases=(replace(cases[2], gates=(never,)),))
-    )
-    assert text[0].endswith(
-        ": drop 0.000 [-0.100, 0.300]; no number of facts below a million would decide"
     )

@@ -96,25 +96,6 @@ def test_initials_are_written_as_such():
     ]  # fmt: skip
 
 
-def test_a_case_tells_its_worst_gate_and_counts_the_others(make_case):
-    gates = (
-        gate(metric="iur", observed=0.06, reason="small"),
-        gate(),
-        gate(verdict="inconclusive", observed=0.9),
-    )
-    case = make_case("reliability", "unseen-zero-shot", "fail", (ur(),), gates=gates)
-    assert case_reason(case) == "UR 0.945 to 0.205, allowed 0.05; 1 more gate fails"
-    assert (
-        case_reason(replace(case, gates=gates[1:])) == "UR 0.945 to 0.205, allowed 0.05"
-    )
-    assert case_reason(replace(case, verdict="pass")) == ""
-    broken = replace(case, verdict="invalid", gates=(), errors=("no answers\nat all",))
-    assert case_reason(broken) == r"no answers\nat all"
-    assert case_reason(replace(broken, metrics=())) == r"no answers\nat all"
-    assert case_reason(replace(broken, errors=(), metrics=())) == "nothing was measured"
-    assert case_reason(replace(broken, errors=())) == "no gate was judged"
-
-
 def test_the_worst_come_first_and_waived_ones_last(small_run, make_case):
     def failing(part, observed, **more):
         return make_case(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import GateResult, MetricValue, Waiver
+from pytest_kbrel.records import MetricValue, Waiver
 from pytest_kbrel.reports import view
-from pytest_kbrel.reports.markdown import markdown_text, summary_markdown
+from pytest_kbrel.reports.markdown import markdown_text
 from pytest_kbrel.reports.terminal import table_lines, terminal_lines
 
 
@@ -16,21 +16,6 @@ def value(**more):
     return MetricValue(
         **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
     )
-
-
-def gate(**more):
-    given = {
-        "metric": "accuracy",
-        "rule": "min",
-        "bound": 0.5,
-        "verdict": "fail",
-        "reason": "why",
-    }
-    return GateResult(**{**given, **more})
-
-
-def texts(run, width=100):
-    return [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
 
 
 # Each by itself: whoever leaves one out of the list leaves markup in the summary.
@@ -56,29 +41,6 @@ def test_each_character_of_markup_is_escaped_wherever_it_stands(char):
 )
 def test_what_is_markup_at_the_beginning_only_is_escaped_there(text, shown):
     assert markdown_text(text) == shown
-
-
-def lines_of(run):
-    return summary_markdown(run).split("\n")
-
-
-@pytest.mark.parametrize(
-    ("baseline", "noted"),
-    [("", False), ("prod", False), ("published/monitor/vicuna-7b", True)],
-)
-def test_gates_that_a_paper_left_unjudged_are_counted(
-    baseline, noted, small_run, make_case
-):
-    case = make_case(
-        "monitor", "P1", "no baseline", (), gates=(gate(verdict="no baseline"),)
-    )
-    run = replace(small_run, cases=(case,), baseline=baseline)
-    note = "nothing published to compare with: 1 gate not judged"
-    assert (f"- {note}" in lines_of(run)) is noted
-    assert (note in texts(run)) is noted
-    assert (
-        "no baseline given (--kb-baseline): 1 gate not judged" in texts(run)
-    ) is not baseline
 
 
 @pytest.mark.parametrize(
