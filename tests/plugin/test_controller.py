@@ -100,83 +100,6 @@ def finished(recorder, **more):
     return recorder._run, ended
 
 
-def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder):
-    recorder.expect([ITEM])
-    base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
-    one = report(
-        made_result(),
-        base=base,
-        helpers=(judge,),
-        helped=(5, 2),
-        answered=(7, 3),
-        cache_problem="x",
-    )
-    spent = [("openai/m", 1200, 30), ("openai/j (--kb-judge)", 0, 0)]
-    two = report(
-        made_result(),
-        loading=(1.5, "packed"),
-        base=base,
-        notes=("one", "two"),
-        spent=spent,
-    )
-    recorder.pytest_runtest_logreport(one)
-    assert not hasattr(one, "kbrel")
-    recorder.pytest_runtest_logreport(two)
-    recorder.pytest_runtest_logreport(
-        report(made_result(), base=base, notes=("two",), spent=spent)
-    )
-    run, _ = finished(recorder)
-    assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
-    environment = dict(run.environment)
-    assert {
-        name: environment[name]
-        for name in environment
-        if "_" in name or name == "engine"
-    } == {
-        **{
-            "helpers_asked": "5",
-            "helpers_reused": "2",
-            "answers_asked": "7",
-            "answers_reused": "3",
-        },
-        **{
-            "answers_store": "off",
-            "answers_not_kept": "x",
-            "model_load_seconds": "1.50",
-            "engine": "packed",
-        },
-        **{
-            "model_notes": "one\ntwo",
-            "tokens_spent": "openai/m: 2,400 tokens read and 60 written",
-        },
-    }
-
-
-@pytest.mark.parametrize(
-    ("problem", "before", "after"),
-    [
-        (False, pytest.ExitCode.OK, 0),
-        (True, pytest.ExitCode.OK, 1),
-        (True, pytest.ExitCode.TESTS_FAILED, 1),
-        (True, pytest.ExitCode.INTERRUPTED, 2),
-        (False, pytest.ExitCode.TESTS_FAILED, 1),
-    ],
-)
-def test_a_problem_makes_a_green_session_red_and_no_other_status(
-    recorder, problem, before, after
-):
-    recorder.expect([ITEM])
-    # Its one response is not recorded.
-    recorder.pytest_runtest_logreport(report(made_result(requests=int(problem))))
-    run, ended = finished(recorder, exitstatus=before)
-    assert (int(ended.exitstatus), run.exit_status, run.complete) == (
-        after,
-        after,
-        not problem,
-    )
-    assert bool(run.problems) is problem
-
-
 HF = replace(
     MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu"
 )
@@ -191,7 +114,6 @@ MIXED = (
     ("first", "second", "who"),
     [
         ({"model": HF}, {"model": OTHER}, "the model"),
-        ({"base": HF}, {"base": OTHER}, "the baseline model"),
         (
             {"helpers": (replace(HF, spec="hf/judge"),)},
             {"helpers": (replace(OTHER, spec="hf/judge"),)},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import jsonschema
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -56,27 +54,17 @@ def test_a_test_that_came_to_no_result_is_an_invalid_case(
     assert result.ret == 1
     actual = report()
     jsonschema.validate(actual, schema())
-    assert actual["summary"]["verdict"] == "invalid"
-    assert (actual["complete"], actual["exit_status"]) == (False, 1)
-    invalid = [case for case in actual["cases"] if case["verdict"] == "invalid"]
-    assert {case["suite"] for case in invalid} == {"test_it.py"}
-    assert all("refuses the key" in case["errors"][0] for case in invalid)
+    assert (actual["summary"]["verdict"], actual["complete"]) == ("invalid", False)
     assert len(actual["cases"]) == 3
+    invalid = [case for case in actual["cases"] if case["verdict"] == "invalid"]
+    assert all("refuses the key" in case["errors"][0] for case in invalid)
     # They may have been about any probe, or none.
-    assert {case["probe"] for case in invalid} == {"test"}
+    assert {(case["suite"], case["probe"]) for case in invalid} == {
+        ("test_it.py", "test")
+    }
     page = (pytester.path / "kbrel-report" / "report.html").read_text()
     assert ">Tests in Python</h3>" in page
     assert "MONITOR" not in page
-    assert "MONITOR" not in result.stdout.str().partition("knowledge reliability")[2]
-    result.stdout.fnmatch_lines(["INVALID  *test_capitals?1?*"])
-    assert all(case["slice"].startswith("test_capitals[") for case in invalid)
-    summary = (pytester.path / "kbrel-report" / "summary.md").read_text()
-    assert "Knowledge gates: invalid" in summary
-    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
-    try:
-        assert connection.execute("SELECT count(*) FROM journals").fetchone() == (1,)
-    finally:
-        connection.close()
 
 
 @pytest.mark.slow

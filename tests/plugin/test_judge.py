@@ -184,23 +184,6 @@ def test_a_baseline_of_another_judge_is_not_comparable(
         assert actual == ["not comparable"] * 4
 
 
-def test_a_served_model_can_be_gated(
-    pytester, mini_suite, report, openai_server, slices
-):
-    mini_suite(ONE, FACTS)
-    openai_server.say = lambda text: "Berlin" if "Germany" in text else "unsure"
-    result = gate(
-        pytester,
-        f"--kb-model-args=base_url={openai_server.base_url}",
-        model="openai/judge",
-    )
-    assert result.ret == 0
-    assert report()["model"]["device"] == openai_server.base_url
-    assert sum(
-        case["metrics"]["accuracy"]["value"] * case["n"] for case in slices()
-    ) == pytest.approx(1)
-
-
 def test_monitor_over_a_server_that_scores_is_gated(
     pytester, mini_suite, report, openai_server, slices
 ):

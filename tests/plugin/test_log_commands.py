@@ -149,15 +149,6 @@ def test_what_a_model_fails_by_is_printed_without_commands(
         )
 
 
-def test_a_plan_and_a_recorded_run_print_no_commands(pytester, gate):
-    for plan in (["--kb-plan"], ["--kb-plan", "-v"]):
-        assert commands_in(printed(gate("##vso[says].jsonl", *plan))) == []
-    gate("##vso[says].jsonl")
-    result = pytester.runpytest("suites", "--kb-from-run=kbrel-report", "-v")
-    assert "deciding again" in result.stdout.str()
-    assert commands_in(printed(result)) == []
-
-
 def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, gate):
     pytester.makepyfile(
         test_it="""

@@ -53,42 +53,26 @@ def test_what_a_setting_reads(given, name, text, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "texts"),
     [
-        *(("batch_size", text) for text in ("0", "-1", "1.5", "Auto", "²", "")),
-        *(("attribute", text) for text in ("-1", "1.5", "x", "²", "")),
-        *(("inconclusive", text) for text in ("Warn", "FAIL", "pass", "")),
-        *(("gpus_per_worker", text) for text in ("0", "-1", "1.5", "all", "1025")),
-        *(("limit", text) for text in ("0", "0.0", "-1", "1.5", "x", "²")),
-        *(("seed", text) for text in ("1.5", "x", "1e3")),
-        *(
-            ("prices", text)
-            for text in (
-                "1",
-                "1,2,3",
-                "-1,2",
-                "1,-2",
-                "nan,1",
-                "1,nan",
-                "inf,1",
-                "1,inf",
-                "a,b",
-            )
-        ),
-        *(("batch_size", text) for text in ("1000000001", "0x10", "1_000")),
-        *(("attribute", text) for text in ("1000001", "1e3")),
-        *(("top_k", text) for text in ("65", "-1", "1.5", "x", "")),
-        *(("limit", text) for text in ("1000000001", "1e400", "nan", "1:30")),
-        *(("seed", text) for text in (str(2**63), str(-(2**63) - 1), "1_0")),
-        *(("prices", text) for text in ("1000001,1", "1e400,1", "1_0,1")),
-        *(("apply_chat_template", text) for text in ("2", "y", "truthy")),
+        ("batch_size", ["0", "1.5", "Auto", "²", "", "1000000001", "0x10", "9" * 5000]),
+        ("attribute", ["-1", "1.5", "", "1000001"]),
+        ("inconclusive", ["Warn", "pass", ""]),
+        ("gpus_per_worker", ["0", "1.5", "1025"]),
+        ("limit", ["0", "0.0", "-1", "1.5", "²", "1e400", "nan", "1000000001"]),
+        ("seed", ["1.5", "x", str(2**63), "1_0"]),
+        ("prices", ["1", "1,2,3", "-1,2", "1,nan", "inf,1", "a,b", "1000001,1"]),
+        ("top_k", ["65", "-1", ""]),
+        ("apply_chat_template", ["2", "truthy"]),
     ],
 )
-def test_what_a_setting_refuses(given, name, text):
-    with pytest.raises(
-        pytest.UsageError, match=rf"(--kb-|KB_).*: found {text!r}; allowed: "
-    ):
-        read_settings(given(**{name: text}))
+def test_what_a_setting_refuses(given, name, texts):
+    for text in texts:
+        with pytest.raises(
+            pytest.UsageError,
+            match=rf"(--kb-|KB_).*: found '{text[:57]}.*'; allowed: ",
+        ):
+            read_settings(given(**{name: text}))
 
 
 def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
@@ -134,28 +118,6 @@ def test_the_verdicts_that_fail_a_run(given, settings, more):
     )
 
 
-@pytest.mark.parametrize(
-    ("environment", "ini", "typed", "name"),
-    [
-        ({"KB_BASELINE_UPDATE": "of-environment"}, {}, {}, "of-environment"),
-        (
-            {},
-            {"kb_baseline_update": "in-ini"},
-            {"baseline_update": "", "baseline": "b"},
-            "in-ini",
-        ),
-        ({}, {}, {"baseline_update": "./here"}, "./here"),
-    ],
-)
-def test_under_which_name_a_run_is_blessed(
-    given, tmp_path, monkeypatch, environment, ini, typed, name
-):
-    (tmp_path / "here").mkdir()
-    for key, value in environment.items():
-        monkeypatch.setenv(key, value)
-    assert read_settings(given(ini=ini, **typed)).baseline_update == name
-
-
 def test_a_typed_model_goes_before_a_record_that_is_not_typed(given, monkeypatch):
     monkeypatch.setenv("KB_FROM_RUN", "run")
     assert read_settings(given(model="m")).from_run is None
@@ -167,25 +129,6 @@ def test_a_typed_model_goes_before_a_record_that_is_not_typed(given, monkeypatch
         pytest.UsageError, match=f"^--kb-from-run: {Path.home() / 'run'}: is not there"
     ):
         read_settings(given(from_run="~/run"))
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "collectonly",
-            "showfixtures",
-            "show_fixtures_per_test",
-            "markers",
-            "cacheshow",
-            "setupplan",
-        ),
-        "setuponly",
-    ],
-)
-def test_a_run_that_only_shows_things(given, name):
-    assert options.is_listing_only(given(others={name: True}))
-    assert not options.is_listing_only(given(others={name: False, "verbose": 1}))
 
 
 def test_suites_are_seen_two_levels_deep_and_named_once(given, tmp_path):
@@ -206,26 +149,6 @@ def test_suites_are_seen_two_levels_deep_and_named_once(given, tmp_path):
     ]
     # A name that no file has is the user's to hear of.
     assert find_suites(given(args=["gone.kb.yaml", "e.kb.yml"])) == ["gone.kb.yaml"]
-
-
-def test_flags_of_the_command_line_have_their_own_shapes(pytester):
-    switches = ("plan", "apply_chat_template", "junit_properties")
-    config = pytester.parseconfig(
-        *(f"--kb-{name.replace('_', '-')}" for name in switches), "--kb-seed", "0", "x"
-    )
-    assert config.args == ["x"]
-    result = read_settings(config)
-    assert [getattr(result, name) for name in switches] == [True] * 3
-    assert result.seed == 0
-    none = pytester.parseconfig("x")
-    for flag in options.FLAGS:
-        assert not options.is_explicit(none, flag.name)
-    # The only one that may stand without a value.
-    bare = pytester.parseconfig("x", "--kb-baseline=b", "--kb-baseline-update")
-    assert read_settings(bare).baseline_update == "b"
-    for name in ("model", "limit", "use_cache"):
-        with pytest.raises(pytest.UsageError, match="expected one argument"):
-            pytester.parseconfig("x", f"--kb-{name.replace('_', '-')}")
 
 
 @pytest.mark.parametrize("name", ["model", "judge", "baseline_model"])

@@ -219,28 +219,3 @@ def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
     assert not (tmp_path / ".parts" / "dead.alive").exists()
     alive.end()
     assert not (tmp_path / ".parts").exists()
-
-
-def test_reports_are_written_while_no_other_run_writes_them(tmp_path, monkeypatch):
-    from pytest_kbrel.models.cache.store import Lock
-    from pytest_kbrel.plugin import output_folder
-
-    monkeypatch.setattr(output_folder, "_PATIENCE", 0.0)
-    unlocked = SpoolDirectory(tmp_path, "one")
-    with unlocked.alone():
-        assert not (tmp_path / ".parts").exists()
-    mine, other = SpoolDirectory(tmp_path, "mine"), SpoolDirectory(tmp_path, "other")
-    mine.start()
-    other.start()
-    lock = Lock(tmp_path / ".parts" / "writing.lock")
-    with mine.alone():
-        assert not lock.take()
-        # Who waits too long writes all the same: a report of two runs is better than none.
-        with other.alone():
-            pass
-    assert lock.take()
-    lock.free()
-    mine.end()
-    assert (tmp_path / ".parts" / "writing.lock").exists()
-    other.end()
-    assert not (tmp_path / ".parts").exists()

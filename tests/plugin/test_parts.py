@@ -263,27 +263,6 @@ def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, c
     assert parts(pytester) == {}
 
 
-@pytest.mark.parametrize(
-    ("scope", "errors"), [("function", (1, 1)), ("session", (1, 2))]
-)
-def test_a_fixture_that_fails_when_it_is_torn_down_fails_once(
-    pytester, large_suite, scope, errors
-):
-    large_suite(ONE)
-    pytester.makeconftest(
-        NOTED
-        + f"\n\nimport pytest\n\n\n@pytest.fixture(autouse=True, scope={scope!r})\ndef breaks():\n"
-        "    yield\n    raise RuntimeError('teardown breaks')\n"
-    )
-    result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
-    assert len(parts(pytester)[ITEM]) > 2
-    found = outcomes(result)
-    least, most = errors
-    # One of a session is set up in each worker.
-    assert least <= found.pop("errors") <= most
-    assert "RuntimeError: teardown breaks" in result.stdout.str()
-
-
 ORDINARY = """
 import pytest
 

@@ -151,21 +151,6 @@ def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
     assert (result.judge, result.judge_args) == (judge, args)
 
 
-@pytest.mark.parametrize(
-    ("recorded", "typed", "settings", "limit", "seed"),
-    [
-        ({"limit": "3", "seed": "0"}, {}, {"limit": 9, "seed": 9}, 3, 0),
-        ({"limit": "", "seed": ""}, {}, {"limit": 9, "seed": 9}, None, None),
-        ({"limit": "3", "seed": "1"}, {"limit": "2"}, {"limit": 2}, 2, 1),
-    ],
-)
-def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
-    again, recorded, typed, settings, limit, seed
-):
-    result = again(recorded, typed=typed, **settings)
-    assert (result.limit, result.seed) == (limit, seed)
-
-
 @pytest.mark.parametrize("recorded", [{"limit": "0"}])
 def test_recorded_settings_that_cannot_be_are_named(again, recorded):
     with pytest.raises(

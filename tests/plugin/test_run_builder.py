@@ -63,31 +63,27 @@ def test_a_run_counts_the_facts_that_were_compared():
     facts = tuple(
         Fact(id=f"f{at}", subject="s", relation="P1", object="o") for at in range(5)
     )
-    cases = [replace(made_case("head_to_tail[a]"), facts=facts[:3])]
-    cases += [replace(made_case("monitor[b]"), facts=facts[1:])]
-    suite = made_suite(*cases)
-    row = Outcome(
-        fact_id="",
-        question="q",
-        expected="o",
-        answer="o",
-        label="right",
-        values=(),
-        prompt_digest="",
+    suite = made_suite(
+        replace(made_case("head_to_tail[a]"), facts=facts[:3]),
+        replace(made_case("monitor[b]"), facts=facts[1:]),
     )
-    rows = tuple(replace(row, fact_id=fact.id) for fact in facts[:3])
+    rows = tuple(
+        Outcome(
+            fact_id=fact.id,
+            **dict.fromkeys(("question", "expected", "answer", "prompt_digest"), ""),
+            label="correct",
+            values=(),
+        )
+        for fact in facts[:3]
+    )
     metrics = (MetricValue(name="accuracy", better="higher", value=1.0, paired=2),)
-    more = {"table": Table(columns=(), rows=rows), "metrics": metrics}
-    done = made_result(unmatched=Unmatched(added=("f0",)), **more)
+    done = made_result(table=Table(columns=(), rows=rows), metrics=metrics)
     results = session(ONE, TWO)
-    results.add(ONE, done)
+    results.add(ONE, replace(done, unmatched=Unmatched(added=("f0",))))
     # f0 has no partner; f1 and f2 are in both cases.
     assert built(results, suite).compared == (2, 5)
-    results.add(TWO, replace(done, id="monitor[b]", unmatched=Unmatched()))
+    results.add(TWO, replace(done, id="monitor[b]"))
     assert built(results, suite).compared == (3, 5)
-    results = session(ONE, TWO)
-    results.add(ONE, replace(done, metrics=()))
-    assert built(results, suite).compared is None
 
 
 OVERALL = AggregateCase(

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.records import Change
 from pytest_kbrel.reports.changes import changed_facts, changes_headline, examples
-from pytest_kbrel.reports.comment import comment_markdown
-from pytest_kbrel.reports.html.page import page_data
-from pytest_kbrel.reports.json_report import report_dict
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.recorded import run_of as recorded_run
 
 
 def fact(at, relation="P108", bucket="head", **more):
@@ -82,23 +76,9 @@ def test_what_is_not_known_is_not_said(lost, gained, text, run_of):
 
 def test_no_change_is_said_only_where_facts_were_compared(small_run):
     same = [replace(case, lost=(), gained=()) for case in small_run.cases]
-    assert (
-        changes_headline(replace(small_run, cases=tuple(same)))
-        == "no fact lost or gained"
-    )
     some = replace(small_run, cases=tuple(same), compared=(200, 1800))
     said = "no fact lost or gained of the 200 of 1,800 facts that were compared"
     assert changes_headline(some) == said
-    assert (
-        changes_headline(replace(some, compared=(1800, 1800)))
-        == "no fact lost or gained"
-    )
-    report = report_dict(some)
-    assert report["compared"] == {"facts": 200, "of": 1800}
-    assert changes_headline(recorded_run(report, {}, Path("r"))) == said
-    assert said in summary_markdown(some)
-    assert said in comment_markdown(some)
-    assert said in page_data(some)["sentence"]
     alone = [
         replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics))
         for case in same
@@ -143,8 +123,6 @@ def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
             0,
         ),
         ({}, {"old_probability": 0.0, "new_probability": 0.5}, 1),
-        ({"old_probability": 0.5}, {"new_probability": 0.5}, 0),
-        ({}, {}, 0),
     ],
 )
 def test_the_change_that_tells_the_anchor_is_kept(

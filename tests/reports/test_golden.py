@@ -195,8 +195,10 @@ def page():
 
 
 def compared():
+    # Words of one severity, such as waived and inconclusive, have no order in the filter.
+    failed = replace(red(), cases=tuple(one for one in red().cases if not one.waived))
     good = replace(only("pass", "inconclusive"), model=fingerprint("good"))
-    return text_of(comparison_html(comparison_of({"runs/red": red(), "good": good})))
+    return text_of(comparison_html(comparison_of({"runs/red": failed, "good": good})))
 
 
 def junit():

@@ -9,15 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import MetricValue, Unmatched
+from pytest_kbrel.records import MetricValue
 from pytest_kbrel.reports.html.page import (
-    SizeLimit,
     anchors,
-    render,
     report_html,
     scale_of,
 )
-from tests.reports.conftest import change, macro
+from tests.reports.conftest import change
 
 
 def value(**more):
@@ -40,59 +38,18 @@ def test_a_scale_reaches_as_far_as_its_values(values, scale):
     assert scale_of(values) == scale
 
 
-# Many of these lists are cut: the last that fits is shown, and the next is counted.
 @pytest.mark.parametrize("more", [0, 1])
-def test_lists_are_cut_where_they_are_said_to_be(more, small_run, make_case):
-    ids = tuple(f"f{at}" for at in range(20 + more))
-    case = make_case(
-        "monitor",
-        "P1",
-        "fail",
-        (),
-        unmatched=Unmatched(added=ids),
-        errors=("e",) * (10 + more),
-    )
-    notes = macro("cases", "remarks", small_run)(case)
-    assert (
-        re.findall("and .* more, in report.json", notes)
-        == ["and 1 more, in report.json"] * more
-    )
-    assert "f19" in notes
-    page = report_html(replace(small_run, cases=(case,), problems=("p",) * (50 + more)))
-    assert (page.count("<li>error: e</li>"), re.findall("<li>and .*? more</li>", page)) == (
-        10, ["<li>and 1 more</li>"] * more,
-    )  # fmt: skip
-    assert (page.count("<li>p</li>"), "1 more problem in report.json" in page) == (
-        50,
-        bool(more),
-    )
-
+def test_a_list_that_is_cut_says_how_many_are_left_out(more, small_run, make_case):
     lost = tuple(
         replace(change(at), fact_id=f"f{at}", relation=f"P{at}")
         for at in range(12 + more)
     )
-    changed = render(
-        "changes",
-        replace(small_run, cases=(make_case("monitor", "P1", "fail", (), lost=lost),)),
-    )
-    assert changed.count('data-of="lost"') == 2 + 12
-    assert ("1 more relation in report.json" in changed) is bool(more)
-    ten = lost[: 10 + more]
-    changed = render(
-        "changes",
-        replace(small_run, cases=(make_case("monitor", "P1", "fail", (), gained=ten),)),
-    )
-    assert (
-        changed.count('data-of="old answer"'),
-        ", the first 10 of them; all are" in changed,
-    ) == (10, bool(more))
-    table = macro("cases", "facts_of_case", small_run)(
-        (lost * 5)[: 50 + more], "lost", SizeLimit(10**6)
-    )
-    assert (table.count('data-of="old answer"'), ", 50 of them here;" in table) == (
-        50,
-        bool(more),
-    )
+    errors = ("e",) * (10 + more)
+    case = make_case("monitor", "P1", "fail", (), errors=errors, lost=lost)
+    page = report_html(replace(small_run, cases=(case,), problems=("p",) * (50 + more)))
+    assert (page.count("<li>error: e</li>"), page.count("<li>p</li>")) == (10, 50)
+    for words in ("<li>and 1 more</li>", "1 more problem in", "1 more relation in"):
+        assert (words in page) is bool(more)
 
 
 def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empty_run):

@@ -12,7 +12,7 @@ from pytest_kbrel.reports.html.distributions import box_of, fact_plots
 from pytest_kbrel.reports.html.page import render
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
-from pytest_kbrel.reports.html.svg import Drawing, Scale, cut, scale_over
+from pytest_kbrel.reports.html.svg import Drawing, cut
 
 MONITOR = (
     "kept",
@@ -178,19 +178,6 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(
 def test_boxes_interpolate_between_values():
     assert box_of([4.0, 1.0, 2.0, 3.0]) == (1.0, 1.75, 2.5, 3.25, 4.0)
     assert box_of([0.5]) == (0.5,) * 5
-
-
-def test_scales_keep_to_their_ends():
-    scale = Scale(0, 2, 10, 20)
-    assert [scale(value) for value in (-1, 0, 1, 2, 9)] == [10, 10, 15, 20, 20]
-    assert Scale(0, 1, 0, 1).marks() == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Scale(0.31, 0.33, 0, 1).marks() == pytest.approx(
-        [0.31, 0.315, 0.32, 0.325, 0.33]
-    )
-    assert (
-        scale_over([0.5], 0, 1).low,
-        scale_over([0.2, 0.7], 0, 1, whole=True).high,
-    ) == (0.45, 1.0)
 
 
 def test_drawings_escape_what_they_are_told():

@@ -123,9 +123,7 @@ def test_the_worst_come_first_and_waived_ones_last(small_run, make_case):
 @pytest.mark.parametrize(
     ("rule", "bound", "near", "far"),
     [
-        ("max", 0.5, 0.6, 0.9),
         ("min", 0.5, 0.4, 0.1),
-        ("recovery", 0.9, 0.8, 0.2),
         ("max_drop", 0.1, 0.2, 0.9),
     ],
 )
