@@ -1,7 +1,5 @@
 """Suites, models and fixtures for real sessions that take about a second."""
 
-from __future__ import annotations
-
 import json
 import time
 

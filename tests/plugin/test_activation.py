@@ -1,7 +1,5 @@
 """Sessions without a model: the plugin loads little, changes nothing, and says what is missing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Sessions with a model, a baseline or a setting that cannot be used."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """--kb-baseline-update: what is blessed, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_kbrel.baselines import read_baseline, write_baseline

@@ -1,7 +1,5 @@
 """Runs compared with a blessed run, or with a second model of the same session."""
 
-from __future__ import annotations
-
 import json
 import re
 

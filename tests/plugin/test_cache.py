@@ -1,7 +1,5 @@
 """The response cache: a second run asks nothing, and a killed run continues."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Sessions with Hugging Face checkpoints: downloading, loading, and models that know nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Suites as pytest items: names, marks, errors, and what is counted of the selected cases."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_kbrel import suites

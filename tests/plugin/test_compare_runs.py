@@ -1,7 +1,5 @@
 """``kbrel compare`` over recorded runs: paired by fact, and judged as a run with a baseline is."""
 
-from __future__ import annotations
-
 import json
 import lzma
 

@@ -1,7 +1,5 @@
 """The controller's hooks, called one by one without a session."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Sessions ended by a signal: the reports, processes and exit status that they leave."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The verdict of a case does not depend on which other cases ran: the family is that of the suite file."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.plugin.conftest import INVENTS, KNOWN, KNOWS, script

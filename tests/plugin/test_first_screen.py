@@ -1,7 +1,5 @@
 """The first screen of a failed run, to the letter: at three widths, quiet, verbose, and without colour."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """Python tests that use kb_check, kb_model and the other fixtures."""
 
-from __future__ import annotations
-
 import jsonschema
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest

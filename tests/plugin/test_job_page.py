@@ -1,7 +1,5 @@
 """The summary on the page of a job of GitHub Actions."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_kbrel.cli import main

@@ -1,7 +1,5 @@
 """``--json`` of every ``kbrel`` command: standard output is one JSON document."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

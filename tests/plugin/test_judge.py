@@ -1,7 +1,5 @@
 """Sessions with a judge on a loopback server or on real weights, and cached judgements."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

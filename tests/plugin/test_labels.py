@@ -1,7 +1,5 @@
 """``kbrel labels``: answers drawn for a human, and how often the judge of their run errs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts of models, facts and files are printed without the commands that CI systems take from a log."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Lost and gained facts in every output of a run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

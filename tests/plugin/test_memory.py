@@ -1,7 +1,5 @@
 """The memory of a run does not grow with its requests, and chunks of requests change no result."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 

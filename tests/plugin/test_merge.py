@@ -1,7 +1,5 @@
 """Shards joined again: the run without shards to the byte, and every shard that does not belong is named."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """What each setting accepts and refuses, without a session."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The folder of the reports: earlier reports, spooled responses, and several runs in one folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

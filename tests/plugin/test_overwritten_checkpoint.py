@@ -1,7 +1,5 @@
 """Checkpoints that change during a run: the run is invalid, and no wrong response is cached."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

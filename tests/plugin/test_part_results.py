@@ -1,14 +1,11 @@
 """Parts of a case that workers ask and one of them joins, without a session."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.probes import CHUNK_FACTS
-from pytest_kbrel.records import Shard
 from tests.plugin.test_worker import made, models, with_facts
 
 __all__ = ["models"]
@@ -67,18 +64,6 @@ def test_the_baseline_model_answers_in_parts_too(tmp_path, models):
     whole, split = both(tmp_path, (0, 1), (1, 3), baseline_model="hf/a/b")
     assert split == whole
     assert whole[0].base.rows
-
-
-def test_only_the_facts_of_a_shard_are_asked(tmp_path, models):
-    shard = next(
-        one
-        for one in (Shard(index=n, count=2) for n in (1, 2))
-        if len(one.facts_of(CASE)) > 1
-    )
-    whole, split = both(
-        tmp_path, (0, 1), (1, len(shard.facts_of(CASE)) - 1), shard=shard
-    )
-    assert split == whole
 
 
 def test_nothing_is_asked_twice(tmp_path, models):

@@ -1,7 +1,5 @@
 """The aggregate over all slices of all probes."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_kbrel.stats import benjamini_hochberg, holm, sidak_p

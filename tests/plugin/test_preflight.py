@@ -1,7 +1,5 @@
 """Checks before a run: refused settings, unused flags, the session header."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Settings of the probes in whole sessions: prompts, retrieval, distractors, controls, slices."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Progress of a run in words, and the line in which it is shown."""
 
-from __future__ import annotations
-
 import re
 
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end, read_counts

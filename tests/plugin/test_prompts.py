@@ -1,7 +1,5 @@
 """Settings of a suite's prompts and language, and the prompt that a report shows of each case."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

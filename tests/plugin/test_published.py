@@ -1,7 +1,5 @@
 """Runs compared with figures that a paper prints."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

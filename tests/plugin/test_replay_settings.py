@@ -1,7 +1,5 @@
 """Settings of --kb-from-run: which are the recorded ones, and which are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The run that is built of a session's results, and the files written of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

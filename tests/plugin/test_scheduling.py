@@ -1,7 +1,5 @@
 """The scheduler for xdist, with workers that only note what they are sent."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Sessions with a scripted model, as docs/scripted-models.md describes them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The results of a session, collected report by report."""
 
-from __future__ import annotations
-
 from pytest_kbrel.session.run_builder import SessionResults
 
 FILE = "mini.kb.yaml"

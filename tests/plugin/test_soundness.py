@@ -1,7 +1,5 @@
 """Runs that are incomplete or unsound: never green, never blessed."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 

@@ -1,7 +1,5 @@
 """Suites that pytest would not collect: other endings, and paths that lead nowhere."""
 
-from __future__ import annotations
-
 from tests.plugin.conftest import GATED, MODEL
 
 ENDING = "the name of a suite ends in .kb.yaml; rename it to"

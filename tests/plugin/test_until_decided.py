@@ -1,7 +1,5 @@
 """--kb-until-decided: cases asked in looks, which stop where they are decided."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from types import SimpleNamespace
@@ -159,17 +157,6 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(tmp_path, mo
     runner(tmp_path / "2", case, until_decided=False).decide(case)
     assert len(parts) < len(models["hf/a/same"].requests)
     assert parts <= {repr(request) for request in models["hf/a/same"].requests}
-
-
-def test_a_budget_is_shared_out_by_the_facts_of_all_cases(tmp_path, models):
-    cases = lands("head_to_tail[a]", WIDE), lands("head_to_tail[b]", WIDE, count=100)
-    of = runner(tmp_path, *cases, budget=60)
-    looks = [of.decide(case).looks for case in cases]
-    assert [look and look.facts for look in looks] == [40, 20]
-    assert sum(look.asked for look in looks if look) <= 60
-    generous = runner(tmp_path / "2", *cases, budget=1000)
-    assert (look := generous.decide(cases[0]).looks) is not None
-    assert look.facts == 200
 
 
 def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):

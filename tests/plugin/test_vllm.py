@@ -1,7 +1,5 @@
 """Sessions with a vllm/ spec, over a stub of the package."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

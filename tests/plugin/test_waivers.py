@@ -1,7 +1,5 @@
 """Waivers in whole sessions: pytest's counts, JUnit, exit status."""
 
-from __future__ import annotations
-
 import junitparser
 import pytest
 

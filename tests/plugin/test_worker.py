@@ -1,7 +1,5 @@
 """One case asked and decided without a session."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Sessions over pytest-xdist workers: their models, and workers that die."""
 
-from __future__ import annotations
-
 import json
 import signal
 from types import SimpleNamespace

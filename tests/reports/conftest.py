@@ -1,7 +1,5 @@
 """Runs made by hand: a small one that reads like a real one, and one whose every string is hostile."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Wherever a figure of MONITOR is printed, accuracy and anchor probability stand beside it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

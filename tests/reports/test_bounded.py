@@ -1,7 +1,5 @@
 """Text of parts that keeps to a length."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -9,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.records import Shard, ShardedRun
 from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text
 from pytest_kbrel.reports.json_report import report_dict, write_json
 from pytest_kbrel.reports.recorded import read_run
@@ -47,20 +44,6 @@ def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path):
 
 def node_id(case):
     return case.nodeid
-
-
-def test_a_shard_is_read_too(small_run, tmp_path):
-    run = replace(
-        small_run,
-        shard=ShardedRun(
-            shard=Shard(index=2, count=8),
-            suites=(("a.kb.yaml", "0" * 64),),
-            commit="abc",
-        ),
-    )
-    write_json(run, tmp_path / "report.json")
-    again = read_run(tmp_path)
-    assert again.shard == run.shard
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The sentence on lost and gained facts, and what it is made from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

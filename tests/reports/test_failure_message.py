@@ -1,7 +1,5 @@
 """What a failing case says, line by line, and what JUnit's properties leave out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """One golden text a surface, all of one made run: ``make golden`` rewrites them, git diff shows what changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -10,6 +8,7 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from pytest_kbrel.cli import main
@@ -26,7 +25,7 @@ from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.comparison import comparison_html
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.sources import Sources
-from pytest_kbrel.reports.json_report import report_dict
+from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
@@ -103,6 +102,7 @@ def red():
             replace(gate, metric="missing", rule="max", bound=0.3, reason="unsure"),
         ),
         looks=Looks(taken=2, of=10, asked=120, facts=600),
+        settings=(("language", "sw (no rules)"),),
     )
     controls = (
         metric("cr_control_majority", 0.083),
@@ -156,6 +156,16 @@ def only(*verdicts):
     return replace(red(), cases=tuple(cases), complete=True, problems=(), exit_status=0)
 
 
+def paper():
+    """A run against what a paper prints, which lacks a case."""
+    failed, passed, *_ = red().cases
+    values = tuple(replace(one, unpaired=True) for one in failed.metrics)
+    failed = replace(failed, metrics=values, lost=(), gained=(), moved=())
+    lacks = (replace(passed.gates[0], verdict="no baseline", reason="it has none"),)
+    lacking = replace(passed, verdict="no baseline", gates=lacks, lost=(), waiver=None)
+    return replace(red(), baseline="published/x/y", cases=(failed, lacking))
+
+
 def screen(run, verbosity=0):
     steps = [("rerun the failed", "pytest suites --lf")]
     lines = terminal_lines(
@@ -164,11 +174,13 @@ def screen(run, verbosity=0):
     return "\n".join(text for text, _ in lines) + "\n"
 
 
-def failures():
-    def told(one):
-        return failure_text(one, baseline_name="reference")
-
-    return "\n\n".join(told(one) for one in red().cases if one.verdict != "pass") + "\n"
+def failures(run=None):
+    run = run or red()
+    return "".join(
+        failure_text(one, baseline_name=run.baseline) + "\n\n"
+        for one in run.cases
+        if one.verdict != "pass"
+    )
 
 
 def comment():
@@ -212,6 +224,7 @@ def junit():
 
 
 def wire():
+    jsonschema.validate(report_dict(red()), schema())
     return json.dumps(report_dict(red()), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -227,6 +240,9 @@ def is_golden(name, text):
     [
         ("terminal-red.txt", lambda: screen(red(), verbosity=1)),
         ("terminal-green.txt", lambda: screen(only("pass"))),
+        ("terminal-paper.txt", lambda: screen(paper(), verbosity=1)),
+        ("failure-paper.txt", lambda: failures(paper())),
+        ("summary-paper.md", lambda: summary_markdown(paper())),
         ("terminal-inconclusive.txt", lambda: screen(only("pass", "inconclusive"))),
         ("failure.txt", failures),
         ("summary.md", lambda: summary_markdown(red())),

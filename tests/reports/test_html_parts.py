@@ -1,7 +1,5 @@
 """The pieces of the page, each from both sides: what is drawn, coloured, counted and left out."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -9,33 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import MetricValue
 from pytest_kbrel.reports.html.page import (
     anchors,
     report_html,
-    scale_of,
 )
 from tests.reports.conftest import change
-
-
-def value(**more):
-    return MetricValue(
-        **{"name": "accuracy", "better": "higher", "value": 0.5, "n": 9, **more}
-    )
-
-
-@pytest.mark.parametrize(
-    ("values", "scale"),
-    [
-        ([], (0.0, 1.0)),
-        ([value(value=-0.01)], (-1.0, 1.0)),
-        ([value(baseline=-1.5)], (-1.5, 1.0)),
-        ([value(high=1.25)], (0.0, 1.25)),
-        ([value(baseline=2.0)], (0.0, 2.0)),
-    ],
-)
-def test_a_scale_reaches_as_far_as_its_values(values, scale):
-    assert scale_of(values) == scale
 
 
 @pytest.mark.parametrize("more", [0, 1])

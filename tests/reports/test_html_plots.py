@@ -1,7 +1,5 @@
 """The plots: what they draw of known figures and facts, and that there are none where nothing is known."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -83,35 +81,26 @@ def test_a_run_without_figures_has_no_plots(empty_run, make_case):
     assert plots_of(replace(empty_run, cases=(broken,))) == {}
 
 
-# Better is to the right whatever the metric; the tolerance lies to the left.
 @pytest.mark.parametrize(
-    ("better", "rule", "bound", "at", "ends", "allowed"),
+    ("better", "rule", "at", "ends", "allowed"),
     [
-        ("higher", "max_drop", 0.05, -0.1, (-0.2, -0.05), -0.05),
-        ("lower", "max_drop", 0.05, 0.1, (0.05, 0.2), -0.05),
-        ("higher", "min", 0.9, -0.1, (-0.2, -0.05), None),
+        ("higher", "max_drop", -0.1, (-0.2, -0.05), -0.05),
+        ("lower", "max_drop", 0.1, (0.05, 0.2), -0.05),
+        ("higher", "min", -0.1, (-0.2, -0.05), None),
     ],
 )
 def test_differences_are_turned_towards_what_is_better(
-    better, rule, bound, at, ends, allowed, small_run, make_case
+    better, rule, at, ends, allowed, small_run, make_case
 ):
     moved = MetricValue(
-        name="x",
-        better=better,
-        value=0.4,
-        n=9,
-        baseline=0.5,
-        delta=-0.1,
-        delta_low=-0.2,
-        delta_high=-0.05,
-    )
-    gate = GateResult(metric="x", rule=rule, bound=bound, verdict="fail", reason="why")
+        name="x", better=better, value=0.4, n=9, baseline=0.5, delta=-0.1,
+        delta_low=-0.2, delta_high=-0.05,
+    )  # fmt: skip
+    gate = GateResult(metric="x", rule=rule, bound=0.05, verdict="fail", reason="why")
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
     (row,) = forest(replace(small_run, cases=(case,))).rows
-    assert (row.at, (row.low, row.high)) == (at, ends)
-    assert row.allowed == (None if allowed is None else pytest.approx(allowed))
+    assert (row.at, (row.low, row.high), row.allowed) == (at, ends, allowed)
     assert row.tone == ("none" if rule == "min" else "fail")
-    assert row.words == "-0.100 [-0.200, -0.050]"
 
 
 def test_many_differences_are_folded_and_then_cut(many_cases):
@@ -124,12 +113,8 @@ def test_many_differences_are_folded_and_then_cut(many_cases):
 
 def test_shares_of_buckets_are_weighted_by_their_facts(small_run, make_case):
     def bucket(part, n, *shares):
-        values = tuple(
-            value(name, share)
-            for name, share in zip(
-                ("accuracy", "hallucination", "missing"), shares, strict=True
-            )
-        )
+        names = ("accuracy", "hallucination", "missing")
+        values = tuple(map(value, names, shares))
         return make_case("head_to_tail", part, "pass", values, n=n)
 
     cases = (
@@ -138,19 +123,15 @@ def test_shares_of_buckets_are_weighted_by_their_facts(small_run, make_case):
         bucket("b-tail", 10, 0.2, 0.3, 0.5),
     )
     plot = plots_of(replace(small_run, cases=cases))["buckets"]
-    shares = [row[:5] for row in plot.rows]
-    assert shares == [
-        ("head", "40", "0.750", "0.125", "0.125"),
-        ("tail", "10", "0.200", "0.300", "0.500"),
-        ("a head", "30", "1.000", "0.000", "0.000"),
-        ("b head", "10", "0.000", "0.500", "0.500"),
-        ("b tail", "10", "0.200", "0.300", "0.500"),
+    assert [" ".join(row[:5]) for row in plot.rows] == [
+        "head 40 0.750 0.125 0.125",
+        "tail 10 0.200 0.300 0.500",
+        "a head 30 1.000 0.000 0.000",
+        "b head 10 0.000 0.500 0.500",
+        "b tail 10 0.200 0.300 0.500",
     ]
-    assert plot.rows[0][5:] == plot.rows[0][2:5]
     # Three shares of the run and as many of the baseline a row, and the three of the legend.
     assert plot.drawing.count("<rect") == 5 * 6 + 3
-    only = plots_of(replace(small_run, cases=cases[1:2]))["buckets"]
-    assert [row[0] for row in only.rows] == ["head"]
 
 
 def test_published_models_stand_behind_the_run_in_the_same_setting(

@@ -1,7 +1,5 @@
 """JUnit files: properties, where the figures of cases stand, and what CI systems read of them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """How the fact that moved a figure of MONITOR is shown, on the first screen and in the message of a case."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pytest_kbrel.records import GateResult, MetricValue, MovedFact, Place

@@ -1,7 +1,5 @@
 """Pages in a browser: they open from disk, sort, filter, follow links, and are usable without a mouse."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

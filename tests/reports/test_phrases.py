@@ -1,7 +1,5 @@
 """What stands beside the figures, in all outputs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -19,21 +17,6 @@ def terminal(run, width=100):
 
 def page(run):
     return " ".join(" ".join(Page(report_html(run)).text).split())
-
-
-@pytest.mark.parametrize("write", [terminal, summary_markdown, page])
-def test_every_output_says_that_a_language_has_no_rules(write, rich_run):
-    settings = (("language", "de, sw (no rules)"),)
-    cases = tuple(
-        case if case.aggregate else replace(case, settings=settings)
-        for case in rich_run.cases
-    )
-    text = " ".join(write(replace(rich_run, cases=cases)).replace("\\", "").split())
-    assert "the judge has no rules for the language 'sw' (" in text
-    assert (
-        "its answers were judged by the rules for English; known are en, ar, de" in text
-    )
-    assert "no rules for the language" not in write(rich_run)
 
 
 @pytest.mark.parametrize("write", [terminal, summary_markdown, page])

@@ -1,7 +1,5 @@
 """One sentence says why a gate failed, and the cases come in the order in which they matter."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The label of a relation beside its id, in every output."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What workers keep while a session runs, and how it is joined."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The summary and the terminal, line by line: what stands where, and what is left out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The cases that need eyes: those of one cause together, a reason and an example each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table

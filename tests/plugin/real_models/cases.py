@@ -1,7 +1,5 @@
 """Which checkpoints are gated how, and the verdict that a person would give on each probe."""
 
-from __future__ import annotations
-
 from pytest_kbrel.records import record
 from tests.plugin.real_models.manners import RAW
 

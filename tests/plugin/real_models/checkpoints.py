@@ -6,8 +6,6 @@ that token comes next. Small random numbers on top of all weights make the proba
 model's do.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """Sessions over the small checkpoints, each of which is gated once for all tests."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Manners of answering: what a model of each writes behind a question, and with which chat templates."""
 
-from __future__ import annotations
-
 from pytest_kbrel.probes.prompts import UNSURE
 from tests.plugin.real_models.world import FACTS, SENTENCES
 

@@ -4,8 +4,6 @@
 the table anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

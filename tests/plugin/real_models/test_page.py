@@ -1,7 +1,5 @@
 """The page about real models shows every case, and blocks of none that there is not."""
 
-from __future__ import annotations
-
 from tests.plugin.real_models.cases import CASES
 from tests.plugin.real_models.page import PAGE, lines_in, names_in, rows_in, table
 

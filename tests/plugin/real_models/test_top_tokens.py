@@ -1,7 +1,5 @@
 """--kb-top-k with real checkpoints: blessed, compared, and decided again."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The tokenizer of the small checkpoints: byte-level pieces, each word of their world one of them."""
 
-from __future__ import annotations
-
 import transformers as tf
 from tokenizers import (
     AddedToken,

@@ -1,7 +1,5 @@
 """A world of 24 facts, and the suite about them."""
 
-from __future__ import annotations
-
 import json
 
 from pytest_kbrel.records import record
