@@ -85,7 +85,6 @@ def use_hub(monkeypatch, hub, folder):
         ((f"--kb-model={REPO}", "-n2"), REPO),
         ((MODEL, f"--kb-baseline-model={REPO}", "-n2"), f"--kb-baseline-model: {REPO}"),
     ],
-    ids=["serial", "n2", "baseline"],
 )
 def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     pytester, mini_suite, report, monkeypatch, arguments, start
@@ -98,22 +97,10 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     # The first screen names it as the cause, too.
-    errors = [
-        line
-        for line in result.outlines
-        if line.startswith(f"{start}: config cannot be loaded: ")
-    ]
-    assert len(errors) == 1
-    assert "it is gated on the hub" in errors[0]
-    (problem,) = [
-        text
-        for text in report()["problems"]
-        if text.startswith("no case can be decided: ")
-    ]
-    assert (
-        "no token is set; accept its conditions on its page there, then log in with"
-        in problem
-    )
+    start = f"{start}: config cannot be loaded: "
+    (error,) = [line for line in result.outlines if line.startswith(start)]
+    assert "it is gated on the hub" in error
+    assert any("no token is set" in text for text in report()["problems"])
     verdicts = [case["verdict"] for case in report()["cases"]]
     assert set(verdicts) == {"invalid", "not run"}
     assert verdicts.count("not run") >= 7

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -171,23 +172,12 @@ def test_without_a_list_the_driver_is_asked(monkeypatch):
     monkeypatch.delenv(DEVICES, raising=False)
     listing = "GPU 0: NVIDIA H100 (UUID: GPU-a)\nGPU 1: NVIDIA H100 (UUID: GPU-b)\nMIG 1g.10gb Device 0:\n"
     monkeypatch.setattr(gpus.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(
-        gpus.subprocess, "run", lambda line, **how: SimpleNamespace(stdout=listing)
-    )
+    run = Mock(return_value=SimpleNamespace(stdout=listing))
+    monkeypatch.setattr(gpus.subprocess, "run", run)
     assert visible_gpus() == ["0", "1"]
-    for error in (
-        OSError(),
-        subprocess.CalledProcessError(9, "x"),
-        subprocess.TimeoutExpired("x", 30),
-    ):
-
-        def fail(line, error=error, **how):
-            raise error
-
-        monkeypatch.setattr(gpus.subprocess, "run", fail)
+    for error in (OSError(), subprocess.TimeoutExpired("x", 30)):
+        run.side_effect = error
         assert visible_gpus() == []
-    monkeypatch.setattr(gpus.shutil, "which", lambda name: None)
-    assert visible_gpus() == []
 
 
 @pytest.mark.slow
@@ -212,3 +202,10 @@ def test_workers_get_gpus_in_turn_from_the_list_of_their_user(
     assert pytester.runpytest_subprocess(*flags, "--kb-model=reference").ret == 0
     seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
     assert seen == result
+
+
+def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch):
+    monkeypatch.setenv(DEVICES, "4,5")
+    with pytest.raises(pytest.UsageError, match=r"^--kb-device: found cuda:1; with -n"):
+        dealt(2, device="cuda:1")
+    assert dealt(2, device="cuda:0") == ["4", "5"]

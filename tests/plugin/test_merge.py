@@ -207,12 +207,19 @@ def test_merged_shards_of_made_facts_are_the_run_without_shards(
     assert contents(pytester.path / "merged") == contents(pytester.path / "whole")
 
 
-def test_one_shard_alone_is_not_decided(pytester, mini_suite, shards):
+def test_shards_are_given_once_each_or_as_the_folder_that_holds_them(
+    pytester, mini_suite, shards
+):
     mini_suite(ONE)
     shards(2)
-    result = pytester.runpytest("suites", "--kb-from-run=1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "shard 2 of 2 is missing; " in result.stderr.str()
+    for given, why in (("1", "shard 2 of 2 is missing; "), ("1 2 2", "2: is given tw")):
+        result = pytester.runpytest("suites", "--kb-from-run", *given.split())
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert why in result.stderr.str()
+    (pytester.path / "all").mkdir()
+    for folder in "12":
+        (pytester.path / folder).rename(pytester.path / "all" / folder)
+    pytester.runpytest("suites", "--kb-from-run=all").assert_outcomes(passed=5)
 
 
 def test_a_suite_that_is_not_the_one_of_the_shards_is_named(

@@ -82,3 +82,11 @@ def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path, models):
         KbrelError, match=r"the parts of .* changed before all workers had read it"
     ):
         worker.decide(CASE, in_parts=True)
+
+
+def test_a_disk_that_takes_no_part_is_an_error(tmp_path, models):
+    worker = made(tmp_path, CASE)
+    worker.spool_path.parent.parent.mkdir(parents=True)
+    worker.spool_path.parent.write_text("no folder")
+    with pytest.raises(KbrelError, match="responses cannot be kept"):
+        worker.ask_part(CASE, 0, 4)

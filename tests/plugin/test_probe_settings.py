@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.models.tiny_encoder import make_encoder
 from tests.plugin.conftest import MODEL
 
 RELIABILITY = """\
@@ -64,61 +65,43 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
         assert twin["metrics"] == case["metrics"]
 
 
-def test_controls_stand_in_the_report(pytester, mini_suite, report):
+def test_controls_stand_in_the_report(pytester, mini_suite, cases):
     mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
-    cases = {
-        case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]
-    }
-    seen = cases["reliability[seen-zero-shot]"]
+    seen, unseen = (
+        cases()[f"reliability[{name}-zero-shot]"]["metrics"]
+        for name in ("seen", "unseen")
+    )
     assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
     assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
     assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
-    assert {"unsure", "none", "repetition"} <= set(
-        cases["reliability[unseen-zero-shot]"]
-    )
-    shuffled = [
-        actual
-        for actual in exchanges(pytester.path)
-        if actual.get("role", "").startswith("shuffled/")
-    ]
-    assert (
-        len([actual for actual in shuffled if actual["role"] == "shuffled/answer"])
-        == 12
-    )
+    assert {"unsure", "none", "repetition"} <= set(unseen)
+    assert len(prompts(pytester.path, "seen-zero-shot", "shuffled/answer")) == 12
 
 
-@pytest.mark.parametrize("writer", ["openai/writer", "scripted/writer.yaml"])
-def test_a_model_writes_the_distractors(
-    pytester, mini_suite, openai_server, writer, report
-):
-    pytest.importorskip("openai")
-    openai_server.say = lambda text: (
-        "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
-    )
+def test_a_model_writes_the_distractors(pytester, mini_suite, report):
     (pytester.path / "writer.yaml").write_text(
         'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
     )
-    mini_suite(suite("seen-zero-shot", f"  distractors_from: {writer}\n"))
-    args = (
-        [f"--kb-judge-args=base_url={openai_server.base_url}"]
-        if "openai" in writer
-        else []
-    )
-    result = pytester.runpytest(MODEL, *args, "suites")
+    mini_suite(suite("seen-zero-shot", "  distractors_from: scripted/writer.yaml\n"))
+    result = pytester.runpytest(MODEL, "suites")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        [f"distractors by {writer} (0 of 12 replies reused from earlier runs)"]
-    )
-    page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
-    assert f"<dt>distractors by</dt><dd>{writer} " in page
+    result.stdout.fnmatch_lines(["distractors by scripted/writer.yaml (0 of 12 *"])
     (case,) = report()["cases"]
     assert 0 <= case["metrics"]["distractors_written"]["value"] <= 4 / 6
-    written = prompts(pytester.path, "seen-zero-shot", "distractors")
-    assert len(written) == 12
-    if args:
-        assert len(openai_server.calls_to("chat/completions")) == 12
-        assert any(
-            "Ogdenville" in prompt
-            for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0")
-        )
+    assert len(prompts(pytester.path, "seen-zero-shot", "distractors")) == 12
+    asked = prompts(pytester.path, "seen-zero-shot", "choice:0")
+    assert any("Ogdenville" in prompt for prompt in asked)
+
+
+@pytest.mark.slow
+def test_examples_by_a_local_encoder(pytester, mini_suite):
+    pytest.importorskip("sentence_transformers")
+    path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
+    make_encoder(path.parent / "encoder")
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
+    by_encoder = prompts(pytester.path, "unseen-four-shot-2")
+    assert all(prompt.count("Question:") == 5 for prompt in by_encoder)
+    mini_suite(suite(TWO_UNSURE))
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
+    assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder

@@ -71,26 +71,13 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(
 def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(
     pytester, mini_suite, report
 ):
-    """All answers kept from before, and a recorded run decided again."""
     mini_suite(PROMPTS.replace("1.1", "1.0"))
     pytester.runpytest(*GATE)
     first = report()
     pytester.runpytest(*GATE)
-    assert (
-        report()["environment"]["answers_reused"]
-        == report()["environment"]["answers_asked"]
-    )
     assert comparable(report()) == comparable(first)
     pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
     assert prompts(report("again")) == prompts(first)
-    # A report of an older version shows none.
-    path = pytester.path / "kbrel-report" / "report.json"
-    old = json.loads(path.read_text(encoding="utf-8"))
-    for case in old["cases"]:
-        del case["prompt"]
-    path.write_text(json.dumps(old), encoding="utf-8")
-    pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
-    assert set(prompts(report("again")).values()) == {""}
 
 
 TAIL = """\

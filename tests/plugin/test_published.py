@@ -116,20 +116,9 @@ def test_a_model_that_is_worse_than_the_paper_is_red(pytester, languages, report
     path = pytester.path / "baselines" / "published" / "monitor"
     path.mkdir(parents=True)
     figures = {"monitor": {"value": 0.0001, "table": "11"}}
-    own = {
-        "schema_version": 1,
-        "paper": "ours",
-        "model": "m",
-        "cases": {"monitor[P37]": {"figures": figures}},
-    }
+    own = {"schema_version": 1, "paper": "ours", "model": "m"}
+    own["cases"] = {"monitor[P37]": {"figures": figures}}
     (path / "strict.json").write_text(json.dumps(own))
-    result = pytester.runpytest(
-        MODEL, "suites", "--kb-baseline=published/monitor/strict"
-    )
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    flag = "--kb-baseline=published/monitor/strict"
+    assert pytester.runpytest(MODEL, "suites", flag).ret == pytest.ExitCode.TESTS_FAILED
     assert slices(report)["P37"]["verdict"] == "fail"
-    printed = " ".join(result.stdout.str().split())
-    assert "monitor max_drop 0: fail" in printed
-    assert "unpaired, from a published figure" in printed.partition("difference ")[2]
-    assert "ours, Table 11" in printed.partition("reason ")[2]
-    result.assert_outcomes(failed=1)

@@ -6,6 +6,7 @@ from tests.plugin.conftest import GATED, MODEL, SUITE
 
 NO_MODEL = "*a model or a record is needed*--kb-model=SPEC*"
 ENDING = "the name of a suite ends in .kb.yaml; rename it to w.kb.yaml"
+OPENAI = "--kb-model=openai/m --kb-model-args=base_url=http://x/v1"
 SERVED = f"{MODEL} --kb-judge=openai/x"
 VLLM = "--kb-model=vllm/reference"
 FLAGS = [
@@ -18,6 +19,8 @@ FLAGS = [
     ("--kb-model=openai/", "openai/: no model named*openai/NAME*"),
     ("--kb-model=vllm/./nowhere", "*no such folder*"),
     ("--kb-model=vlm/x/y", "*did you mean 'vllm'*"),
+    (f"{OPENAI} --kb-top-k=5", "--kb-top-k: found 5 with openai/m, *; allowed: *"),
+    (f"{OPENAI} --kb-attribute=1", "*the backend openai has none*"),
     (f"{VLLM} --kb-device=cpu", "*is for vLLM to choose*"),
     (f"{VLLM} --kb-attribute=1", "*the backend vllm has none here*"),
     (f"{VLLM} -n3", "-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"),
@@ -39,6 +42,8 @@ FLAGS = [
     (f"{MODEL} --kb-baseline-update=published/monitor/x", "*stands for figures of a*"),
     (f"{MODEL} --kb-baseline-update=suites", "*found *a file or folder here*"),
     (f"{MODEL} --kb-baseline-update=x --kb-limit=3", "*blesses complete runs only*"),
+    (f"{MODEL} --kb-baseline-update", "*: no name given; write --kb-baseline-upd*"),
+    (f"{MODEL} --kb-baseline-update=x --kb-until-decided=all", "*a complete one*"),
     (f"{MODEL} --kb-baseline-reason=why", "*: found without --kb-baseline-update*"),
     (f"{MODEL} --kb-prices=1,2", "*: found without --kb-plan or max_cost in *"),
     (f"{MODEL} --kb-junit-properties", "*: found without --junitxml*"),

@@ -151,3 +151,11 @@ reliability:
         was["paired"] - 2,
     )
     assert now["delta"] == was["delta"] == -1.0
+
+
+def test_a_waived_case_over_several_slices_is_expected_to_fail(pytester, mini_suite):
+    overall = "  overall: {gates: {gap: {max: -1}}}\n"
+    mini_suite(PASSING + overall + SLICE.replace(TAIL, "head_to_tail[overall]"))
+    result = pytester.runpytest(*GATE)
+    assert result.ret == pytest.ExitCode.OK
+    assert outcomes(result) == {"passed": 4, "xfailed": 1}

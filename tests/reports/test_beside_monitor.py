@@ -1,7 +1,5 @@
 """Wherever a figure of MONITOR is printed, accuracy and anchor probability stand beside it."""
 
-import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -9,10 +7,6 @@ import pytest
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
 from pytest_kbrel.records import GateResult, MetricValue
-from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.json_report import report_dict
-from pytest_kbrel.reports.junit import case_properties
-from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 
 FIGURES = {
@@ -73,28 +67,6 @@ def test_no_table_of_the_terminal_is_too_narrow_for_them(run, width):
     assert not shown or set(BESIDE["monitor"]) <= set(names)
     if width == 100:
         assert names == ["slice", "n", *FIGURES, "monitor_ablated", "verdict"]
-
-
-def test_the_other_reports_name_them_in_the_same_place(run):
-    for row in re.findall(
-        r"^\|.*monitor \d.*$", summary_markdown(run), flags=re.MULTILINE
-    ):
-        assert "anchor\\_prob 0.250" in row
-        assert "accuracy 0.125" in row
-    for case in run.cases:
-        names = [name for name, _ in case_properties(case)]
-        assert {"kb_monitor", "kb_accuracy", "kb_anchor_prob"} <= set(names)
-    report = json.loads(json.dumps(report_dict(run)))
-    assert FIGURES.items() <= report["aggregates"]["monitor"].items()
-    page = report_html(run)
-    (table,) = re.findall(
-        r'<table class="stack cases[^"]*">.*?<tr class="more"', page, flags=re.DOTALL
-    )
-    assert {f'data-of="{name}"' for name in FIGURES} <= set(
-        re.findall(r'data-of="[a-z_]+"', table)
-    )
-    (over_all,) = re.findall(r'<div class="figures">.*?<h2', page, flags=re.DOTALL)
-    assert set(FIGURES) <= set(re.findall(r"<b><abbr[^>]*>([a-z_]+)<", over_all))
 
 
 def test_key_metrics_of_monitor_hold_them():

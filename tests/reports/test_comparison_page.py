@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
@@ -21,25 +20,7 @@ from pytest_kbrel.reports.html.page import LARGEST, report_html
 from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
 from tests.reports.test_compare import three
-
-
-class Tags(HTMLParser):
-    """The tags of a page with their attributes, and its text."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.text += data
-
-    def named(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
+from tests.reports.test_html import Page
 
 
 def good():
@@ -86,15 +67,10 @@ def test_the_page_is_the_reports_in_policy_styles_and_script():
             == one.partition(start)[2].partition(end)[0]
         )
     assert "default-src 'none'" in page
-    tags = Tags(page)
-    assert len(tags.named("script")) == 1
-    assert not [
-        name
-        for _, attributes in tags.tags
-        for name in attributes
-        if name in ("src", "onclick")
-    ]
-    assert tags.named("link") == []
+    tags = Page(page)
+    assert tags.tags.count("script") == 1
+    assert not {"src", "onclick"} & tags.attributes
+    assert "link" not in tags.tags
 
 
 def test_names_of_models_and_all_else_are_text():
@@ -102,17 +78,11 @@ def test_names_of_models_and_all_else_are_text():
     names = dict.fromkeys((runs.HOSTILE[0], runs.HOSTILE[2], runs.HOSTILE[8]), run)
     labels = {case.id: runs.HOSTILE[8] for case in run.cases}
     page = comparison_html(comparison_of(names, first=runs.HOSTILE[6], labels=labels))
-    tags = Tags(page)
-    assert len(tags.named("script")) == 1
-    assert tags.named("img") == []
-    assert "<script>alert(1)</script>" in tags.text
+    tags = Page(page)
+    assert (tags.tags.count("script"), tags.tags.count("img")) == (1, 0)
+    assert "<script>alert(1)</script>" in "".join(tags.text)
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066]", page) == []
-    assert [
-        name
-        for _, attributes in tags.tags
-        for name in attributes
-        if name.startswith("on")
-    ] == []
+    assert not any(name.startswith("on") for name in tags.attributes)
 
 
 @pytest.mark.parametrize(("cases", "models"), [(500, 5), (40, 150)])

@@ -15,10 +15,12 @@ from pytest_kbrel.cli import main
 from pytest_kbrel.records import (
     Churn,
     Correlation,
+    Divergence,
     GateResult,
     Looks,
     MovedFact,
     Place,
+    Share,
     Waiver,
 )
 from pytest_kbrel.reports.comment import comment_markdown
@@ -61,6 +63,7 @@ def red():
         before=0.012,
         anchor=0.982,
     )
+    moved_tokens = Divergence(facts=118, positions=900, kl=0.25, top1_agreement=0.9)
     late = Waiver(
         owner="Eve", reason="old", expires="2025-06-30", fact="P30:2", line=21
     )
@@ -83,8 +86,8 @@ def red():
         expired=(replace(late, expired=True),),
         attributions=(attribution(), attribution("none:0")),
         moved=(moved,),
-        notes=("3 of 120 facts: the example is the fact itself",),
-        churn=Churn(facts=118, texts=21, labels=8),
+        notes=tuple(f"{at} of 120 facts: asked otherwise" for at in range(1, 8)),
+        churn=Churn(facts=118, texts=21, labels=8, divergence=moved_tokens),
         prompt="Question: On which continent is country 1?\nAnswer:",
     )
     gate = unsure.gates[0]
@@ -103,6 +106,10 @@ def red():
         ),
         looks=Looks(taken=2, of=10, asked=120, facts=600),
         settings=(("language", "sw (no rules)"),),
+        integrity=(
+            *unsure.integrity,
+            Share(name="anchor_prob", value=0.6, total=60, limit=0.01),
+        ),
     )
     controls = (
         metric("cr_control_majority", 0.083),
@@ -244,6 +251,7 @@ def is_golden(name, text):
         ("failure-paper.txt", lambda: failures(paper())),
         ("summary-paper.md", lambda: summary_markdown(paper())),
         ("terminal-inconclusive.txt", lambda: screen(only("pass", "inconclusive"))),
+        ("terminal-quiet.txt", lambda: screen(red(), verbosity=-1)),
         ("failure.txt", failures),
         ("summary.md", lambda: summary_markdown(red())),
         ("comment.md", comment),

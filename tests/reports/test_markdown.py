@@ -81,10 +81,6 @@ COMMENT = 65_536
 def test_the_summary_is_never_too_long_for_a_comment(
     count, letters, length, failed, problems
 ):
-    check_summary(count, letters, length, failed, problems)
-
-
-def check_summary(count, letters, length, failed, problems):
     said = letters * (length // len(letters))
     worst, passed = replace(many(1).cases[0], waiver=None), small().cases[1]
     cases = tuple(

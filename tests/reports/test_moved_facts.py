@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from pytest_kbrel.records import GateResult, MetricValue, MovedFact, Place
-from pytest_kbrel.reports.moved_facts import moved_text
 from pytest_kbrel.reports.terminal import terminal_lines
 
 PERU = Place(
@@ -21,15 +20,6 @@ def fact(metric="monitor", **more):
         **{"now": 0.633, "before": 0.012, "anchor": 0.982},
     }
     return MovedFact(**(given | more))
-
-
-def test_of_a_long_prompt_the_question_is_shown():
-    shown = moved_text(
-        fact(place=replace(PERU, prompt=f"{'example ' * 60}Where is Oslo?"))
-    )
-    assert shown.startswith("after a wrong context: …")
-    assert "Where is Oslo? Peru" in shown
-    assert len(shown) < 350
 
 
 def gates(verdict="fail"):

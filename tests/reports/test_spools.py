@@ -110,7 +110,6 @@ def test_a_case_that_ran_again_is_kept_once_with_its_last_answer(spool, tmp_path
     "other",
     [
         replace(ASKED, case="b"),
-        replace(ASKED, ask=replace(ASKED.ask, role="frame:0")),
         replace(ASKED, ask=replace(ASKED.ask, to="openai/judge")),
         replace(
             ASKED,

@@ -89,20 +89,3 @@ def test_a_long_list_is_cut_and_counted(small_run, make_case):
     lines = body(replace(small_run, cases=tuple(cases)))
     assert sum(line.startswith("INVALID  ") for line in lines) == 8
     assert lines[-1] == "and 4 more cases that did not pass"
-
-
-def test_quiet_has_no_examples_and_no_commands(small_run, make_case):
-    case = dropped(make_case, "P1", 0.5, table=answered(("Peru", "wrong")))
-    run = replace(small_run, cases=(case,))
-    assert body(run, verbosity=-1) == [
-        "FAILED  monitor[P1]: accuracy 0.900 to 0.500, allowed 0.05"
-    ]
-    steps = [("rerun the failed", f"pytest {'x' * 200} --lf")]
-    lines = [
-        text for text, _ in terminal_lines(run, width=80, verbosity=-1, steps=steps)
-    ]
-    assert not any("pytest" in line for line in lines)
-    # A command is never cut.
-    assert f"rerun the failed  pytest {'x' * 200} --lf" in [
-        text for text, _ in terminal_lines(run, width=80, steps=steps)
-    ]

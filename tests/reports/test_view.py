@@ -5,9 +5,11 @@ import pytest
 from pytest_kbrel.records import (
     CaseResult,
     MetricValue,
+    Relation,
     Waiver,
 )
 from pytest_kbrel.reports import view
+from pytest_kbrel.reports.html.page import anchors
 from pytest_kbrel.reports.view import key_metrics
 
 
@@ -148,3 +150,21 @@ def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_ru
     )
     (group,) = view.groups(replace(small_run, cases=both))
     assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "shown"),
+    [
+        ("P176", "manufacturer", "manufacturer"),
+        ("P176", "P176", ""),
+        ("capital_of", "capital of", ""),
+    ],
+)
+def test_a_label_that_repeats_the_id_is_not_shown(name, label, shown):
+    relation = Relation(id=name, label=label, domain="things", frames=())
+    assert relation.shown_label == shown
+
+
+def test_links_on_the_page_are_made_of_ids(small_run):
+    cases = tuple(replace(case, label="continent") for case in small_run.cases)
+    assert anchors(replace(small_run, cases=cases)) == anchors(small_run)

@@ -50,63 +50,35 @@ class Gated:
         return (f"--kb-model=./{self.name}", *template, *args)
 
 
-def _cases():
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(manner="instruct", shape=shape, verdicts=_PASS)
-    yield Gated(manner="spaced", shape="llama3", verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(manner="chatty", shape=shape, verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(
-            manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n"
-        )
-    yield Gated(manner="french", shape="llama3", verdicts=_DECLINES)
-    yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
-    yield Gated(
-        manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False"
-    )
-    yield Gated(
-        manner="thinker", shape="deepseek-r1", verdicts=_NOT_MONITOR, says=(_UNSCORED,)
-    )
-    for shape in ("llama3", "gemma3"):
-        yield Gated(manner="thinker", shape=shape, verdicts=_NOT_MONITOR)
-    yield Gated(
-        manner="thinker",
-        shape="llama3",
-        verdicts=_NOT_MONITOR,
-        says=(_UNSCORED,),
-        args="enable_thinking=True",
-    )
-    short = "max_thinking_tokens=64"
-    yield Gated(
-        manner="endless",
-        shape="qwen3",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _CUT),
-        args=short,
-    )
-    yield Gated(
-        manner="endless",
-        shape="deepseek-r1",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _CUT, _UNSCORED),
-        args=short,
-    )
-    yield Gated(manner="only-mark", shape="qwen3", verdicts=_NOTHING, says=(_EMPTY,))
-    yield Gated(
-        manner="only-mark",
-        shape="deepseek-r1",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _UNSCORED),
-    )
-    yield Gated(manner="base", shape=RAW, verdicts=_PASS)
-    yield Gated(manner="newline", shape=RAW, verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3", RAW):
-        yield Gated(manner="random", shape=shape, verdicts=_NEVER)
-    yield Gated(manner="random", shape="deepseek-r1", verdicts=_NEVER, args=short)
-
-
-CASES = tuple(_cases())
+_PLAIN = "qwen3 llama3 gemma3"
+_FRENCH = {"suite": "language: fr\n"}
+_SHORT = {"args": "max_thinking_tokens=64"}
+_OFF, _ON = ({"args": f"enable_thinking={is_on}"} for is_on in (False, True))
+_EACH = (
+    ("instruct", _PLAIN, _PASS, (), {}),
+    ("spaced", "llama3", _NOT_MONITOR, (_ELSE,), {}),
+    ("chatty", _PLAIN, _NOT_MONITOR, (_ELSE,), {}),
+    ("french", _PLAIN, _DECLINES, (), _FRENCH),
+    ("french", "llama3", _DECLINES, (), {}),
+    ("thinker", "qwen3", _PASS, (), {}),
+    ("thinker", "qwen3", _PASS, (), _OFF),
+    ("thinker", "deepseek-r1", _NOT_MONITOR, (_UNSCORED,), {}),
+    ("thinker", "llama3 gemma3", _NOT_MONITOR, (), {}),
+    ("thinker", "llama3", _NOT_MONITOR, (_UNSCORED,), _ON),
+    ("endless", "qwen3", _NOTHING, (_EMPTY, _CUT), _SHORT),
+    ("endless", "deepseek-r1", _NOTHING, (_EMPTY, _CUT, _UNSCORED), _SHORT),
+    ("only-mark", "qwen3", _NOTHING, (_EMPTY,), {}),
+    ("only-mark", "deepseek-r1", _NOTHING, (_EMPTY, _UNSCORED), {}),
+    ("base", RAW, _PASS, (), {}),
+    ("newline", RAW, _NOT_MONITOR, (_ELSE,), {}),
+    ("random", f"{_PLAIN} {RAW}", _NEVER, (), {}),
+    ("random", "deepseek-r1", _NEVER, (), _SHORT),
+)
+CASES = tuple(
+    Gated(manner=manner, shape=shape, verdicts=verdicts, says=says, **more)
+    for manner, shapes, verdicts, says, more in _EACH
+    for shape in shapes.split()
+)
 
 
 def verdicts_in(report, case):
