@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import pytest
 
+from pytest_kbrel.plugin.termination import Termination
 from tests.plugin.conftest import (
     CAPITALS,
     GATED,
@@ -393,3 +394,14 @@ def test_a_killed_controller_leaves_no_workers_and_no_report_of_an_older_run(
     assert session.gone(30)
     assert not (old / "report.json").exists()
     assert (old / "previous" / "report.json").exists()
+
+
+def test_a_forked_child_dies_of_the_signal_as_ever(monkeypatch):
+    termination, sent = Termination(), []
+    termination.watch()
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append((pid, number)))
+    handler(signal.SIGTERM, None)
+    assert sent == [(-1, signal.SIGTERM)]
+    assert not termination.arrived

@@ -217,3 +217,13 @@ def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
     assert not (tmp_path / ".parts" / "dead.alive").exists()
     alive.end()
     assert not (tmp_path / ".parts").exists()
+
+
+def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
+    mine, other = SpoolDirectory(tmp_path, "mine"), tmp_path / ".parts" / "other"
+    other.mkdir(parents=True)
+    mine.clear()
+    assert other.is_dir()
+    os.utime(other, (time.time() - 90_000,) * 2)
+    mine.clear()
+    assert not other.exists()
