@@ -71,9 +71,8 @@ def is_refused(result):
 @pytest.mark.parametrize(
     "flags", [("-k", "unseen"), ("--deselect", ONE)], ids=["k", "deselect"]
 )
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["serial", "workers"])
-def test_no_selected_part_is_blessed(pytester, older, flags, workers):
-    assert is_refused(pytester.runpytest(*BLESS, *flags, *workers))
+def test_no_selected_part_is_blessed(pytester, older, flags, plugin_args):
+    assert is_refused(pytester.runpytest(*BLESS, *flags, *plugin_args))
     assert older()
 
 
