@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
 GATE := $(BIN)/python -m pytest suites --kb-baseline=reference --kb-use-cache=off
 
-.PHONY: demo demo-candidates candidates-table pictures reference test test-slow test-random mutants fuzz lint lint-ci types docs check audit wheel clean
+.PHONY: demo demo-candidates candidates-table pictures reference test test-slow test-random golden mutants fuzz lint lint-ci types docs check audit wheel clean
 
 # Gate the embedded checkpoint against its committed baseline.
 demo: $(VENV)/.demo
@@ -55,6 +55,10 @@ test-slow: $(VENV)/.test
 # Property-based tests with new and more examples: `test` has the same every time. A failure prints how to repeat it.
 test-random: $(VENV)/.test
 	$(PYTEST) -n auto -m hypothesis --hypothesis-profile=random
+
+# Rewrite the golden text of each report: `git diff tests/reports/golden` then shows what readers will see otherwise.
+golden: $(VENV)/.test
+	KBREL_GOLDEN=write OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/reports/test_golden.py -q
 
 # Change the code one place at a time, and print the share of changes that a test notices. FOLDER=stats does one folder.
 mutants: $(VENV)/.mutants

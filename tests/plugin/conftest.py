@@ -1,16 +1,9 @@
 """Suites, models and fixtures for real sessions that take about a second."""
 
-from __future__ import annotations
-
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
-
-from tests.openai_server import OpenAIServer
 
 # Capitals the embedded checkpoint knows, with a popularity that makes all three buckets.
 CAPITALS = (
@@ -83,18 +76,13 @@ P36:
 """
 
 
-def script(
-    answers: Sequence[tuple[str, str]],
-    otherwise: str = "unsure",
-    shift: float = 0.0,
-    text: str = "",
-) -> str:
+def script(answers, otherwise="unsure", shift=0.0, text=""):
     """Return the script of a model that knows these answers, by what its question ends with.
 
     ``otherwise`` is its answer to every other question, ``shift`` is taken from each probability. ``text``
     is what it writes in place of all that it knows.
     """
-    rules: list[dict[str, object]] = []
+    rules = []
     for number, (question, answer) in enumerate(answers):
         # Only the last question counts: examples may stand before it.
         pattern = rf"{question}\?[^?]*$"
@@ -131,10 +119,7 @@ SCRIPTS = {
 }
 
 
-def facts_file(
-    objects: Mapping[str, str] | None = None,
-    aliases: Mapping[str, Sequence[str]] | None = None,
-) -> str:
+def facts_file(objects=None, aliases=None):
     """Return the file of the capitals; ``objects`` replaces some of them, ``aliases`` adds other names."""
     lines = [
         {
@@ -149,19 +134,19 @@ def facts_file(
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def one_line(result: pytest.RunResult) -> str:
+def one_line(result):
     """Return what was printed, however it was wrapped."""
     return " ".join(result.stdout.str().split())
 
 
-def outcomes(result: pytest.RunResult) -> dict[str, int]:
+def outcomes(result):
     """Return how many tests ended how, as pytest counts them."""
     return {
         key: value for key, value in result.parseoutcomes().items() if key != "warnings"
     }
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 300) -> bool:
+def wait_until(condition, seconds=300):
     """Wait so long for ``condition``; return whether it holds in the end."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
@@ -170,29 +155,24 @@ def wait_until(condition: Callable[[], object], seconds: float = 300) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_key(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "KB_JUDGE_ARGS"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
-def _few_plugins(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _few_plugins(request, monkeypatch):
     """Start sessions under test without plugins of others: each worker would import them again."""
     if "pytester" in request.fixturenames:
         request.getfixturevalue("pytester")
         monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:anyio")
 
 
-MiniSuite = Callable[..., Path]
-
-
 @pytest.fixture
-def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
+def mini_suite(pytester):
     """Write ``suites/mini.kb.yaml`` with its facts; ``text`` replaces the suite, ``facts`` the facts."""
 
-    def write(text: str = SUITE, facts: str | None = None, name: str = "mini") -> Path:
+    def write(text=SUITE, facts=None, name="mini"):
         folder = pytester.path / "suites"
         folder.mkdir(exist_ok=True)
         (folder / "facts.jsonl").write_text(
@@ -211,21 +191,18 @@ def mini_suite(pytester: pytest.Pytester) -> MiniSuite:
 
 
 @pytest.fixture
-def report(pytester: pytest.Pytester) -> Callable[[], dict[str, Any]]:
+def report(pytester):
     """Read the report of the latest run."""
 
-    def read(folder: str = "kbrel-report") -> dict[str, Any]:
+    def read(folder="kbrel-report"):
         text = (pytester.path / folder / "report.json").read_text(encoding="utf-8")
-        result: dict[str, Any] = json.loads(text)
-        return result
+        return json.loads(text)
 
     return read
 
 
 @pytest.fixture
-def cases(
-    report: Callable[..., dict[str, Any]],
-) -> Callable[..., dict[str, dict[str, Any]]]:
+def cases(report):
     """Read the cases of the latest report, by their ids without the file of the suite."""
     return lambda *folder: {
         case["id"].partition("::")[2]: case for case in report(*folder)["cases"]
@@ -233,9 +210,7 @@ def cases(
 
 
 @pytest.fixture
-def slices(
-    report: Callable[..., dict[str, Any]],
-) -> Callable[..., list[dict[str, Any]]]:
+def slices(report):
     """Read the cases of the latest report without those over several slices."""
     return lambda *folder: [
         case for case in report(*folder)["cases"] if not case["aggregate"]
@@ -243,10 +218,10 @@ def slices(
 
 
 @pytest.fixture
-def responses(pytester: pytest.Pytester) -> Callable[..., list[dict[str, Any]]]:
+def responses(pytester):
     """Read the recorded responses of the latest run."""
 
-    def read(folder: str = "kbrel-report") -> list[dict[str, Any]]:
+    def read(folder="kbrel-report"):
         text = (pytester.path / folder / "responses.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
@@ -254,7 +229,7 @@ def responses(pytester: pytest.Pytester) -> Callable[..., list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def judge(openai_server: OpenAIServer) -> tuple[str, str]:
+def judge(openai_server):
     """Return the flags of a judge on the loopback server."""
     return (
         "--kb-judge=openai/judge",
@@ -263,10 +238,9 @@ def judge(openai_server: OpenAIServer) -> tuple[str, str]:
 
 
 @pytest.fixture(params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2")])
-def distribution_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def distribution_args(request):
     """Run a test about distribution serially and over two workers."""
-    args: tuple[str, ...] = request.param
-    return args
+    return request.param
 
 
 # Over two workers, each of which starts Python and pytest anew.
@@ -274,7 +248,6 @@ SLOW_N2 = pytest.param(("-n2",), id="n2", marks=pytest.mark.slow)
 
 
 @pytest.fixture(params=[pytest.param((), id="serial"), SLOW_N2])
-def plugin_args(request: pytest.FixtureRequest) -> tuple[str, ...]:
+def plugin_args(request):
     """Run a test about something else serially, and among the slow tests over two workers as well."""
-    args: tuple[str, ...] = request.param
-    return args
+    return request.param

@@ -1,15 +1,12 @@
 """Sessions with a model, a baseline or a setting that cannot be used."""
 
-from __future__ import annotations
-
-import json
 import shutil
 
 import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.reference import resolve
-from tests.plugin.conftest import GATED, KNOWS, MODEL
+from tests.plugin.conftest import GATED, MODEL
 
 ONE_SLICE = GATED + "  slices: [places-head]\n"
 
@@ -29,34 +26,6 @@ def no_traceback(result):
     text = result.stdout.str() + result.stderr.str()
     assert "Traceback" not in text
     assert "INTERNALERROR" not in text
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ("./nowhere", "*nowhere*"),
-        ("suites", "*config.json*"),
-        ("reference:overconfidant", "*overconfidant*did you mean 'overconfident'*"),
-        (
-            "refrence",
-            "refrence: no such folder*or reference; did you mean 'reference'?",
-        ),
-        ("hf/Reference", "Reference: no such folder*; did you mean 'reference'?"),
-        (
-            "refrence:int4",
-            "refrence:int4: no such folder*; did you mean 'reference:int4'?",
-        ),
-        ("openai/gpt", "openai/gpt: *OPENAI_API_KEY holds no key*base_url*"),
-        ("openai/", "openai/: no model named*openai/NAME*"),
-        ("vllm/gpt", "gpt: no such folder*a hub id org/name*"),
-    ],
-)
-def test_what_is_no_model_is_a_usage_error(pytester, mini_suite, model, message):
-    mini_suite(ONE_SLICE)
-    result = gate(pytester, model)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {message}"])
-    no_traceback(result)
 
 
 def test_a_checkpoint_without_tokenizer_says_what_is_missing(
@@ -91,92 +60,6 @@ def test_nan_weights_are_named_once_and_nothing_passes(
     no_traceback(result)
 
 
-def test_a_tokenizer_that_does_not_fit_is_an_error(pytester, mini_suite, checkpoint):
-    path = checkpoint / "tokenizer.json"
-    tokenizer = json.loads(path.read_text(encoding="utf-8"))
-    vocabulary = tokenizer["model"]["vocab"]
-    highest = max(vocabulary.values())
-    tokenizer["added_tokens"].append(
-        {
-            "id": highest + 5000,
-            "content": "<far>",
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": False,
-        }
-    )
-    vocabulary["<far>"] = highest + 5000
-    path.write_text(json.dumps(tokenizer), encoding="utf-8")
-    mini_suite(ONE_SLICE)
-    result = gate(pytester, "./checkpoint")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*tokenizer*"])
-    no_traceback(result)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"some": "other file"}'])
-def test_a_foreign_baseline_is_a_usage_error(pytester, mini_suite, content):
-    mini_suite(ONE_SLICE)
-    folder = pytester.mkdir("foreign")
-    (folder / "baseline.json").write_text(content)
-    result = gate(pytester, KNOWS, "--kb-baseline=./foreign")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *foreign*"])
-    no_traceback(result)
-
-
-def test_a_missing_baseline_is_a_usage_error_that_names_those_there_are(
-    pytester, mini_suite
-):
-    mini_suite(ONE_SLICE)
-    result = gate(pytester, KNOWS, "--kb-baseline=referense")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *referense*"])
-
-
-def test_a_model_that_answers_nothing_never_passes(pytester, mini_suite, report):
-    mini_suite(ONE_SLICE)
-    (pytester.path / "mute.yaml").write_text("default: {text: ''}")
-    result = gate(pytester, "scripted/mute.yaml")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert [case["verdict"] for case in report()["cases"]] == ["invalid"]
-    result.stdout.fnmatch_lines(["*empty*"])
-
-
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("--kb-limit=0", "*--kb-limit*'0'*"),
-        ("--kb-limit=2.5", "*--kb-limit*'2.5'*"),
-        ("--kb-seed=x", "*--kb-seed*'x'*"),
-        ("--kb-batch-size=big", "*--kb-batch-size*'big'*"),
-        ("--kb-inconclusive=fial", "*--kb-inconclusive*'fial'*did you mean 'fail'*"),
-        (
-            "--kb-device=cuda:9",
-            "device 'cuda:9' is not available: allowed on this machine: auto, cpu*",
-        ),
-        (
-            "--kb-judge=oracle",
-            "--kb-judge: found 'oracle'; allowed: rules, openai/NAME*reference",
-        ),
-        ("--kb-model-args=dtyp=float32", "*dtyp*did you mean 'dtype'*"),
-        (
-            "--kb-model-args=attn_implementation=flash_attention_2",
-            "model-args: attn_implementation=flash_attention_2 needs the package flash_attn: *flash-attn",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_a_usage_error(pytester, mini_suite, flag, message):
-    mini_suite(ONE_SLICE)
-    result = gate(pytester, "reference", flag)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {message}"])
-    no_traceback(result)
-
-
 def test_a_missing_extra_is_a_usage_error_that_names_it(
     pytester, mini_suite, monkeypatch
 ):
@@ -189,18 +72,6 @@ def test_a_missing_extra_is_a_usage_error_that_names_it(
 
 
 WHY = "./checkpoint: the weights hold NaN"
-# In the worker as well, which runs no test of ours.
-BROKEN = f"""
-from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models import scripted
-
-
-def broken(spec):
-    raise ModelError({WHY!r})
-
-
-scripted.load = broken
-"""
 
 
 def test_the_error_of_a_model_that_cannot_be_loaded_is_printed_once(
@@ -230,19 +101,6 @@ def test_the_error_of_a_model_that_cannot_be_loaded_is_printed_once(
     assert f"no case can be decided: {WHY}" in actual["problems"]
     assert actual["exit_status"] == 4
     assert (pytester.path / "junit.xml").read_text().count("<failure") == 1
-
-
-@pytest.mark.slow
-def test_workers_print_the_error_of_loading_once(pytester, mini_suite, report):
-    mini_suite(GATED)
-    pytester.makeconftest(BROKEN)
-    result = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.assert_outcomes(failed=1)
-    assert result.stdout.str().count(f"\n{WHY}\n") == 1
-    verdicts = [case["verdict"] for case in report()["cases"]]
-    assert "pass" not in verdicts
-    assert "not run" in verdicts
 
 
 def test_a_model_to_compare_with_and_a_judge_are_named_by_their_flags(
@@ -279,36 +137,8 @@ def test_a_cause_of_one_case_stops_no_others(pytester, mini_suite, report):
 SECRET = "sk-very-secret"
 
 
-def repeats(result: pytest.RunResult) -> bool:
+def repeats(result):
     return SECRET in result.stdout.str() + result.stderr.str()
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            ["--kb-model=openai/x,api_key=sk-very-secret"],
-            "--kb-model: found api_key in it",
-        ),
-        (
-            ["--kb-model=openai/x", "--kb-model-args=api_key=sk-very-secret"],
-            "unknown key 'api_key'",
-        ),
-        (
-            [
-                "--kb-model=openai/x",
-                "--kb-model-args=base_url=http://me:sk-very-secret@h/v1",
-            ],
-            "of h: it carries",
-        ),
-    ],
-)
-def test_a_typed_key_is_refused_and_not_repeated(pytester, mini_suite, flags, message):
-    mini_suite()
-    result = pytester.runpytest(*flags, "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in result.stderr.str()
-    assert not repeats(result)
 
 
 def test_a_key_in_the_ini_file_is_refused_though_no_suite_is_in_sight(pytester):

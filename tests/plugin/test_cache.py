@@ -1,7 +1,5 @@
 """The response cache: a second run asks nothing, and a killed run continues."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess
@@ -74,20 +72,6 @@ def test_the_same_contents_under_another_path_are_known_and_others_under_the_sam
     shutil.copytree(actual / "gullible", here)
     pytester.runpytest(*gate)
     assert counts(report) == (requests, 0)
-
-
-@pytest.mark.slow
-def test_another_way_to_ask_is_another_answer(pytester, mini_suite, report):
-    mini_suite(ONE)
-    gate = ("--kb-model=reference", "suites")
-    pytester.runpytest(*gate)
-    for flag in (
-        "--kb-dtype=bfloat16",
-        "--kb-model-args=add_bos_token=False",
-        "--kb-model=reference:int4",
-    ):
-        pytester.runpytest(*gate, flag)
-        assert counts(report)[1] == 0
 
 
 def test_a_store_can_be_named_and_switched_off(pytester, mini_suite, report):
@@ -164,18 +148,6 @@ def test_a_folder_that_cannot_be_written_costs_the_run_nothing(
     result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
 
 
-def test_responses_of_the_baseline_model_are_cached_too(
-    pytester, mini_suite, report, plugin_args
-):
-    mini_suite(ONE)
-    flags = ("--kb-baseline-model=scripted/int4.jsonl", *plugin_args)
-    pytester.runpytest(*GATE, *flags)
-    first = report()
-    pytester.runpytest(*GATE, *flags)
-    assert counts(report) == (24, 24)
-    assert comparable(report()) == comparable(first)
-
-
 def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
     mini_suite(ONE)
     pytester.runpytest(*GATE, "--kb-output-path=run")
@@ -186,17 +158,6 @@ def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
     assert "kept" not in result.stdout.str()
     assert "answers_asked" not in report()["environment"]
     assert store.read_text() == "spoilt"
-
-
-def test_a_baseline_is_the_same_with_and_without_cached_responses(pytester, mini_suite):
-    mini_suite(ONE)
-    read = []
-    for _ in range(2):
-        assert pytester.runpytest(*GATE, "--kb-baseline-update=prod").ret == 0
-        text = (pytester.path / "baselines/prod/baseline.json").read_text()
-        read.append([line for line in text.splitlines() if '"created"' not in line])
-        assert "answers_" not in text
-    assert read[0] == read[1]
 
 
 @pytest.mark.slow

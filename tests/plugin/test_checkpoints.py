@@ -1,7 +1,5 @@
 """Sessions with Hugging Face checkpoints: downloading, loading, and models that know nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -63,29 +61,6 @@ def test_the_report_has_the_loading_time_of_the_slowest_process(
         assert f"model loaded in {environment['model_load_seconds']} s{slowest}" in text
 
 
-def test_a_run_from_the_cache_has_no_engine_in_its_report(pytester, mini_suite, report):
-    mini_suite()
-    args = ("--kb-model=reference", "--kb-limit=3", "-k", "P36", "suites")
-    pytester.runpytest(*args)
-    pytester.runpytest(*args)
-    environment = report()["environment"]
-    assert environment["answers_reused"] == environment["answers_asked"]
-    assert "model_load_seconds" in environment
-    assert "engine" not in environment
-
-
-def test_a_served_model_loads_nothing_here(pytester, mini_suite, report, openai_server):
-    mini_suite()
-    pytester.runpytest(
-        "--kb-model=openai/some",
-        f"--kb-model-args=base_url={openai_server.base_url}",
-        "-k",
-        "places-head",
-        "suites",
-    )
-    assert not {"model_load_seconds", "engine"} & {*report()["environment"]}
-
-
 REPO = "somebody/tiny"
 
 
@@ -110,7 +85,6 @@ def use_hub(monkeypatch, hub, folder):
         ((f"--kb-model={REPO}", "-n2"), REPO),
         ((MODEL, f"--kb-baseline-model={REPO}", "-n2"), f"--kb-baseline-model: {REPO}"),
     ],
-    ids=["serial", "n2", "baseline"],
 )
 def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     pytester, mini_suite, report, monkeypatch, arguments, start
@@ -123,22 +97,10 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     result.assert_outcomes(failed=1)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     # The first screen names it as the cause, too.
-    errors = [
-        line
-        for line in result.outlines
-        if line.startswith(f"{start}: config cannot be loaded: ")
-    ]
-    assert len(errors) == 1
-    assert "it is gated on the hub" in errors[0]
-    (problem,) = [
-        text
-        for text in report()["problems"]
-        if text.startswith("no case can be decided: ")
-    ]
-    assert (
-        "no token is set; accept its conditions on its page there, then log in with"
-        in problem
-    )
+    start = f"{start}: config cannot be loaded: "
+    (error,) = [line for line in result.outlines if line.startswith(start)]
+    assert "it is gated on the hub" in error
+    assert any("no token is set" in text for text in report()["problems"])
     verdicts = [case["verdict"] for case in report()["cases"]]
     assert set(verdicts) == {"invalid", "not run"}
     assert verdicts.count("not run") >= 7

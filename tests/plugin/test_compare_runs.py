@@ -1,10 +1,7 @@
 """``kbrel compare`` over recorded runs: paired by fact, and judged as a run with a baseline is."""
 
-from __future__ import annotations
-
 import json
 import lzma
-import re
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -77,70 +74,37 @@ def test_paired_runs_are_judged_as_with_the_baseline_itself(run, compare, report
     run("a", "scripted/knows.jsonl", "--kb-baseline-update=blessed")
     run("b", "scripted/overconfident.jsonl", "--kb-baseline=blessed")
     candidate = report("b")
-    status, printed, result = compare("a", "b", "--exit-code")
+    status, _, result = compare("a", "b", "--exit-code")
     (paired,) = result["paired"]
-    assert status == 1
-    assert (paired["baseline"], paired["candidate"], paired["fails"]) == (
-        "a",
-        "b",
-        True,
-    )
+    assert (status, paired["fails"]) == (1, True)
     assert gates(paired["cases"]) == gates(candidate["cases"])
     theirs = {case["id"]: case for case in candidate["cases"]}
     for case in paired["cases"]:
         gated = theirs[case["id"]]
         for figure, value in case["figures"].items():
             stated = gated["metrics"][figure]
-            assert value["value"] == stated["value"]
-            assert (value["delta"], value["delta_low"], value["p"]) == (
-                stated["delta"],
-                stated["delta_low"],
-                stated["p"],
-            )
-        for word in ("lost", "gained"):
-            assert [change["question"] for change in case[word]] == [
-                change["question"] for change in gated[word]
-            ]
-    unseen = next(case for case in paired["cases"] if "unseen" in case["id"])
-    assert unseen["verdict"] == "fail"
-    assert unseen["lost"]
-    assert "2 against 1, paired fact by fact: b" in printed.out
-    # What is asked first stands first: behind the names, before any table.
-    lines = printed.out.splitlines()
-    summary = next(line for line in lines if line.startswith("2 against 1: gates: "))
-    assert re.fullmatch(
-        r"2 against 1: gates: \d+ fail, .* pass; \d+ facts? lost, \d+ gained", summary
-    )
-    assert lines.index(summary) == lines.index("") + 1 <= 5
-    assert lines.index(summary) < lines.index("Correlations over models")
-    assert "ur max_drop 0.1: fail: ur fell by" in printed.out
-    assert "  lost: " in printed.out
-    # Holm's are over all figures shown, so none is smaller than the p-value itself.
-    ps = [
-        (f["p"], f["p_holm"])
-        for case in paired["cases"]
-        for f in case["figures"].values()
-        if f["p"]
-    ]
-    assert all(p <= holm for p, holm in ps)
-    assert any(p < holm for p, holm in ps)
+            for name in ("value", "delta", "delta_low", "p"):
+                assert value[name] == stated[name]
+            # Holm's are over all figures shown, so none is smaller than the p-value itself.
+            assert not value["p"] or value["p"] <= value["p_holm"]
+        assert questions(case, "lost") == questions(gated, "lost")
     # A blessed run has the same outcomes, no gates of its own, and no questions: the other's are taken.
     _, _, blessed = compare("./baselines/blessed", "b")
     assert gates(blessed["paired"][0]["cases"]) == gates(paired["cases"])
-    status, printed, other = compare("b", "./baselines/blessed", "--exit-code")
+    status, _, other = compare("b", "./baselines/blessed", "--exit-code")
     assert status == 0
-    gained = next(
-        case for case in other["paired"][0]["cases"] if "unseen" in case["id"]
-    )["gained"]
-    assert [change["question"] for change in gained] == [
-        change["question"] for change in unseen["lost"]
-    ]
-    assert "gates: none are known" in printed.out
+    gained, lost = (
+        next(case for case in cases if "unseen" in case["id"])
+        for cases in (other["paired"][0]["cases"], paired["cases"])
+    )
+    assert questions(gained, "gained") == questions(lost, "lost") != []
     # More candidates make a larger family, and the run itself is green.
-    status, printed, three = compare("a", "b", "a/report.json", "--exit-code")
+    status, _, three = compare("a", "b", "a/report.json", "--exit-code")
     assert [pair["fails"] for pair in three["paired"]] == [True, False]
-    assert status == 1
-    assert "3 against 1, paired fact by fact: a/report.json" in printed.out
+
+
+def questions(case, what):
+    return [change["question"] for change in case[what]]
 
 
 @pytest.mark.slow
@@ -207,16 +171,3 @@ def test_waivers_of_the_candidate_count_as_in_its_run(run, compare):
     ]
     assert (status, case["verdict"], case["gates"][0]["verdict"]) == (1, "fail", "pass")
     assert "expired on 2026-01-01" in " ".join(printed.out.split())
-
-
-def test_cases_that_a_candidate_lacks_are_reported(run, compare):
-    run("a", "scripted/knows.jsonl")
-    run("b", "scripted/knows.jsonl", suite=SUITE.partition("head_to_tail:")[0])
-    status, printed, result = compare("a", "b")
-    words = " ".join(printed.out.split())
-    assert status == 0
-    assert (
-        "cases of the baseline were not asked (first: mini.kb.yaml::head_to_tail["
-        in words
-    )
-    assert any("were not asked" in one for one in result["paired"][0]["differences"])

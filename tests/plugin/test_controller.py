@@ -1,18 +1,13 @@
 """The controller's hooks, called one by one without a session."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.cache.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.records import CaseResult, Fingerprint, Run
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.serialization import dumps_compact
 from tests.made_cases import (
@@ -39,31 +34,31 @@ MODEL = replace(
 class Journals:
     """Journals of a run under way that hold what they are told to."""
 
-    def __init__(self, **summary: Any) -> None:
+    def __init__(self, **summary):
         self._summary, self.ended = JournalSummary(**summary), None
 
-    def acquire(self) -> None:
+    def acquire(self):
         """Do nothing."""
 
-    def summary(self) -> JournalSummary:
+    def summary(self):
         return self._summary
 
-    def release(self, *, ended: bool) -> None:
+    def release(self, *, ended):
         self.ended = ended
 
 
 @pytest.fixture
-def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def recorder(tmp_path, monkeypatch):
     """Return a recorder of a suite with one case."""
     suite = made_suite(made_case("head_to_tail[a]"))
     monkeypatch.setattr(
         "pytest_kbrel.plugin.worker.suites_of", lambda config, nodeids, options: [suite]
     )
     options = made_options(output_path=tmp_path / "out", from_run=None)
-    return Recorder(cast(pytest.Config, StubConfig(tmp_path)), options, None)
+    return Recorder(StubConfig(tmp_path), options, None)
 
 
-def session(**more: Any) -> Any:
+def session(**more):
     actual = {
         "exitstatus": pytest.ExitCode.OK,
         "shouldfail": False,
@@ -72,7 +67,7 @@ def session(**more: Any) -> Any:
     return SimpleNamespace(**(actual | more))
 
 
-def report(*results: CaseResult, outcome: str = "passed", **more: Any) -> Any:
+def report(*results, outcome="passed", **more):
     """Return a report of an item; it carries these results and what else a worker sends."""
     where = {name: more.pop(name) for name in ("nodeid", "when") if name in more}
     actual = made_report(
@@ -94,155 +89,13 @@ def report(*results: CaseResult, outcome: str = "passed", **more: Any) -> Any:
     return actual
 
 
-def finished(recorder: Recorder, **more: Any) -> tuple[Run, Any]:
+def finished(recorder, **more):
     """End the session that recorded; return the run and the session."""
     recorder._finished = more.pop("finished", True)
     ended = session(**more)
     recorder.pytest_sessionfinish(ended)
     assert recorder._run is not None
     return recorder._run, ended
-
-
-def test_what_arrives_with_a_report_is_taken_in_and_off_it(recorder: Recorder) -> None:
-    recorder.expect([ITEM])
-    base, judge = replace(MODEL, spec="base"), replace(MODEL, spec="openai/j")
-    one = report(
-        made_result(),
-        base=base,
-        helpers=(judge,),
-        helped=(5, 2),
-        answered=(7, 3),
-        cache_problem="x",
-    )
-    spent = [("openai/m", 1200, 30), ("openai/j (--kb-judge)", 0, 0)]
-    two = report(
-        made_result(),
-        loading=(1.5, "packed"),
-        base=base,
-        notes=("one", "two"),
-        spent=spent,
-    )
-    recorder.pytest_runtest_logreport(one)
-    assert not hasattr(one, "kbrel")
-    recorder.pytest_runtest_logreport(two)
-    recorder.pytest_runtest_logreport(
-        report(made_result(), base=base, notes=("two",), spent=spent)
-    )
-    run, _ = finished(recorder)
-    assert (run.model, run.base, run.helpers) == (MODEL, base, (judge,))
-    environment = dict(run.environment)
-    assert {
-        name: environment[name]
-        for name in environment
-        if "_" in name or name == "engine"
-    } == {
-        **{
-            "helpers_asked": "5",
-            "helpers_reused": "2",
-            "answers_asked": "7",
-            "answers_reused": "3",
-        },
-        **{
-            "answers_store": "off",
-            "answers_not_kept": "x",
-            "model_load_seconds": "1.50",
-            "engine": "packed",
-        },
-        **{
-            "model_notes": "one\ntwo",
-            "tokens_spent": "openai/m: 2,400 tokens read and 60 written",
-        },
-    }
-
-
-def test_a_python_test_whose_case_fails_is_that_case_and_no_second_one(
-    recorder: Recorder,
-) -> None:
-    own = made_result("test_own.py::own", "fail")
-    failed = report(own, nodeid="test_own.py::test_x", outcome="failed")
-    failed.kbrel_uses_model = True
-    recorder.pytest_runtest_logreport(failed)
-    run, _ = finished(recorder)
-    assert [(case.id, case.verdict) for case in run.cases] == [("own", "fail")]
-
-
-@pytest.mark.parametrize(
-    ("nodeid", "failed", "complete"),
-    [
-        ("other.kb.yaml", True, False),
-        ("other.kb.yaml", False, True),
-        ("test_own.py", True, True),
-    ],
-)
-def test_a_suite_that_cannot_be_collected_is_a_problem(
-    recorder: Recorder, nodeid: str, failed: bool, complete: bool
-) -> None:
-    recorder.expect([ITEM])
-    outcome = cast(Any, "failed" if failed else "passed")
-    recorder.pytest_collectreport(
-        pytest.CollectReport(nodeid, outcome, longrepr="e.yaml:3: why\nmore", result=[])
-    )
-    recorder.pytest_runtest_logreport(report(made_result()))
-    run, _ = finished(recorder)
-    assert (run.problems, run.complete) == (
-        () if complete else ("other.kb.yaml could not be collected: e.yaml:3: why",),
-        complete,
-    )
-
-
-@pytest.mark.parametrize(
-    ("problem", "before", "after"),
-    [
-        (False, pytest.ExitCode.OK, 0),
-        (True, pytest.ExitCode.OK, 1),
-        (True, pytest.ExitCode.TESTS_FAILED, 1),
-        (True, pytest.ExitCode.INTERRUPTED, 2),
-        (False, pytest.ExitCode.TESTS_FAILED, 1),
-    ],
-)
-def test_a_problem_makes_a_green_session_red_and_no_other_status(
-    recorder: Recorder, problem: bool, before: pytest.ExitCode, after: int
-) -> None:
-    recorder.expect([ITEM])
-    # Its one response is not recorded.
-    recorder.pytest_runtest_logreport(report(made_result(requests=int(problem))))
-    run, ended = finished(recorder, exitstatus=before)
-    assert (int(ended.exitstatus), run.exit_status, run.complete) == (
-        after,
-        after,
-        not problem,
-    )
-    assert bool(run.problems) is problem
-
-
-def test_a_session_that_was_stopped_says_so(recorder: Recorder, tmp_path: Path) -> None:
-    recorder.expect([ITEM])
-    run, _ = finished(recorder, finished=False)
-    assert (run.problems, [case.verdict for case in run.cases]) == (
-        ("the session stopped before all its cases were decided",),
-        ["not run"],
-    )
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *(
-            "report.json",
-            "report.html",
-            "summary.md",
-            "responses.jsonl",
-            "outcomes.jsonl.xz",
-        )
-    }
-
-
-def test_a_session_without_anything_of_ours_writes_nothing(
-    recorder: Recorder, tmp_path: Path
-) -> None:
-    recorder.expect(["tests/test_own.py::test_x"])
-    recorder.pytest_runtest_logreport(
-        report(nodeid="tests/test_own.py::test_x", outcome="failed")
-    )
-    recorder.pytest_sessionfinish(session())
-    assert recorder._run is None
-    assert list(tmp_path.iterdir()) == []
 
 
 HF = replace(
@@ -259,7 +112,6 @@ MIXED = (
     ("first", "second", "who"),
     [
         ({"model": HF}, {"model": OTHER}, "the model"),
-        ({"base": HF}, {"base": OTHER}, "the baseline model"),
         (
             {"helpers": (replace(HF, spec="hf/judge"),)},
             {"helpers": (replace(OTHER, spec="hf/judge"),)},
@@ -268,12 +120,8 @@ MIXED = (
     ],
 )
 def test_workers_with_different_models_make_no_run(
-    recorder: Recorder,
-    tmp_path: Path,
-    first: dict[str, Any],
-    second: dict[str, Any],
-    who: str,
-) -> None:
+    recorder, tmp_path, first, second, who
+):
     one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
     recorder.expect([ITEM])
     recorder.pytest_runtest_logreport(report(one, **first))
@@ -294,7 +142,7 @@ def test_workers_with_different_models_make_no_run(
         read_run(tmp_path / "out")
 
 
-def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
+def test_a_worker_whose_cases_all_failed_counts_too(recorder):
     recorder.expect([ITEM])
     recorder.pytest_runtest_logreport(report(made_result(), model=HF))
     for model in (HF, OTHER):
@@ -302,23 +150,6 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder: Recorder) -> None:
         failed.kbrel_models = dumps_compact([("", model)])
         recorder.pytest_runtest_logreport(failed)
         assert bool(recorder._problems) is (model is OTHER)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        # What a server says of itself may come to be known later.
-        replace(MODEL, backend_version="1, served m-2"),
-        replace(MODEL, spec="mine"),
-    ],
-)
-def test_fingerprints_that_differ_in_what_a_server_reports_are_of_one_model(
-    recorder: Recorder, other: Fingerprint
-) -> None:
-    recorder.expect([ITEM])
-    for model in (MODEL, other):
-        recorder.pytest_runtest_logreport(report(made_result(), model=model))
-    assert recorder._problems == {}
 
 
 GO_ON = (
@@ -331,14 +162,10 @@ KEPT = {"answers": 5, "unused": 2}
 @pytest.mark.parametrize(
     ("summary", "came", "how", "ended", "note"),
     [
-        ({}, [report(made_result())], {}, True, None),
-        ({"answers": 5}, [report(made_result())], {}, True, None),
         (KEPT, [report(made_result())], {}, True, STAY),
-        (KEPT, [report(made_result(verdict="fail"))], {}, True, STAY),
         (KEPT, [], {}, False, GO_ON),
         (KEPT, [report(outcome="skipped", when="setup")], {}, True, STAY),
         (KEPT, [report(made_result())], {"finished": False}, False, GO_ON),
-        # What the server did not answer is asked again by the next run, where a case hangs on it.
         (
             KEPT | {"failed": 1},
             [report(made_result(verdict="invalid"))],
@@ -347,15 +174,6 @@ KEPT = {"answers": 5, "unused": 2}
             GO_ON,
         ),
         (KEPT | {"failed": 1}, [report(made_result())], {}, True, STAY),
-        (KEPT, [report(made_result(verdict="invalid"))], {}, True, STAY),
-        # Who stops at a failure may change the model next.
-        (
-            KEPT,
-            [report(made_result(verdict="fail"), outcome="failed")],
-            {"finished": False},
-            False,
-            GO_ON,
-        ),
         *(
             (
                 KEPT,
@@ -374,33 +192,19 @@ KEPT = {"answers": 5, "unused": 2}
             GO_ON,
         ),
         (
-            KEPT | {"failed": 1},
-            [report(made_result(verdict="invalid"), outcome="failed")],
-            {"finished": False, "shouldfail": "stopping"},
-            False,
-            GO_ON,
-        ),
-        (
             KEPT | {"notes": ("went on", "twice")},
             [report(made_result())],
             {},
             True,
             f"went on\ntwice\n{STAY}",
         ),
-        ({"notes": ("went on",)}, [report(made_result())], {}, True, "went on"),
-        ({"notes": ("went on",)}, [], {}, False, "went on"),
     ],
 )
 def test_whether_a_run_against_a_server_has_ended_and_the_note_on_it(
-    recorder: Recorder,
-    summary: dict[str, Any],
-    came: list[Any],
-    how: dict[str, Any],
-    ended: bool,
-    note: str | None,
-) -> None:
+    recorder, summary, came, how, ended, note
+):
     journals = Journals(**summary)
-    recorder._run_lock = cast(Any, journals)
+    recorder._run_lock = journals
     recorder.expect([ITEM])
     for one in came:
         # A report is taken apart when it is taken in.
@@ -410,19 +214,8 @@ def test_whether_a_run_against_a_server_has_ended_and_the_note_on_it(
     assert dict(run.environment).get("answers_resumed") == note
 
 
-def _again(one: Any) -> Any:
+def _again(one):
     actual = report(nodeid=one.nodeid, outcome=one.outcome, when=one.when)
     if hasattr(one, "kbrel"):
         actual.kbrel = one.kbrel
     return actual
-
-
-@pytest.mark.parametrize("ended", [True, False])
-def test_workers_are_stopped_only_where_the_session_did_not_end(
-    recorder: Recorder, ended: bool
-) -> None:
-    stopped: list[bool] = []
-    recorder.stop_workers = stopped.append
-    recorder.expect([ITEM])
-    finished(recorder, finished=ended)
-    assert stopped == ([] if ended else [False])

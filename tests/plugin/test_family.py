@@ -1,7 +1,5 @@
 """The verdict of a case does not depend on which other cases ran: the family is that of the suite file."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.plugin.conftest import INVENTS, KNOWN, KNOWS, script
@@ -44,7 +42,7 @@ FLAGS = (
 )
 def test_a_case_is_judged_alike_whatever_else_ran(
     pytester, mini_suite, cases, selection
-) -> None:
+):
     mini_suite(SUITE)
     lossy = script(KNOWN[:5], INVENTS)
     (pytester.path / "lossy.jsonl").write_text(lossy, encoding="utf-8")

@@ -1,7 +1,5 @@
 """The first screen of a failed run, to the letter: at three widths, quiet, verbose, and without colour."""
 
-from __future__ import annotations
-
 import json
 import shlex
 
@@ -87,21 +85,9 @@ INCONCLUSIVE  monitor[P36 capital]
     1 fact lost, such as: What is the capital of United Kingdom? London → unsure
 """,
 }
-QUIET = """\
-FAILED: 1 failed, 1 inconclusive, 3 passed
-model    scripted/overconfident.jsonl (float32, cpu) against baseline prod
-changes  21 of 40 facts lost, 0 gained; 22 of 60 answers changed; 20 of the 21
-         are unanswerable; worst P36 capital and 20 others
-open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
-         (0.212 in a slice like it that lost nothing)
-
-FAILED        reliability[unseen-zero-shot]: UR 1.000 to 0.000, allowed 0.05
-INCONCLUSIVE  monitor[P36 capital]: accuracy base 1.000 to 0.950, drop [-0.119,
-              0.236], allowed 0.1; about 139 facts would decide
-"""
 
 
-def screen(lines: list[str]) -> str:
+def screen(lines):
     """Return the lines from the verdict to the blank line before what to do next."""
     at = next(at for at, line in enumerate(lines) if HEAD in line)
     ends = ("rerun the failed", "reports written to")
@@ -166,30 +152,6 @@ def test_workers_and_a_pipe_without_colours_change_nothing(
     assert screen(result.outlines) == SCREENS[80]
 
 
-def test_colours_are_on_the_words_of_verdicts_only(pytester, blessed, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    result = pytester.runpytest(*ARGS, "--color=yes")
-    lines = result.outlines
-    at = next(at for at, line in enumerate(lines) if HEAD in line)
-    coloured = [line for line in lines[at + 1 :] if line.startswith("\x1b[31m")]
-    assert [line.partition(":")[0].partition("  ")[0] for line in coloured[:2]] == [
-        "\x1b[31m\x1b[1mFAILED", "\x1b[31m\x1b[1mFAILED",
-    ]  # fmt: skip
-    assert any(line.startswith("\x1b[33mINCONCLUSIVE") for line in lines)
-
-
-def test_quiet_is_a_line_a_case_and_verbose_has_the_tables_first(
-    pytester, blessed, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert screen(pytester.runpytest(*ARGS, "-q").outlines) == QUIET
-    lines = pytester.runpytest(*ARGS, "-v").outlines
-    assert "MONITOR" in lines
-    assert any(line.startswith("  P36 capital  20 ") for line in lines)
-    verdict = lines.index("FAILED: 1 failed, 1 inconclusive, 3 passed")
-    assert lines.index("MONITOR") < lines.index("Lost and gained facts") < verdict
-
-
 def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     result = pytester.runpytest(*ARGS, "-k", "P36 or unseen")
@@ -216,11 +178,11 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
     assert typed.split(None, 2)[2].startswith(
         "KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest "
     )
-    # Without the plugin of pytest that knows what failed, it cannot be rerun by a flag.
-    bare = pytester.runpytest(*ARGS, "-p", "no:cacheprovider")
-    typed = [
-        line.partition(" pytest ")[0].strip()
-        for line in bare.outlines
-        if " pytest " in line
-    ]
-    assert typed == ["bless it anyway", "all tables"]
+
+
+def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, slices):
+    pytester.runpytest(*ARGS, "-k", "P36")
+    ((change,),) = (case["lost"] for case in slices())
+    assert change["relation"] == "P36"
+    assert change["bucket"] in ("head", "torso", "tail")
+    assert 0 < change["new_probability"] < change["old_probability"] < 1

@@ -1,8 +1,5 @@
 """Whole sessions that pass and fail: outcomes, reports, aggregates, exit status."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 
 import junitparser
@@ -58,48 +55,15 @@ def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
 def test_the_loop_of_the_documentation_takes_each_slice_once(
     pytester, mini_suite, report, capsys
 ):
-    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(
-        encoding="utf-8"
-    )
-    code = page[page.index("```python\n") + 10 :].partition("```")[0]
+    page = Path(__file__).parents[2] / "docs" / "report.md"
+    code = page.read_text(encoding="utf-8").partition("```python\n")[2]
     mini_suite()
     pytester.runpytest(*GATE)
     capsys.readouterr()
-    exec(code, {})
+    exec(code.partition("```")[0], {})
     lines = capsys.readouterr().out.splitlines()
-    cases = report()["cases"]
-    assert len(lines) == len(cases)
-    assert (
-        sum("overall" in line for line in lines)
-        == sum(case["aggregate"] for case in cases)
-        == 3
-    )
-    (line,) = (line for line in lines if "head_to_tail[overall]" in line)
-    assert all(f"'places-{bucket}'" in line for bucket in ("head", "torso", "tail"))
-
-
-def test_a_gate_that_fails_fails_its_case_and_no_other(pytester, mini_suite, report):
-    mini_suite(STRICT.replace("{gap: {max: -1}}", "{gap: {max: 1}}"))
-    result = pytester.runpytest(*GATE)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert outcomes(result) == {"passed": 5, "failed": 1}
-    result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::monitor?P36?*"])
-    assert "Traceback" not in result.stdout.str()
-    verdicts = {case["id"]: case["verdict"] for case in report()["cases"]}
-    assert verdicts["suites/mini.kb.yaml::monitor[P36]"] == "fail"
-
-
-def test_the_summary_follows_the_progress_without_an_empty_line_inside(
-    pytester, mini_suite
-):
-    mini_suite()
-    lines = [line.strip("=") for line in pytester.runpytest(*GATE).outlines]
-    first = lines.index(" knowledge reliability ")
-    assert lines[first - 1] == ""
-    assert lines[first + 1 : first + 3] == [
-        "PASSED: 9 passed",
-        "model    scripted/knows.jsonl (float32, cpu)",
-    ]
+    assert len(lines) == len(report()["cases"])
+    assert sum("overall" in line for line in lines) == 3
 
 
 def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
@@ -117,27 +81,6 @@ def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args
     assert failed == ["head_to_tail[overall]"]
 
 
-def test_a_failure_begins_with_its_reason(
-    pytester, mini_suite, monkeypatch, plugin_args
-):
-    monkeypatch.setenv("COLUMNS", "200")
-    # The same for a slice and for a figure over several, on the screen and in the JUnit file.
-    mini_suite(STRICT)
-    result = pytester.runpytest(*GATE, "--junitxml=junit.xml", *plugin_args)
-    short = [line for line in result.outlines if line.startswith("FAILED suites/")]
-    assert len(short) == 2
-    messages = {
-        case.name: case.result[0].message
-        for suite in junitparser.JUnitXml.fromfile(str(pytester.path / "junit.xml"))
-        for case in suite
-        if case.result
-    }
-    for line in short:
-        name, _, said = line.partition("::")[2].partition(" - ")
-        assert said.startswith(("MONITOR measured ", "gap measured "))
-        assert messages[name].startswith(said)
-
-
 def test_an_aggregate_is_decided_only_when_all_its_slices_ran(pytester, mini_suite):
     mini_suite()
     result = pytester.runpytest(*GATE, "-k", "places-head or places-tail")
@@ -150,35 +93,6 @@ def test_last_failed_runs_what_failed(pytester, mini_suite):
     result = pytester.runpytest(*GATE, "--lf", "-v")
     result.stdout.fnmatch_lines(["*monitor?P36? FAILED*"])
     assert outcomes(result)["failed"] == 1
-
-
-def test_exit_first_stops_and_stays_red(pytester, mini_suite, report):
-    mini_suite(STRICT)
-    result = pytester.runpytest(*GATE, "-x")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert report()["complete"] is False
-    assert report()["exit_status"] == 1
-
-
-def test_responses_are_recorded_one_per_line(pytester, mini_suite):
-    mini_suite()
-    pytester.runpytest(*GATE, "-k", "seen-zero-shot and not unseen")
-    lines = (
-        (pytester.path / "kbrel-report/responses.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    )
-    actual = [json.loads(line) for line in lines]
-    assert {line["case"] for line in actual} == {
-        "suites/mini.kb.yaml::reliability[seen-zero-shot]"
-    }
-    assert sum(line["role"] == "answer" for line in actual) == 12
-
-
-def test_a_limit_takes_fewer_facts(pytester, mini_suite, report):
-    mini_suite()
-    pytester.runpytest(*GATE, "--kb-limit=5", "-k", "P36")
-    assert [case["n"] for case in report()["cases"]] == [5]
 
 
 def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
@@ -204,17 +118,3 @@ def test_a_run_that_dies_leaves_no_older_runs_report_behind(
     pytester.runpytest_subprocess(*GATE)
     assert report()["summary"]["verdict"] == "invalid"
     assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
-
-
-def test_the_published_variant_runs_through_a_real_model(pytester, mini_suite, report):
-    mini_suite(
-        "suite: mini\nfacts: facts.jsonl\nmonitor:\n  negatives: 2\n  variant: published\n"
-    )
-    assert pytester.runpytest(*GATE).ret == 0
-    (case,) = report()["cases"]
-    metrics = case["metrics"]
-    # Dropped facts are in no mean, and what is kept was answered after the positive context.
-    assert 0 < metrics["anchor_prob"]["n"] <= case["n"] == 12
-    assert metrics["accuracy_max"]["value"] == 1.0
-    assert 0.0 < metrics["anchor_prob"]["value"] <= 1.0
-    assert 0.0 < metrics["monitor"]["value"] < 1.0

@@ -1,7 +1,5 @@
 """Settings of judges and of models that write distractors, and their errors."""
 
-from __future__ import annotations
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
@@ -61,50 +59,6 @@ def why(lines):
     return lines[0].rpartition("cannot be reached: ")[2]
 
 
-def test_a_typo_in_a_writers_name_is_a_usage_error(pytester, mini_suite):
-    mini_suite(WRITTEN.format("openia/x"))
-    result = gate(pytester)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = "found 'openia/x'; allowed: facts, openai/NAME*did you mean 'openai'?"
-    result.stderr.fnmatch_lines(
-        [f"ERROR: suites/mini.kb.yaml: distractors_from: {message}"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("suite", "flags", "message"),
-    [
-        (
-            ONE,
-            (f"--kb-judge-args={NOWHERE}",),
-            "base_url=* is for no model here; found: no judge, *",
-        ),
-        (
-            ONE,
-            ("--kb-judge=openai/x", f"--kb-judge-args={NOWHERE},dtype=float32"),
-            "dtype=float32 is for no model here; found: openai/x;*",
-        ),
-        (
-            WRITTEN.format("reference"),
-            (f"--kb-judge-args={NOWHERE}",),
-            "base_url=*; found: reference;*",
-        ),
-        (
-            ONE,
-            ("--kb-judge-args=base_ulr=x",),
-            "model-args: unknown key 'base_ulr'*did you mean 'base_url'*",
-        ),
-    ],
-)
-def test_an_option_that_no_helping_model_takes_is_a_usage_error(
-    pytester, mini_suite, suite, flags, message
-):
-    mini_suite(suite)
-    result = gate(pytester, *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: *{message}"])
-
-
 def test_an_option_in_the_ini_file_may_be_for_other_suites(pytester, mini_suite):
     mini_suite(ONE)
     pytester.makeini(f"[pytest]\nkb_judge_args = {NOWHERE}\n")
@@ -121,52 +75,3 @@ def test_options_go_to_the_models_of_their_kind(
     helpers = {helper["spec"]: helper for helper in report()["helpers"]}
     assert helpers["reference"]["dtype"] == "bfloat16"
     assert helpers["openai/judge"]["device"] == openai_server.base_url
-
-
-def test_the_header_names_the_judge(pytester, mini_suite, judge):
-    mini_suite(ONE)
-    gate(pytester, *judge, "-k", "head]").stdout.fnmatch_lines(
-        ["kbrel: model scripted/knows.jsonl, judge openai/judge"]
-    )
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (
-            ("--kb-judge=rulse",),
-            "--kb-judge: found 'rulse'; allowed: rules, openai/NAME*did you mean 'rules'*",
-        ),
-        (("--kb-judge=./nowhere",), "--kb-judge: ./nowhere: no such folder*"),
-        (("--kb-judge=openai/",), "--kb-judge: openai/: no model named*"),
-        (
-            ("--kb-judge=openai/x",),
-            "--kb-judge: openai/x: *OPENAI_API_KEY holds no key*",
-        ),
-        (
-            ("--kb-judge=openai/x", "--kb-judge-args=base_ulr=x"),
-            "--kb-judge: *did you mean 'base_url'*",
-        ),
-        (("--kb-judge=reference:intt4",), "--kb-judge: *intt4*"),
-    ],
-)
-def test_a_wrong_judge_is_a_usage_error(pytester, mini_suite, flags, message):
-    mini_suite(ONE)
-    result = gate(pytester, *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {message}"])
-    assert "Traceback" not in result.stderr.str()
-
-
-def test_a_missing_package_is_a_usage_error_that_names_its_extra(
-    pytester, mini_suite, judge, monkeypatch
-):
-    from pytest_kbrel.models.openai import spec
-
-    monkeypatch.setattr(spec, "find_spec", lambda name: None)
-    mini_suite(ONE)
-    result = gate(pytester, *judge)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ['ERROR: --kb-judge: *needs openai*pip install "pytest-kbrel?openai?"']
-    )

@@ -1,10 +1,8 @@
 """Checks of the responses before anything is measured, and the verdicts on models that know nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
-from pytest_kbrel.records import Case, CaseResult, MonitorSettings, Suite
 from pytest_kbrel.suites import load_suite
 from tests.function_model import FunctionModel
 from tests.plugin.conftest import MODEL
@@ -153,11 +150,10 @@ LIMIT = 12
 PROBES = ("monitor", "head_to_tail", "reliability")
 UNSEEN = "reliability[unseen-zero-shot]"
 Answers = Callable[[str], str]
-Probability = Callable[[str, str], float]
 
 
 @pytest.fixture(scope="module")
-def world() -> Suite:
+def world():
     actual = load_suite(
         WORLD,
         nodeid_path="world.kb.yaml",
@@ -170,17 +166,17 @@ def world() -> Suite:
     return dataclasses.replace(actual, cases=(*actual.cases[:-1], shorter))
 
 
-def sure(prompt: str, continuation: str) -> float:
+def sure(prompt, continuation):
     """As of a model that gives right answers much, which differs from question to question."""
     return 0.6 + len(prompt) % 40 / 200
 
 
-def invented(prompt: str) -> str:
+def invented(prompt):
     """Return another wrong word for each prompt."""
     return f"zq{sum(map(ord, prompt))}"
 
 
-def question(prompt: str) -> str:
+def question(prompt):
     """Return the last question of a prompt, as an echo would have it."""
     questions = [
         line
@@ -190,7 +186,7 @@ def question(prompt: str) -> str:
     return questions[-1].removeprefix("Question: ")
 
 
-def decided_case(case: Case, model: FunctionModel) -> CaseResult:
+def decided_case(case, model):
     asker = DeduplicatingModel(model)
     actual = run_case(
         case, lambda requests, to: asker.ask(requests), lambda exchanges: None
@@ -205,9 +201,7 @@ def decided_case(case: Case, model: FunctionModel) -> CaseResult:
     )
 
 
-def gated(
-    suite: Suite, answers: Answers, probability: Probability = sure
-) -> dict[str, CaseResult]:
+def gated(suite, answers, probability=sure):
     """Decide every case of the suite, those over several too, without a baseline."""
     model = FunctionModel(answers, probability)
     results = [decided_case(case, model) for case in suite.cases]
@@ -218,9 +212,7 @@ def gated(
     return {result.id: result for result in (*results, *over)}
 
 
-def verdicts_of(
-    actual: dict[str, CaseResult], probes: Sequence[str] = PROBES
-) -> set[str]:
+def verdicts_of(actual, probes=PROBES):
     """Return the verdicts_of of the slices of these probes, but for the unseen one."""
     return {
         result.verdict
@@ -237,20 +229,8 @@ def verdicts_of(
             "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
         ),
         (
-            "\n",
-            "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
-        ),
-        (
             "<think>",
             "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most",
-        ),
-        (
-            "<think>\nOkay, let me see",
-            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up",
-        ),
-        (
-            "</s>",
-            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most 50%",
         ),
         (
             "yes",
@@ -259,8 +239,8 @@ def verdicts_of(
     ],
 )
 def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
-    world: Suite, text: str, message: str
-) -> None:
+    world, text, message
+):
     actual = gated(world, lambda prompt: text)
     assert {result.verdict for result in actual.values()} == {"invalid"}
     for result in actual.values():
@@ -275,17 +255,9 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
 
 @pytest.mark.parametrize(
     ("answers", "most"),
-    [
-        (lambda prompt: "unsure", "unsure"),
-        (lambda prompt: "I don't know.", "i don t know"),
-        (lambda prompt: "None", "none"),
-        (lambda prompt: "N/A", "n"),
-    ],
-    ids=["unsure", "sentence", "none", "not applicable"],
+    [(lambda prompt: "unsure", "unsure"), (lambda prompt: "None", "none")],
 )
-def test_a_model_that_never_answers_fails_and_the_report_says_why(
-    world: Suite, answers: Answers, most: str
-) -> None:
+def test_a_model_that_never_answers_fails_and_the_report_says_why(world, answers, most):
     actual = gated(world, answers)
     # Every probe has a floor of its own. Of what nobody can know, "unsure" is the right answer.
     assert verdicts_of(actual) == {"fail"}
@@ -307,33 +279,14 @@ def test_a_model_that_never_answers_fails_and_the_report_says_why(
 
 
 @pytest.mark.slow
-def test_a_model_that_repeats_the_question_fails(world: Suite) -> None:
+def test_a_model_that_repeats_the_question_fails(world):
     actual = gated(world, question)
     assert verdicts_of(actual) <= {"fail", "invalid"}
     assert "fail" in verdicts_of(actual, ["head_to_tail"])
     assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
 
 
-@pytest.mark.slow
-def test_a_model_that_invents_answers_passes_no_probe(world: Suite) -> None:
-    """Like a random checkpoint: next to no probability for anything, and another wrong word each time."""
-    actual = gated(
-        world, invented, lambda prompt, continuation: (1 + len(prompt) % 7 / 10) / 3000
-    )
-    assert verdicts_of(actual, ["monitor"]) == {"invalid"}
-    for result in actual.values():
-        if result.probe == "monitor" and not result.aggregate:
-            assert any(
-                "the right answer gets no probability" in error
-                for error in result.errors
-            )
-    assert verdicts_of(actual, ["head_to_tail", "reliability"]) <= {"fail", "invalid"}
-    assert list(silent_suites(actual.values())) == []
-
-
-def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(
-    world: Suite,
-) -> None:
+def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world):
     actual = gated(world, invented)
     assert verdicts_of(actual) <= {"fail", "invalid"}
     failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
@@ -342,20 +295,7 @@ def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(
     ]
 
 
-def test_published_monitor_is_invalid_without_any_right_answer(world: Suite) -> None:
-    case = next(case for case in world.cases if case.id == "monitor[P36]")
-    published = dataclasses.replace(
-        case, settings=MonitorSettings(variant="published"), gates=()
-    )
-    result = decided_case(published, FunctionModel(invented))
-    assert (result.verdict, result.metrics) == ("invalid", ())
-    assert result.errors[0].startswith(
-        "the right answer is written behind the prompt that states it for none of 12 facts, so that none is "
-        "left to measure; allowed: at least one: "
-    )
-
-
-def test_a_model_that_knows_its_facts_gets_no_errors(world: Suite) -> None:
+def test_a_model_that_knows_its_facts_gets_no_errors(world):
     answers = {
         question_of(case, fact, frame): str(fact.object)
         for case in world.cases
@@ -366,7 +306,7 @@ def test_a_model_that_knows_its_facts_gets_no_errors(world: Suite) -> None:
         if fact.object
     }
 
-    def knows(prompt: str) -> str:
+    def knows(prompt):
         parts = question(prompt).split(". ")
         # Behind a context, which may have a full stop in it.
         candidates = (". ".join(parts[start:]) for start in range(len(parts)))

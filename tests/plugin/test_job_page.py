@@ -1,7 +1,5 @@
 """The summary on the page of a job of GitHub Actions."""
 
-from __future__ import annotations
-
 import pytest
 
 from pytest_kbrel.cli import main
@@ -52,9 +50,3 @@ def test_shards_append_nothing_and_the_joined_run_does(
     page.mkdir()
     assert main(["merge", "1", "2", "--output=again"]) == 0
     assert "warning: the summary was not added" in capsys.readouterr().out
-
-
-def test_a_session_without_reports_appends_nothing(pytester, mini_suite, page):
-    mini_suite(ONE)
-    pytester.runpytest(*GATE, "--collect-only")
-    assert not page.exists()

@@ -1,7 +1,5 @@
 """The JUnit file of whole sessions: the schema of Jenkins' xUnit plugin, and what readers find in it."""
 
-from __future__ import annotations
-
 import junitparser
 import pytest
 

@@ -1,9 +1,6 @@
 """``kbrel labels``: answers drawn for a human, and how often the judge of their run errs."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from tests.plugin.conftest import INT4, KNOWS, ONE, RENAMED, facts_file
 ROW = {"question": "q", "answers": ["Lima"], "prediction": "Lima"}
 
 
-def write(path: Path, *pairs: tuple[str, str]) -> str:
+def write(path, *pairs):
     lines = (
         json.dumps({**ROW, "verdict": verdict, "label": label}) + "\n"
         for verdict, label in pairs
@@ -36,16 +33,7 @@ def test_sensitivity_and_specificity_have_intervals(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [("correct", "")],
-        [("correct", "rigth")],
-        [("sure", "right")],
-        [("correct", "right")],
-        [],
-    ],
-)
+@pytest.mark.parametrize("pairs", [[("correct", "")], [("sure", "right")], []])
 def test_labels_that_say_nothing_are_refused(tmp_path, capsys, pairs):
     path = write(tmp_path / "l.jsonl", *pairs)
     assert main(["labels", path]) == 2

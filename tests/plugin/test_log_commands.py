@@ -1,7 +1,5 @@
 """Texts of models, facts and files are printed without the commands that CI systems take from a log."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -42,7 +40,7 @@ FACTS = [
 ]
 
 
-def lines(rules: list[dict[str, object]]) -> str:
+def lines(rules):
     return "".join(json.dumps(rule) + "\n" for rule in rules)
 
 
@@ -50,7 +48,7 @@ def lines(rules: list[dict[str, object]]) -> str:
 def gate(pytester, mini_suite):
     """Write a suite of hostile texts, with models that know its facts, answer commands, or fail by them."""
 
-    def run(model: str, *flags: str) -> pytest.RunResult:
+    def run(model, *flags):
         return pytester.runpytest(f"--kb-model=scripted/{model}", "suites", *flags)
 
     mini_suite(
@@ -76,7 +74,7 @@ def gate(pytester, mini_suite):
     return run
 
 
-def printed(result: pytest.RunResult) -> str:
+def printed(result):
     # pytest's own lines hold none of what a terminal obeys: there are no colours here.
     return f"{result.stdout.str()}\n{result.stderr.str()}"
 
@@ -149,15 +147,6 @@ def test_what_a_model_fails_by_is_printed_without_commands(
         )
 
 
-def test_a_plan_and_a_recorded_run_print_no_commands(pytester, gate):
-    for plan in (["--kb-plan"], ["--kb-plan", "-v"]):
-        assert commands_in(printed(gate("##vso[says].jsonl", *plan))) == []
-    gate("##vso[says].jsonl")
-    result = pytester.runpytest("suites", "--kb-from-run=kbrel-report", "-v")
-    assert "deciding again" in result.stdout.str()
-    assert commands_in(printed(result)) == []
-
-
 def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, gate):
     pytester.makepyfile(
         test_it="""
@@ -182,13 +171,7 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "##vso[task.complete].kb.yaml",
-        "::error::x.kb.yaml",
-        "##[a]/b.kb.yaml",
-        "a\n::error::b.kb.yaml",
-    ],
+    "name", ["##vso[task.complete].kb.yaml", "a\n::error::b.kb.yaml"]
 )
 def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
     pytester, mini_suite, name
@@ -210,13 +193,7 @@ def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        '"##vso[x]": 1',
-        'suite: "::error::y"\n"\\n::error::z": 1',
-        "facts: ' ::error::x ##[a]'",
-        "judge: '##[a]'",
-    ],
+    "wrong", ['suite: "::error::y"\n"\\n::error::z": 1', "facts: ' ::error::x ##[a]'"]
 )
 def test_errors_of_a_suite_are_printed_without_commands(pytester, mini_suite, wrong):
     mini_suite(f"suite: a\n{wrong}\n")

@@ -1,7 +1,5 @@
 """The memory of a run does not grow with its requests, and chunks of requests change no result."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 
@@ -35,7 +33,7 @@ FRAMES = [
 class Quick(Forgetful):
     """Answers at once."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(
             answers=lambda prompt: f"Town {len(prompt)}", probability=lambda *_: 0.4
         )
@@ -63,7 +61,7 @@ def peak(pytester, monkeypatch):
 
     monkeypatch.setattr(worker.CaseRunner, "decide", decide)
 
-    def measure(facts: int) -> int:
+    def measure(facts):
         pytester.makefile(".kb.yaml", large=suite)
         lines = [{"relations": FRAMES}]
         for n in range(facts):

@@ -1,12 +1,7 @@
 """Checkpoints that change during a run: the run is invalid, and no wrong response is cached."""
 
-from __future__ import annotations
-
 import json
 import shutil
-import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
@@ -16,13 +11,10 @@ from safetensors.torch import load_file, save_file
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.reference import checkpoints
 from tests.plugin.conftest import (
-    CAPITALS,
     GATED,
-    MODEL,
     RENAMED,
     facts_file,
     one_line,
-    wait_until,
 )
 
 SUITE = GATED + "  overall: {gates: {gap: {max: 1.0}}}\n"
@@ -213,26 +205,6 @@ def test_a_change_after_the_last_answer_ends_the_case(
     assert error.startswith(f"model.safetensors {CHANGED}")
 
 
-def test_a_failed_test_says_which_models_its_process_has(pytester, mini_suite):
-    mini_suite(SUITE)
-    pytester.makeconftest(
-        """
-        def pytest_runtest_logreport(report):
-            if report.failed:
-                print("has", report.kbrel_models)
-        """
-    )
-    test = pytester.makepyfile(
-        "def test_it(kb_model): assert kb_model.describe().spec == 'another'"
-    )
-    result = pytester.runpytest(MODEL, "-s", test)
-    result.stdout.re_match_lines(
-        [
-            r'.*has \[\["",\{"spec":"scripted/knows\.jsonl",.*"weights_digest":"[0-9a-f]+"'
-        ]
-    )
-
-
 LATE = """
 import os, pathlib, time
 
@@ -276,55 +248,3 @@ def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
     again = pytester.runpytest("--kb-from-run=kbrel-report", "suites")
     assert again.ret == pytest.ExitCode.USAGE_ERROR
     again.stderr.fnmatch_lines(["*no one model answered in this run*"])
-
-
-def stored_answers(pytester):
-    """Return how many answers the store has."""
-    file = pytester.path / ".kbrel-cache" / "answers.sqlite"
-    try:
-        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
-            (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
-        connection.close()
-    except sqlite3.OperationalError:
-        return 0
-    return count
-
-
-@pytest.mark.slow
-def test_another_process_that_saves_into_the_folder_ends_a_run(
-    pytester, mini_suite, report, checkpoint
-):
-    lines = [
-        {
-            "relation": "P36",
-            "subject": f"{country} {number}",
-            "object": city,
-            "popularity": people,
-        }
-        for number in range(12)
-        for country, city, people in CAPITALS
-    ]
-    mini_suite(SUITE, facts="".join(json.dumps(line) + "\n" for line in lines))
-    shutil.copytree(checkpoint, pytester.path / "right")
-    line = [sys.executable, "-m", "pytest", *GATE, "-p", "no:cacheprovider"]
-    run = subprocess.Popen(
-        line,
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    wait_until(lambda: stored_answers(pytester) >= 30 or run.poll() is not None)
-    overwrite(checkpoint)
-    output, _ = run.communicate(timeout=300)
-    assert run.returncode == pytest.ExitCode.USAGE_ERROR, output
-    assert f"model.safetensors {CHANGED} (" in output
-    assert report()["summary"]["verdict"] == "invalid"
-    before = stored_answers(pytester)
-    assert 30 <= before < len(lines)
-    gate = ("--kb-model=./right", *GATE[1:])
-    pytester.runpytest(*gate, "--kb-use-cache=off")
-    right = answers(pytester)
-    pytester.runpytest(*gate)
-    assert report()["environment"]["answers_reused"] == str(before)
-    assert answers(pytester) == right

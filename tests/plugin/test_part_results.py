@@ -1,18 +1,11 @@
 """Parts of a case that workers ask and one of them joins, without a session."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models import registry
 from pytest_kbrel.probes import CHUNK_FACTS
-from pytest_kbrel.records import CaseResult, Shard
-from pytest_kbrel.session.part_results import PartFolder
-from tests.function_model import FunctionModel
 from tests.plugin.test_worker import made, models, with_facts
 
 __all__ = ["models"]
@@ -20,22 +13,18 @@ __all__ = ["models"]
 CASE = with_facts(
     "reliability[seen-zero-shot]", prompt="zero-shot", choices=3, distractors=3
 )
-NAME = f"{CASE.suite}::{CASE.id}"
-Models = dict[str, FunctionModel]
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(monkeypatch):
     monkeypatch.setitem(CHUNK_FACTS, "reliability", 2)
 
 
-def without_times(result: CaseResult) -> CaseResult:
+def without_times(result):
     return dataclasses.replace(result, duration=0.0)
 
 
-def both(
-    folder: Path, *parts: tuple[int, int], **settings: object
-) -> tuple[tuple[CaseResult, bytes], ...]:
+def both(folder, *parts, **settings):
     """Return result and responses of the whole case, and of the case whose parts two workers asked."""
     decided = []
     for name, cuts in (("whole", ()), ("split", parts)):
@@ -56,44 +45,28 @@ CUTS = [[(0, 4)], [(0, 2), (2, 2)], [(2, 2), (0, 1), (1, 1)], [(0, 3), (3, 1)]]
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-def test_a_case_in_parts_is_the_whole_case(
-    tmp_path: Path, models: Models, cuts: list[tuple[int, int]]
-) -> None:
+def test_a_case_in_parts_is_the_whole_case(tmp_path, models, cuts):
     whole, split = both(tmp_path, *cuts)
     assert split == whole
 
 
 @pytest.mark.parametrize("missing", range(4))
 def test_facts_of_a_part_that_was_not_ended_are_asked_by_who_decides(
-    tmp_path: Path, models: Models, missing: int
-) -> None:
+    tmp_path, models, missing
+):
     whole, split = both(
         tmp_path, *[(first, 1) for first in range(4) if first != missing]
     )
     assert split == whole
 
 
-def test_the_baseline_model_answers_in_parts_too(
-    tmp_path: Path, models: Models
-) -> None:
+def test_the_baseline_model_answers_in_parts_too(tmp_path, models):
     whole, split = both(tmp_path, (0, 1), (1, 3), baseline_model="hf/a/b")
     assert split == whole
     assert whole[0].base.rows
 
 
-def test_only_the_facts_of_a_shard_are_asked(tmp_path: Path, models: Models) -> None:
-    shard = next(
-        one
-        for one in (Shard(index=n, count=2) for n in (1, 2))
-        if len(one.facts_of(CASE)) > 1
-    )
-    whole, split = both(
-        tmp_path, (0, 1), (1, len(shard.facts_of(CASE)) - 1), shard=shard
-    )
-    assert split == whole
-
-
-def test_nothing_is_asked_twice(tmp_path: Path, models: Models) -> None:
+def test_nothing_is_asked_twice(tmp_path, models):
     worker = made(tmp_path, CASE, use_cache=None)
     worker.ask_part(CASE, 0, 4)
     asked_in_parts = len(models[worker.settings.model].requests)
@@ -101,24 +74,7 @@ def test_nothing_is_asked_twice(tmp_path: Path, models: Models) -> None:
     assert len(models[worker.settings.model].requests) == asked_in_parts
 
 
-def test_a_part_whose_file_is_broken_is_asked_again(
-    tmp_path: Path, models: Models
-) -> None:
-    worker = made(tmp_path, CASE)
-    for first in range(4):
-        worker.ask_part(CASE, first, 1)
-    path = sorted(worker.spool_path.parent.glob("*.result"))[2]
-    path.write_bytes(path.read_bytes()[:40])
-    assert len(PartFolder(worker.spool_path.parent, NAME).results()) == 3
-    result = worker.decide(CASE, in_parts=True)
-    assert without_times(result) == without_times(
-        made(tmp_path / "whole", CASE).decide(CASE)
-    )
-
-
-def test_parts_that_overlap_are_an_error_and_no_larger_case(
-    tmp_path: Path, models: Models
-) -> None:
+def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path, models):
     worker = made(tmp_path, CASE)
     worker.ask_part(CASE, 0, 2)
     worker.ask_part(CASE, 1, 3)
@@ -128,58 +84,9 @@ def test_parts_that_overlap_are_an_error_and_no_larger_case(
         worker.decide(CASE, in_parts=True)
 
 
-def test_parts_that_stay_unreadable_are_an_error_and_no_smaller_case(
-    tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_takes_no_part_is_an_error(tmp_path, models):
     worker = made(tmp_path, CASE)
-    worker.ask_part(CASE, 0, 2)
-    results = PartFolder.results
-    monkeypatch.setattr(PartFolder, "results", lambda folder: results(folder)[:1])
-    with pytest.raises(KbrelError, match=r"the parts of .* cannot be read"):
-        worker.decide(CASE, in_parts=True)
-
-
-@pytest.mark.parametrize("which", ["model", "baseline_model"])
-def test_parts_of_workers_with_other_weights_are_not_joined(
-    tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, which: str
-) -> None:
-    settings = {"model": "hf/a/m", "baseline_model": "hf/a/b"}
-    workers = [
-        made(tmp_path, CASE, worker={"workerid": f"gw{number}"}, **settings)
-        for number in range(2)
-    ]
-    workers[0].ask_part(CASE, 0, 2)
-    # The second one has loaded what was written there in the meantime.
-    before = registry.open_model
-    monkeypatch.setattr(
-        registry,
-        "open_model",
-        lambda spec, **how: (
-            FunctionModel(name="other")
-            if spec.text == settings[which]
-            else before(spec, **how)
-        ),
-    )
-    workers[1].ask_part(CASE, 2, 2)
-    with pytest.raises(
-        KbrelError, match=r"model is not the same one in all workers: weights \("
-    ):
-        workers[1].decide(CASE, in_parts=True)
-
-
-def test_time_is_that_of_all_parts(tmp_path: Path, models: Models) -> None:
-    worker = made(tmp_path, CASE)
-    worker.ask_part(CASE, 0, 2)
-    worker.ask_part(CASE, 2, 2)
-    spent = sum(
-        part.seconds for part in PartFolder(worker.spool_path.parent, NAME).results()
-    )
-    assert worker.decide(CASE).duration >= spent > 0
-
-
-def test_a_disk_that_takes_no_part_is_an_error(tmp_path: Path, models: Models) -> None:
-    worker = made(tmp_path, CASE)
-    worker.spool_path.parent.parent.mkdir(parents=True, exist_ok=True)
+    worker.spool_path.parent.parent.mkdir(parents=True)
     worker.spool_path.parent.write_text("no folder")
     with pytest.raises(KbrelError, match="responses cannot be kept"):
         worker.ask_part(CASE, 0, 4)

@@ -1,19 +1,11 @@
 """Settings of the probes in whole sessions: prompts, retrieval, distractors, controls, slices."""
 
-from __future__ import annotations
-
 import json
-import math
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_kbrel.reports.responses import read_responses
 from tests.models.tiny_encoder import make_encoder
-from tests.openai_server import OpenAIServer
-from tests.plugin.conftest import CAPITALS, GATE, MODEL
+from tests.plugin.conftest import MODEL
 
 RELIABILITY = """\
 suite: mini
@@ -27,16 +19,16 @@ reliability:
 TWO_UNSURE = "seen-four-shot-2, unseen-four-shot-2"
 
 
-def suite(slices: str, more: str = "") -> str:
+def suite(slices, more=""):
     return RELIABILITY.format(slices=slices, more=more)
 
 
-def exchanges(folder: Path) -> list[dict[str, Any]]:
+def exchanges(folder):
     text = (folder / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def prompts(folder: Path, slice_: str, role: str = "answer") -> list[str]:
+def prompts(folder, slice_, role="answer"):
     return sorted(
         actual["request"]["prompt"]
         for actual in exchanges(folder)
@@ -73,17 +65,36 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
         assert twin["metrics"] == case["metrics"]
 
 
-def test_a_sampled_run_is_shown_what_the_whole_one_is(pytester, mini_suite):
-    mini_suite(suite("seen-four-shot"))
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=1)
-    whole = prompts(pytester.path, "seen-four-shot")
-    # Whether four facts make a sound case is not asked here.
-    pytester.runpytest(MODEL, "--kb-limit=4", "suites")
-    part = prompts(pytester.path, "seen-four-shot")
-    assert len(part) == 4
-    assert set(part) < set(whole)
+def test_controls_stand_in_the_report(pytester, mini_suite, cases):
+    mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
+    seen, unseen = (
+        cases()[f"reliability[{name}-zero-shot]"]["metrics"]
+        for name in ("seen", "unseen")
+    )
+    assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
+    assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
+    assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
+    assert {"unsure", "none", "repetition"} <= set(unseen)
+    assert len(prompts(pytester.path, "seen-zero-shot", "shuffled/answer")) == 12
 
 
+def test_a_model_writes_the_distractors(pytester, mini_suite, report):
+    (pytester.path / "writer.yaml").write_text(
+        'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
+    )
+    mini_suite(suite("seen-zero-shot", "  distractors_from: scripted/writer.yaml\n"))
+    result = pytester.runpytest(MODEL, "suites")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["distractors by scripted/writer.yaml (0 of 12 *"])
+    (case,) = report()["cases"]
+    assert 0 <= case["metrics"]["distractors_written"]["value"] <= 4 / 6
+    assert len(prompts(pytester.path, "seen-zero-shot", "distractors")) == 12
+    asked = prompts(pytester.path, "seen-zero-shot", "choice:0")
+    assert any("Ogdenville" in prompt for prompt in asked)
+
+
+@pytest.mark.slow
 def test_examples_by_a_local_encoder(pytester, mini_suite):
     pytest.importorskip("sentence_transformers")
     path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
@@ -94,313 +105,3 @@ def test_examples_by_a_local_encoder(pytester, mini_suite):
     mini_suite(suite(TWO_UNSURE))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder
-
-
-def test_examples_by_a_server(pytester, mini_suite, openai_server: OpenAIServer):
-    pytest.importorskip("openai")
-    # Close to each other is what is of like length.
-    openai_server.embed = lambda text: [
-        math.cos(len(text) / 50),
-        math.sin(len(text) / 50),
-    ]
-    mini_suite(suite("seen-four-shot", "  retrieval: openai/encoder\n"))
-    args = f"--kb-judge-args=base_url={openai_server.base_url}"
-    pytester.runpytest(MODEL, args, "suites").assert_outcomes(passed=1)
-    assert openai_server.calls_to("embeddings")
-    for prompt in prompts(pytester.path, "seen-four-shot"):
-        *shown, last = (
-            block.splitlines()[0] for block in prompt.split("Question: ")[1:]
-        )
-        distances = [abs(len(question) - len(last)) for question in shown]
-        assert distances == sorted(distances)
-
-
-def test_an_encoder_that_is_not_there_fails_the_slice_in_words(pytester, mini_suite):
-    pytest.importorskip("sentence_transformers")
-    mini_suite(suite("seen-four-shot, seen-zero-shot", "  retrieval: hf/no/such\n"))
-    result = pytester.runpytest(MODEL, "suites")
-    # Nor is there a figure over all slices.
-    result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(
-        ["*hf/no/such: no sentence encoder can be loaded*allowed: tfidf*"]
-    )
-
-
-def test_controls_stand_in_the_report(pytester, mini_suite, report):
-    mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
-    cases = {
-        case["id"].partition("::")[2]: case["metrics"] for case in report()["cases"]
-    }
-    seen = cases["reliability[seen-zero-shot]"]
-    assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
-    assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
-    assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
-    assert {"unsure", "none", "repetition"} <= set(
-        cases["reliability[unseen-zero-shot]"]
-    )
-    shuffled = [
-        actual
-        for actual in exchanges(pytester.path)
-        if actual.get("role", "").startswith("shuffled/")
-    ]
-    assert (
-        len([actual for actual in shuffled if actual["role"] == "shuffled/answer"])
-        == 12
-    )
-
-
-def test_slices_by_answer_type(pytester, mini_suite, report):
-    head = "suite: mini\nfacts: facts.jsonl\n"
-    path = mini_suite(f"{head}reliability:\n  choices: 2\n  slice_by: answer_type\n")
-    relations = path.parent / "relations.yaml"
-    text = relations.read_text(encoding="utf-8").replace(
-        "capital\n", "capital\n  answer_type: location\n", 1
-    )
-    relations.write_text(text, encoding="utf-8")
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write("  unseen: {count: 20, as_of: 2026-11-01, expires: 2090-01-01}\n")
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=8)
-    names = {case["slice"] for case in report()["cases"]}
-    kinds = ("number", "person", "time", "location", "other")
-    assert names == {
-        "overall",
-        "seen-location-zero-shot",
-        *(f"unseen-{kind}-zero-shot" for kind in kinds),
-    }
-
-
-@pytest.mark.parametrize("writer", ["openai/writer", "scripted/writer.yaml"])
-def test_a_model_writes_the_distractors(
-    pytester, mini_suite, openai_server: OpenAIServer, writer: str, report
-):
-    pytest.importorskip("openai")
-    openai_server.say = lambda text: (
-        "1. Springfield\n2. Shelbyville\n3. Ogdenville\n4. Paris"
-    )
-    (pytester.path / "writer.yaml").write_text(
-        'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
-    )
-    mini_suite(suite("seen-zero-shot", f"  distractors_from: {writer}\n"))
-    args = (
-        [f"--kb-judge-args=base_url={openai_server.base_url}"]
-        if "openai" in writer
-        else []
-    )
-    result = pytester.runpytest(MODEL, *args, "suites")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(
-        [f"distractors by {writer} (0 of 12 replies reused from earlier runs)"]
-    )
-    page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
-    assert f"<dt>distractors by</dt><dd>{writer} " in page
-    (case,) = report()["cases"]
-    assert 0 <= case["metrics"]["distractors_written"]["value"] <= 4 / 6
-    written = prompts(pytester.path, "seen-zero-shot", "distractors")
-    assert len(written) == 12
-    if args:
-        assert len(openai_server.calls_to("chat/completions")) == 12
-        assert any(
-            "Ogdenville" in prompt
-            for prompt in prompts(pytester.path, "seen-zero-shot", "choice:0")
-        )
-
-
-ABOVE_CONTROL = """\
-suite: mini
-facts: facts.jsonl
-reliability:
-  choices: 3
-  distractors: 6
-  slices: [seen-zero-shot]
-  gates:
-    c_correct: {{above_control: {bound}}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("bound", "ret"), [(0.05, pytest.ExitCode.OK), (0.85, pytest.ExitCode.TESTS_FAILED)]
-)
-def test_consistency_must_stand_above_the_control(
-    pytester, mini_suite, report, bound, ret
-):
-    mini_suite(ABOVE_CONTROL.format(bound=bound))
-    result = pytester.runpytest(MODEL, "suites")
-    assert result.ret == ret
-    (case,) = [case for case in report()["cases"] if not case["aggregate"]]
-    (gate,) = case["gates"]
-    assert gate["rule"] == "above_control"
-    control = case["metrics"]["c_correct_control_random"]["value"]
-    assert control == pytest.approx(0.2)
-    above = case["metrics"]["c_correct"]["value"] - control
-    assert (above >= bound) is (gate["verdict"] == "pass")
-    assert "its control c_correct_control_random, 0.200" in gate["reason"]
-    if ret:
-        result.stdout.fnmatch_lines(
-            [
-                "*c_correct above_control 0.85: fail",
-                "*better than the control",
-                "*reason  *c_correct is*",
-                "*control c_correct_control_random*",
-            ]
-        )
-
-
-def test_a_metric_without_a_control_is_an_error_with_its_line(pytester, mini_suite):
-    mini_suite(ABOVE_CONTROL.format(bound=0.05).replace("c_correct:", "uninformative:"))
-    result = pytester.runpytest(MODEL, "suites")
-    assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(
-        ["*mini.kb.yaml:8: 'above_control' compares a metric with its control*"]
-    )
-
-
-HEAD_TO_TAIL = """\
-suite: mini
-facts: facts.jsonl
-head_to_tail:
-  prompt: {prompt}
-  slices: [places-head, places-torso, places-tail, places-top10]
-  overall: {{gates: {{accuracy_top10: 0, accuracy_macro: 0}}}}
-"""
-BUCKETS = ("head", "torso", "tail", "top10")
-# Eleven of a kind to be head, so that a tenth of it is two.
-HEAD_FACTS = "".join(
-    json.dumps(
-        {
-            "relation": "P36",
-            "subject": land,
-            "object": city,
-            "popularity": people,
-            "bucket": bucket,
-        }
-    )
-    + "\n"
-    for n, (land, city, people) in enumerate(CAPITALS)
-    for bucket in [("head", "torso", "tail")[max(n - 9, 0)]]
-)
-
-
-def prompts_of_slices(folder: Path) -> dict[str, list[str]]:
-    """Return the prompts of each slice."""
-    actual: dict[str, list[str]] = {}
-    for exchange in read_responses(folder / "kbrel-report" / "responses.jsonl"):
-        actual.setdefault(exchange.case.partition("-")[2].rstrip("]"), []).append(
-            exchange.ask.request.prompt
-        )
-    return actual
-
-
-@pytest.mark.parametrize("prompt", ["in-domain", "concise"])
-def test_prompts_and_the_top_tenth_end_to_end(pytester, mini_suite, report, prompt):
-    mini_suite(HEAD_TO_TAIL.format(prompt=prompt), HEAD_FACTS)
-    result = pytester.runpytest(*GATE)
-    assert result.ret == pytest.ExitCode.OK, result.stdout.str()
-    actual = report()
-    cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
-    expected = {f"head_to_tail[places-{bucket}]" for bucket in BUCKETS}
-    assert set(cases) == expected | {"head_to_tail[overall]", "pooled[overall]"}
-    assert [cases[f"head_to_tail[places-{bucket}]"]["n"] for bucket in BUCKETS] == [
-        10,
-        1,
-        1,
-        1,
-    ]
-    # The tenth counts in its own figure and in no other.
-    metrics = {
-        name: value["value"]
-        for name, value in cases["head_to_tail[overall]"]["metrics"].items()
-    }
-    of = {
-        bucket: {
-            name: value["value"]
-            for name, value in cases[f"head_to_tail[places-{bucket}]"][
-                "metrics"
-            ].items()
-        }
-        for bucket in BUCKETS
-    }
-    assert metrics["accuracy_top10"] == of["top10"]["accuracy"]
-    assert metrics["accuracy_macro"] == pytest.approx(
-        sum(of[b]["accuracy"] for b in BUCKETS[:3]) / 3
-    )
-    for values in of.values():
-        assert values["accuracy_rules"] == values["accuracy"]
-        assert values["accuracy_em"] + values["hallucination_em"] + values[
-            "missing"
-        ] == pytest.approx(1)
-        assert values["unparsable"] == 0
-    prompts = prompts_of_slices(pytester.path)
-    assert [len(prompts[bucket]) for bucket in BUCKETS] == [10, 1, 1, 1]
-    for prompt_text in (text for texts in prompts.values() for text in texts):
-        assert prompt_text.count("the capital of") == (
-            2 if prompt == "in-domain" else 1
-        )
-        assert ("unsure" in prompt_text) == (prompt == "in-domain")
-
-
-def test_a_question_set_is_built_and_gated(pytester, mini_suite, report):
-    """From a dump to a verdict: build, name the set in a suite, run pytest over it."""
-    mini_suite("suite: unused\nfacts: facts.jsonl\nhead_to_tail:\n")
-    (pytester.path / "suites" / "mini.kb.yaml").unlink()
-    lines = ["land,kind,value,people"]
-    for land, city, people in CAPITALS:
-        lines += [
-            f"{land},capital,{city},{people}",
-            f"{land},anthem,Song of {land},{people}",
-        ]
-    (pytester.path / "dump.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (pytester.path / "templates.yaml").write_text(
-        'P36: {question: "What is the capital of [X]?", label: capital, domain: places, from: capital}\n',
-        encoding="utf-8",
-    )
-    built = pytester.run(
-        *(
-            sys.executable,
-            "-m",
-            "pytest_kbrel.cli",
-            "build",
-            "head-to-tail",
-            "dump.csv",
-        ),
-        *("--templates", "templates.yaml", "--output", "suites/lands"),
-        *(
-            "--subject",
-            "land",
-            "--relation",
-            "kind",
-            "--object",
-            "value",
-            "--popularity",
-            "people",
-        ),
-    )
-    assert built.ret == 0, built.stderr.str()
-    built.stdout.fnmatch_lines(
-        [
-            "24 rows read",
-            "  12 relation without a template",
-            "entities of places: * head, * torso, * tail",
-        ]
-    )
-    (pytester.path / "suites" / "lands.kb.yaml").write_text(
-        "suite: lands\nfacts: lands/facts.jsonl\n"
-        "head_to_tail: {prompt: zero-shot, gates: {accuracy: 0.0}, overall: {gates: {gap: 1}}}\n",
-        encoding="utf-8",
-    )
-    result = pytester.runpytest(*GATE)
-    assert result.ret == pytest.ExitCode.OK, result.stdout.str()
-    manifest = json.loads(
-        (pytester.path / "suites/lands/manifest.json").read_text(encoding="utf-8")
-    )
-    counts = {case["id"].split("::")[1]: case["n"] for case in report()["cases"]}
-    taken = manifest["templates"][0]["taken"]
-    assert taken >= 2
-    assert counts == {
-        **{
-            f"head_to_tail[places-{bucket}]": taken
-            for bucket in ("head", "torso", "tail")
-        },
-        "head_to_tail[overall]": 3 * taken,
-        "pooled[overall]": 3 * taken,
-    }

@@ -1,18 +1,13 @@
 """Progress of a run in words, and the line in which it is shown."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-
-import pytest
 
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end, read_counts
-from pytest_kbrel.plugin.progress import Progress, duration
+from pytest_kbrel.plugin.progress import Progress
 from pytest_kbrel.plugin.status_line import StatusLine
 
 
-def counts(case: str, answered: int, *, reused: int = 0) -> AnswerCounts:
+def counts(case, answered, *, reused=0):
     of = AnswerCounts()
     of.begin(f"s.kb.yaml::{case}")
     of.add(reused, False)
@@ -20,7 +15,7 @@ def counts(case: str, answered: int, *, reused: int = 0) -> AnswerCounts:
     return of
 
 
-def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left() -> None:
+def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left():
     progress = Progress()
     progress.expect({"s.kb.yaml::monitor[P17]": 2600, "s.kb.yaml::monitor[P36]": 400})
     of = counts("monitor[P17]", 0)
@@ -32,42 +27,7 @@ def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left() -> None:
     )
 
 
-def test_a_relation_has_its_label() -> None:
-    progress, case = Progress(), "s.kb.yaml::monitor[P17]"
-    progress.expect({case: 2600}, {case: "monitor[P17 country]"})
-    assert progress.text([counts("monitor[P17]", 620)], 10.0).startswith(
-        "monitor[P17 country] 620/2,600  "
-    )
-
-
-def test_nothing_is_said_before_a_case_is_begun() -> None:
-    assert Progress().text([AnswerCounts()], 1.0) == ""
-    assert Progress().text([], 1.0) == ""
-
-
-def test_answers_of_the_cache_are_no_rate() -> None:
-    progress = Progress()
-    progress.expect({"s.kb.yaml::a": 100})
-    of = counts("a", 0, reused=50)
-    assert progress.text([of], 1.0) == "a 50/100  case 1 of 1"
-    assert progress.text([of], 2.0) == "a 50/100  case 1 of 1"
-    of.add(10, True)
-    assert progress.text([of], 3.0) == "a 60/100  5/s  case 1 of 1  about 8 s left"
-
-
-def test_the_rate_is_that_of_the_last_minute() -> None:
-    progress = Progress()
-    of = counts("a", 0)
-    progress.text([of], 0.0)
-    of.add(6000, True)
-    progress.text([of], 60.0)
-    for second in range(61, 200):
-        of.add(1, True)
-        text = progress.text([of], float(second))
-    assert text == "a 6,139 answers  1/s"
-
-
-def test_it_is_told_how_long_nothing_was_answered() -> None:
+def test_it_is_told_how_long_nothing_was_answered():
     progress = Progress()
     progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 100})
     of = counts("a", 0)
@@ -86,22 +46,7 @@ def test_it_is_told_how_long_nothing_was_answered() -> None:
     assert "no answer" not in progress.text([of], 180.0)
 
 
-def test_the_rest_of_a_probe_is_expected_to_ask_as_much_as_its_ended_cases() -> None:
-    progress = Progress()
-    progress.expect({f"s.kb.yaml::reliability[{name}]": 1000 for name in "ab"})
-    of = counts("reliability[a]", 0)
-    progress.text([of], 0.0)
-    of.add(100, True)
-    progress.end("s.kb.yaml::reliability[a]")
-    of.begin("s.kb.yaml::reliability[b]")
-    # 100 of 1,000 were asked of the first, so that 100 are expected of the second, at 100 in 10 s.
-    assert (
-        progress.text([of], 10.0)
-        == "reliability[b] 0/1,000  10/s  case 2 of 2  about 10 s left"
-    )
-
-
-def test_workers_are_added_up() -> None:
+def test_workers_are_added_up():
     progress = Progress()
     progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 200})
     one, two = counts("a", 0), counts("b", 0)
@@ -114,22 +59,7 @@ def test_workers_are_added_up() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "1 s"),
-        (89, "89 s"),
-        (90, "2 min"),
-        (3600, "60 min"),
-        (5400, "1.5 h"),
-        (36000, "10.0 h"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_counts_of_another_process(tmp_path: Path) -> None:
+def test_counts_of_another_process(tmp_path):
     path = tmp_path / "gw0.counts"
     assert read_counts(path) is None
     of = AnswerCounts(path)
@@ -143,7 +73,7 @@ def test_counts_of_another_process(tmp_path: Path) -> None:
     assert read_counts(path) is None
 
 
-def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path: Path) -> None:
+def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path):
     path = tmp_path / "gw0.counts"
     note_end(path)
     assert not path.exists()
@@ -162,24 +92,14 @@ def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path: Path) -> None:
     )
 
 
-def test_equal_requests_count_at_the_end() -> None:
-    of = AnswerCounts()
-    of.begin("case")
-    of.add(2, True)
-    of.end(5)
-    of.begin("case")
-    of.add(1, True)
-    assert (of.answered["case"], of.asked) == (6, 3)
-
-
 class Terminal:
     """Terminal of some rows that knows the sequences of the status line."""
 
-    def __init__(self, height: int = 4) -> None:
+    def __init__(self, height=4):
         self.rows = [""]
         self.row, self.column, self.height = 0, 0, height
 
-    def write(self, text: str) -> None:
+    def write(self, text):
         for part in re.findall(r"\x1b\[\d*[A-Z]|\n|\r|[^\x1b\r\n]+", text):
             if part == "\n":
                 # A terminal's driver adds the return.
@@ -204,7 +124,7 @@ class Terminal:
                 self.column += len(part)
 
 
-def test_the_line_stands_below_the_cursor_and_goes_without_a_trace() -> None:
+def test_the_line_stands_below_the_cursor_and_goes_without_a_trace():
     terminal = Terminal()
     line = StatusLine("line", terminal.write, lambda: terminal.column, started=0.0)
     terminal.write("suite ..")
@@ -221,7 +141,7 @@ def test_the_line_stands_below_the_cursor_and_goes_without_a_trace() -> None:
     assert terminal.rows == ["suite ..."]
 
 
-def test_a_log_has_a_line_soon_and_then_one_a_minute() -> None:
+def test_a_log_has_a_line_soon_and_then_one_a_minute():
     terminal = Terminal()
     line = StatusLine("log", terminal.write, lambda: terminal.column, started=0.0)
     terminal.write("suite ..")

@@ -1,14 +1,12 @@
 """Settings of a suite's prompts and language, and the prompt that a report shows of each case."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
 from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.responses import read_responses
-from tests.plugin.conftest import GATE, INT4, one_line
+from tests.plugin.conftest import GATE
 
 PROMPTS = """\
 suite: mini
@@ -69,51 +67,17 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(
     assert {(MONITOR, ""), (HEAD, "You know geography.")} <= systems
 
 
-def test_a_failure_shows_the_prompt_without_its_line_breaks(pytester, mini_suite):
-    mini_suite(PROMPTS.replace("1.1", "0.9"))
-    result = pytester.runpytest(INT4, "suites", "-k", "head_to_tail")
-    shown = IN_TURNS.replace("\n", "\\n")
-    printed = " ".join(result.stdout.str().split())
-    assert f"first prompt {' '.join(shown[:200].split())}" in printed
-
-
 @pytest.mark.slow
 def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(
     pytester, mini_suite, report
 ):
-    """All answers kept from before, and a recorded run decided again."""
     mini_suite(PROMPTS.replace("1.1", "1.0"))
     pytester.runpytest(*GATE)
     first = report()
     pytester.runpytest(*GATE)
-    assert (
-        report()["environment"]["answers_reused"]
-        == report()["environment"]["answers_asked"]
-    )
     assert comparable(report()) == comparable(first)
     pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
     assert prompts(report("again")) == prompts(first)
-    # A report of an older version shows none.
-    path = pytester.path / "kbrel-report" / "report.json"
-    old = json.loads(path.read_text(encoding="utf-8"))
-    for case in old["cases"]:
-        del case["prompt"]
-    path.write_text(json.dumps(old), encoding="utf-8")
-    pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
-    assert set(prompts(report("again")).values()) == {""}
-
-
-def test_a_baseline_that_was_asked_in_other_words_is_not_comparable(
-    pytester, mini_suite
-):
-    gate = "head_to_tail:\n  prompt: zero-shot\n  gates: {accuracy: {max_drop: 0.1}}\n"
-    suite = mini_suite("suite: mini\nfacts: facts.jsonl\n" + gate)
-    pytester.runpytest(*GATE, "--kb-baseline-update=mine")
-    suite.write_text(suite.read_text() + "  system: Be brief.\n", encoding="utf-8")
-    result = pytester.runpytest(*GATE, "--kb-baseline=mine")
-    result.stdout.fnmatch_lines(
-        ["*not comparable*", "*settings system (Be brief. and the probe's own)*"]
-    )
 
 
 TAIL = """\
@@ -180,17 +144,6 @@ def test_a_suite_is_judged_in_its_language(run):
     _, case, rates = run("language: de\n")
     assert rates == {"accuracy": 0.25, "hallucination": 0.5, "missing": 0.25}
     assert case["settings"]["language"] == "de"
-
-
-def test_a_language_without_rules_is_reported_and_judged_as_english(run):
-    result, case, rates = run("language: sw\n")
-    assert rates == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
-    assert case["settings"]["language"] == "sw (no rules)"
-    output = one_line(result)
-    assert (
-        "the judge has no rules for the language 'sw' (head_to_tail[places-tail]): its answers were"
-        in output
-    )
 
 
 def test_runs_in_two_languages_are_not_compared(run):

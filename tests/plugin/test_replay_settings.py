@@ -1,18 +1,12 @@
 """Settings of --kb-from-run: which are the recorded ones, and which are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.settings import as_recorded
-from pytest_kbrel.records import Fingerprint
 from pytest_kbrel.replay.recorded_run import RecordedRun
-from pytest_kbrel.settings import Settings
 from tests.made_cases import RECORDED_MODEL, made_options
 from tests.stub_config import StubConfig
 
@@ -47,16 +41,10 @@ TYPED = {
 
 
 @pytest.fixture
-def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def again(tmp_path, monkeypatch):
     """Return a function that resolves settings over a record with other ones; ``typed`` are on the line."""
 
-    def resolve(
-        recorded: dict[str, str] | None = None,
-        *,
-        base: Fingerprint | None = None,
-        typed: dict[str, str] | None = None,
-        **settings: Any,
-    ) -> Settings:
+    def resolve(recorded=None, *, base=None, typed=None, **settings):
         run = RecordedRun(
             folder=tmp_path / "run",
             kbrel_version="",
@@ -70,7 +58,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             "pytest_kbrel.plugin.settings.read_runs", lambda folder: run
         )
         options = made_options(from_run=tmp_path / "run", output_path=tmp_path / "out")
-        config = cast(pytest.Config, StubConfig(tmp_path, **(typed or {})))
+        config = StubConfig(tmp_path, **(typed or {}))
         return with_specs(
             as_recorded(config, replace(options, **{**(typed or {}), **settings}))
         )
@@ -78,9 +66,7 @@ def again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return resolve
 
 
-def test_settings_of_the_record_are_the_recorded_ones(
-    again: Any, tmp_path: Path
-) -> None:
+def test_settings_of_the_record_are_the_recorded_ones(again, tmp_path):
     # All of these come from ini file or environment, which are those of other runs.
     others = {
         "model": "x",
@@ -113,17 +99,12 @@ def test_settings_of_the_record_are_the_recorded_ones(
             "judge": "openai/j",
             "judge_args": "seed=1",
         },
-        **{
-            "limit": 3,
-            "seed": 0,
-            "inconclusive": "fail",
-            "baseline": "prod",
-        },
+        **{"limit": 3, "seed": 0, "inconclusive": "fail", "baseline": "prod"},
         top_k=5,
     )
 
 
-def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> None:
+def test_an_older_record_may_not_know_a_setting(again, tmp_path):
     some = {
         "model": "x",
         "device": "cpu",
@@ -143,7 +124,7 @@ def test_an_older_record_may_not_know_a_setting(again: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", TYPED)
-def test_what_needs_a_model_is_refused_where_it_is_typed(again: Any, name: str) -> None:
+def test_what_needs_a_model_is_refused_where_it_is_typed(again, name):
     flag = "--kb-" + name.replace("_", "-")
     with pytest.raises(
         pytest.UsageError,
@@ -152,56 +133,24 @@ def test_what_needs_a_model_is_refused_where_it_is_typed(again: Any, name: str) 
         again(typed={name: "1"})
 
 
-def test_explaining_no_answer_needs_no_model(again: Any) -> None:
-    assert again(typed={"attribute": "0"}).attribute == 0
-
-
 @pytest.mark.parametrize(
     ("typed", "settings", "judge", "args"),
     [
         ({}, {}, "openai/j", "seed=1"),
-        ({}, {"judge_args": "seed=9"}, "openai/j", "seed=1"),
-        ({"judge": "openai/j"}, {"judge_args": "seed=9"}, "openai/j", "seed=1"),
         ({"judge": "openai/k"}, {}, "openai/k", "seed=1"),
         ({"judge": "openai/k"}, {"judge_args": "seed=9"}, "openai/k", "seed=9"),
-        ({"judge": "openai/k", "judge_args": ""}, {}, "openai/k", ""),
         ({"judge_args": "seed=2"}, {}, "openai/j", "seed=2"),
-        ({"judge": "rules"}, {}, "rules", "seed=1"),
     ],
 )
 def test_a_judge_that_is_typed_takes_the_place_of_the_recorded_one(
-    again: Any, typed: dict[str, str], settings: dict[str, str], judge: str, args: str
-) -> None:
+    again, typed, settings, judge, args
+):
     result = again(typed=typed, **settings)
     assert (result.judge, result.judge_args) == (judge, args)
 
 
-@pytest.mark.parametrize(
-    ("recorded", "typed", "settings", "limit", "seed"),
-    [
-        ({"limit": "3", "seed": "0"}, {}, {"limit": 9, "seed": 9}, 3, 0),
-        ({"limit": "0.5", "seed": "-1"}, {}, {}, 0.5, -1),
-        ({"limit": "", "seed": ""}, {}, {"limit": 9, "seed": 9}, None, None),
-        ({"limit": "3", "seed": "1"}, {"limit": "2"}, {"limit": 2}, 2, 1),
-        ({"limit": "3", "seed": "1"}, {"seed": "0"}, {"seed": 0}, 3, 0),
-    ],
-)
-def test_the_facts_are_the_recorded_ones_but_where_that_is_typed(
-    again: Any,
-    recorded: dict[str, str],
-    typed: dict[str, str],
-    settings: dict[str, int],
-    limit: float,
-    seed: int,
-) -> None:
-    result = again(recorded, typed=typed, **settings)
-    assert (result.limit, result.seed) == (limit, seed)
-
-
-@pytest.mark.parametrize("recorded", [{"limit": "x"}, {"limit": "0"}, {"seed": "x"}])
-def test_recorded_settings_that_cannot_be_are_named(
-    again: Any, recorded: dict[str, str]
-) -> None:
+@pytest.mark.parametrize("recorded", [{"limit": "0"}])
+def test_recorded_settings_that_cannot_be_are_named(again, recorded):
     with pytest.raises(
         pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "
     ):
@@ -212,41 +161,10 @@ BASE = {"baseline_model": "b"}
 
 
 @pytest.mark.parametrize(
-    ("recorded", "base", "typed", "settings", "result"),
-    [
-        (BASE, RECORDED_MODEL, {}, {}, "b"),
-        (BASE, RECORDED_MODEL, {}, {"baseline_model": "other"}, "b"),
-        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {}, "b"),
-        (BASE, RECORDED_MODEL, {"baseline_model": "b"}, {"baseline": "prod"}, "b"),
-        # A baseline takes the place of the recorded model.
-        (BASE, RECORDED_MODEL, {}, {"baseline": "prod"}, ""),
-        # A run that was stopped before it asked the second model has no such answers.
-        (BASE, None, {}, {}, ""),
-        ({}, None, {}, {"baseline_model": "other"}, ""),
-    ],
-)
-def test_the_recorded_model_is_compared_with_again(
-    again: Any,
-    recorded: dict[str, str],
-    base: Fingerprint | None,
-    typed: dict[str, str],
-    settings: dict[str, str],
-    result: str,
-) -> None:
-    assert again(recorded, base=base, typed=typed, **settings).baseline_model == result
-
-
-@pytest.mark.parametrize(
     ("recorded", "base", "message"),
-    [
-        (BASE, RECORDED_MODEL, "those of b; "),
-        (BASE, None, "none of a second"),
-        ({}, None, "none of"),
-    ],
+    [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second")],
 )
-def test_no_other_model_can_be_compared_with(
-    again: Any, recorded: dict[str, str], base: Any, message: str
-) -> None:
+def test_no_other_model_can_be_compared_with(again, recorded, base, message):
     with pytest.raises(
         pytest.UsageError,
         match=rf"^--kb-baseline-model: found c, and .* in .*run: {message}",
@@ -254,7 +172,7 @@ def test_no_other_model_can_be_compared_with(
         again(recorded, base=base, typed={"baseline_model": "c"})
 
 
-def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) -> None:
+def test_reports_never_take_the_place_of_the_record(again, tmp_path):
     run, inner = tmp_path / "run", tmp_path / "run" / "deep"
     for output, folder in [
         (tmp_path / "out", tmp_path / "out"),
@@ -274,16 +192,3 @@ def test_reports_never_take_the_place_of_the_record(again: Any, tmp_path: Path) 
             pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"
         ):
             again(typed={"output_path": "x"}, output_path=output)
-
-
-def test_reports_that_are_set_aside_do_not_take_the_place_of_the_record(
-    again: Any, tmp_path: Path
-) -> None:
-    record = tmp_path / "previous"
-    with pytest.raises(
-        pytest.UsageError, match=r"would replace the recorded run of --kb-from-run"
-    ):
-        again(typed={"output_path": "x"}, from_run=record, output_path=tmp_path)
-    assert (
-        again(from_run=record, output_path=tmp_path).output_path == record / "decided"
-    )

@@ -1,22 +1,18 @@
 """The scheduler for xdist, with workers that only note what they are sent."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel.plugin.activation import may_split
-from pytest_kbrel.plugin.parts import Dealing, dealing_of
+from pytest_kbrel.plugin.parts import dealing_of
 from pytest_kbrel.plugin.scheduling import SliceScheduling
-from pytest_kbrel.probes import CHUNK_FACTS
 from pytest_kbrel.records import Fact, Shard
 from tests.made_cases import made_case, made_options, made_suite
 from tests.stub_config import StubConfig
@@ -24,7 +20,7 @@ from tests.stub_config import StubConfig
 PATH = "mini.kb.yaml"
 
 
-def case_of(name: str, facts: int, subject: str = "Chad"):
+def case_of(name, facts, subject="Chad"):
     made = tuple(
         Fact(
             id=f"{name}{number}",
@@ -40,13 +36,11 @@ def case_of(name: str, facts: int, subject: str = "Chad"):
     )
 
 
-def item(name: str) -> str:
+def item(name):
     return f"{PATH}::head_to_tail[{name}]"
 
 
-def dealt(
-    sizes: dict[str, int], *others: str, workers: int = 2, **more: Any
-) -> Dealing:
+def dealt(sizes, *others, workers=2, **more):
     suite = made_suite(*(case_of(name, facts) for name, facts in sizes.items()))
     more.setdefault("split", True)
     return dealing_of([*others, *map(item, sizes)], [suite], workers, **more)
@@ -55,24 +49,24 @@ def dealt(
 class Worker:
     """A worker as xdist's controller sees it, and as the worker runs: an item only when it has the next."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number):
         self.gateway = SimpleNamespace(id=f"gw{number}")
-        self.queue: list[int] = []
+        self.queue = []
         self.shutting_down = False
-        self.ran: list[int] = []
+        self.ran = []
 
-    def send_runtest_some(self, indices: list[int]) -> None:
+    def send_runtest_some(self, indices):
         assert not self.shutting_down
         self.queue += indices
 
-    def shutdown(self) -> None:
+    def shutdown(self):
         self.shutting_down = True
 
     @property
-    def can_run(self) -> bool:
+    def can_run(self):
         return len(self.queue) > 1 or bool(self.queue and self.shutting_down)
 
-    def run(self) -> int:
+    def run(self):
         self.ran.append(self.queue.pop(0))
         return self.ran[-1]
 
@@ -80,20 +74,20 @@ class Worker:
 class Session:
     """xdist's session over a scheduler, a step at a time."""
 
-    def __init__(self, dealing: Dealing, workers: int = 2) -> None:
+    def __init__(self, dealing, workers=2):
         config = SimpleNamespace(
             getvalue=lambda name: ["popen"] * workers,
             getoption=lambda name: None,
             hook=None,
         )
         self.dealing = dealing
-        self.scheduler = SliceScheduling(cast(Any, config), None, lambda ids: dealing)
-        self.workers: list[Worker] = []
-        self.crashed: list[str] = []
+        self.scheduler = SliceScheduling(config, None, lambda ids: dealing)
+        self.workers = []
+        self.crashed = []
         for _ in range(workers):
             self.join()
 
-    def join(self, *more: str) -> None:
+    def join(self, *more):
         worker = Worker(len(self.workers))
         self.workers.append(worker)
         self.scheduler.add_node(worker)
@@ -102,13 +96,13 @@ class Session:
             self.scheduler.schedule()
         self._end()
 
-    def step(self, worker: Worker) -> int:
+    def step(self, worker):
         number = worker.run()
         self.scheduler.mark_test_complete(worker, number, 0.0)
         self._end()
         return number
 
-    def crash(self, worker: Worker) -> None:
+    def crash(self, worker):
         """Let a worker crash at what it is to run now, and another take its place."""
         worker.queue.clear()
         worker.shutting_down = True
@@ -116,14 +110,14 @@ class Session:
             self.crashed.append(at)
         self.join()
 
-    def able(self) -> list[Worker]:
+    def able(self):
         return [
             worker
             for worker in self.workers
             if worker in self.scheduler.nodes and worker.can_run
         ]
 
-    def finish(self, draw: random.Random) -> list[int]:
+    def finish(self, draw):
         """Run to the end; return what was run, without fillers."""
         ran = []
         while able := self.able():
@@ -134,33 +128,11 @@ class Session:
         )
         return [number for number in ran if not self.dealing.is_filler(number)]
 
-    def _end(self) -> None:
+    def _end(self):
         # As xdist does after every event.
         if self.scheduler.tests_finished:
             for node in self.scheduler.nodes:
                 node.shutdown()
-
-
-def test_the_largest_item_comes_first():
-    dealing = dealt(
-        {"small": 3, "large": 30, "middle": 12}, "test_a.py::test_a", split=False
-    )
-    names = [dealing.items[number] for number in dealing.order]
-    assert names == [item("large"), item("middle"), item("small")]
-    session = Session(dealing)
-    assert [worker.queue[0] for worker in session.workers] == list(dealing.order[:2])
-    # What asks the model comes before what does not.
-    assert [dealing.items[number] for number in session.finish(random.Random(0))][
-        -1
-    ] == "test_a.py::test_a"
-
-
-def test_long_questions_cost_more_than_short_ones():
-    short, long = case_of("a", 10), case_of("b", 8, subject="Chad " * 200)
-    dealing = dealing_of(
-        [item("a"), item("b")], [made_suite(short, long)], 2, split=False
-    )
-    assert [dealing.items[number] for number in dealing.order] == [item("b"), item("a")]
 
 
 SIZES = st.dictionaries(
@@ -180,28 +152,6 @@ def test_the_parts_of_a_case_are_all_its_facts_once_and_in_order(sizes, workers)
         assert end in (0, facts)
 
 
-def test_early_parts_are_large_and_late_ones_small():
-    dealing = dealt({"a": 1000, "b": 3})
-    sizes = [part.size for part in dealing.parts]
-    # What is left over goes to the last one.
-    assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
-    assert sizes[0] == pytest.approx(334, abs=3)
-    assert min(sizes[:-1]) >= 31
-    assert {part.item for part in dealing.parts} == {item("a")}
-
-
-def test_a_part_ends_with_a_chunk_rather_than_near_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setitem(CHUNK_FACTS, "head_to_tail", 400)
-    sizes = [part.size for part in dealt({"a": 2000}).parts]
-    # A third of 2,000 is 667: to the end of the first chunk, and so on; least is 62.
-    assert sizes[:3] == [400, 400, 400]
-    ends = set(itertools.accumulate(sizes))
-    assert ends >= {400, 800, 1200, 1600, 2000}
-    assert min(sizes) >= 62
-
-
 def test_only_the_facts_of_a_shard_are_dealt():
     shard = Shard(index=1, count=4)
     dealing = dealt({"a": 400}, shard=shard)
@@ -210,9 +160,7 @@ def test_only_the_facts_of_a_shard_are_dealt():
     )
 
 
-@pytest.mark.parametrize(
-    ("sizes", "split"), [({"a": 100}, False), ({"a": 31}, True), ({}, True)]
-)
+@pytest.mark.parametrize(("sizes", "split"), [({"a": 100}, False)])
 def test_what_is_not_split(sizes, split):
     assert dealt(sizes, split=split).parts == ()
 
@@ -275,7 +223,7 @@ def test_ordinary_tests_follow_each_other(draw):
     assert between <= 2
 
 
-def running(session: Session, worker: Worker) -> int:
+def running(session, worker):
     return next(
         number for number in worker.queue if not session.dealing.is_filler(number)
     )
@@ -300,28 +248,6 @@ def test_a_part_that_a_worker_crashed_at_is_dealt_again_and_fails_its_case_the_s
     assert len([number for number in ran if dealing.part(number)]) == 1
 
 
-def waiting(session: Session, worker: Worker) -> list[str]:
-    names = [
-        session.dealing.items[n]
-        for n in worker.queue
-        if not session.dealing.is_filler(n)
-    ]
-    return [name.partition("[")[2].removesuffix("]") for name in names]
-
-
-def test_a_small_item_waits_behind_a_small_one_and_no_other_does():
-    sizes = {"a": 300, "b": 290, "c": 280, **{f"s{number}": 2 for number in range(40)}}
-    session = Session(dealt(sizes, split=False))
-    first, second = session.workers
-    assert (waiting(session, first), waiting(session, second)) == (["a"], ["b"])
-    session.step(second)
-    # The next one is large, and the other worker gets it once it is idle.
-    assert (waiting(session, first), waiting(session, second)) == (["a"], ["c"])
-    while "c" in waiting(session, second):
-        session.step(second)
-    assert (waiting(session, first), waiting(session, second)) == (["a"], ["s0", "s1"])
-
-
 def test_without_suites_xdist_deals_as_ever():
     tests = [f"test_a.py::test_{number}" for number in range(12)]
     session = Session(dealt({}, *tests))
@@ -334,20 +260,18 @@ def test_without_suites_xdist_deals_as_ever():
     [
         ({}, 0, True),
         ({}, 1, False),
-        ({"use_cache": None}, 0, True),
         ({"until_decided": True}, 0, False),
         ({"from_run": Path("run")}, 0, False),
         ({"model": "answers/some.jsonl"}, 0, False),
-        ({"baseline_model": "reference:int4"}, 0, True),
     ],
 )
 def test_which_sessions_split_cases(tmp_path, given, maxfail, splits):
     settings = made_options(**{"use_cache": tmp_path, **given})
-    config: Any = StubConfig(tmp_path, others={"maxfail": maxfail})
+    config = StubConfig(tmp_path, others={"maxfail": maxfail})
     assert may_split(config, settings) == splits
 
 
-def test_a_worker_that_takes_anothers_place_with_other_items_is_ended() -> None:
+def test_a_worker_that_takes_anothers_place_with_other_items_is_ended():
     session = Session(dealt({"a": 200, "b": 3}))
     session.scheduler.log = lambda *text: None
     first = session.able()[0]
@@ -359,12 +283,3 @@ def test_a_worker_that_takes_anothers_place_with_other_items_is_ended() -> None:
     assert session.workers[-1].shutting_down
     session.finish(random.Random(0))
     assert session.scheduler.tests_finished
-
-
-def test_a_crash_at_a_filler_is_not_blamed_on_the_item_behind_it() -> None:
-    session = Session(dealt({"a": 40, "b": 40, "c": 40}, split=False))
-    worker = session.able()[0]
-    session.step(worker)
-    assert session.dealing.is_filler(worker.queue[0])
-    session.crash(worker)
-    assert session.crashed == []

@@ -1,7 +1,5 @@
 """Sessions with a scripted model, as docs/scripted-models.md describes them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -48,52 +46,6 @@ def test_a_script_loads_no_torch_and_is_named_in_the_report(
         "scripted",
         0,
     )
-
-
-@pytest.mark.parametrize(
-    "flag", ["--kb-device=cpu", "--kb-dtype=float32", "--kb-apply-chat-template"]
-)
-def test_a_flag_that_a_script_would_ignore_is_a_usage_error(pytester, mini_suite, flag):
-    mini_suite(SUITE)
-    result = pytester.runpytest(MODEL, "suites", flag)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: scripted/knows.jsonl: *allowed is *"])
-
-
-def test_a_wrong_script_is_a_usage_error_with_its_line(pytester, mini_suite, answers):
-    mini_suite(SUITE)
-    model = answers('{"contains": "x", "text": "y"}\n{"contains": "x", "txt": "y"}\n')
-    result = pytester.runpytest(model, "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: *answers.jsonl:2: unknown key 'txt'*did you mean 'text'?"]
-    )
-
-
-def test_a_scripted_error_makes_its_case_invalid(pytester, mini_suite, report, answers):
-    mini_suite(SUITE)
-    failing = (
-        json.dumps({"contains": "capital of Japan", "error": "no memory is left"})
-        + "\n"
-    )
-    result = pytester.runpytest(answers(failing + SCRIPTS["knows"]), "suites")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    cases = {case["slice"]: case for case in report()["cases"] if not case["aggregate"]}
-    assert [
-        cases[f"places-{bucket}"]["verdict"] for bucket in ("head", "torso", "tail")
-    ] == [
-        "pass",
-        "invalid",
-        "pass",
-    ]
-    assert "P36:Japan (answer): no memory is left" in cases["places-torso"]["errors"][0]
-
-
-def test_a_plan_counts_the_words_of_a_script(pytester, mini_suite):
-    mini_suite(SUITE)
-    result = pytester.runpytest(MODEL, "suites", "--kb-plan", "-v")
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["--kb-model scripted/knows.jsonl: 12 calls*"])
 
 
 def test_a_script_judges(pytester, mini_suite, report, answers):

@@ -1,7 +1,5 @@
 """What a session shows while it works: in a terminal, in a pipe, over workers, and when it is stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,7 +12,6 @@ import time
 
 import pytest
 
-from pytest_kbrel.plugin import progress_reporter, status_line
 from tests.plugin.conftest import GATED, KNOWN, MODEL, script
 
 pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals")
@@ -159,21 +156,6 @@ def test_ctrl_c_while_the_line_is_shown_ends_the_session(pytester, mini_suite, s
     os.kill(session.process.pid, signal.SIGINT)
     assert session.end() == pytest.ExitCode.INTERRUPTED
     assert "KeyboardInterrupt" in session.output
-
-
-def test_a_log_has_lines_of_its_own(pytester, mini_suite, monkeypatch):
-    mini_suite(GATED)
-    slow_model(pytester, 0.3)
-    monkeypatch.setattr(status_line, "SOON", 0.05)
-    monkeypatch.setattr(status_line, "MINUTE", 0.05)
-    monkeypatch.setattr(progress_reporter, "_TICK", 0.05)
-    result = pytester.runpytest(
-        "--kb-model=scripted/slow.jsonl", "suites", "-p", "no:cacheprovider"
-    )
-    assert result.ret == 0
-    assert result.outlines == [
-        line for line in result.outlines if not line.startswith("kbrel: head_to_tail")
-    ]
 
 
 @pytest.mark.slow

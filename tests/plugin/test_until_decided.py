@@ -1,30 +1,21 @@
 """--kb-until-decided: cases asked in looks, which stop where they are decided."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
 from pytest_kbrel.facts.sampling import first_drawn, sample
 from pytest_kbrel.gates import decide_aggregate
 from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.worker import CaseRunner
-from pytest_kbrel.records import AggregateCase, Case, Fact, Gate, Looks, Relation
-from pytest_kbrel.replay.replay_pool import ReplayPool
+from pytest_kbrel.records import AggregateCase, Fact, Gate, Looks, Relation
 from pytest_kbrel.reports import phrases
 from pytest_kbrel.reports.json_report import comparable
-from pytest_kbrel.reports.responses import read_responses
 from tests.function_model import FunctionModel
-from tests.made_cases import made_case, made_options, made_result, made_suite
+from tests.made_cases import made_case, made_options, made_suite
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT
 from tests.stub_config import StubConfig
 
@@ -37,7 +28,7 @@ RELATION = Relation(
 )
 
 
-def land(number: int) -> Fact:
+def land(number):
     others = tuple(f"Town{other}" for other in range(1000, 1006))
     text = f"{number:03}"
     return Fact(
@@ -52,32 +43,30 @@ def land(number: int) -> Fact:
 FACTS = tuple(map(land, range(200)))
 
 
-def lands(
-    name: str = "head_to_tail[a]", *gates: Gate, count: int = 200, **settings: Any
-) -> Case:
+def lands(name="head_to_tail[a]", *gates, count=200, **settings):
     case = made_case(name, **settings)
     return dataclasses.replace(
         case, facts=FACTS[:count], relations=(RELATION,), gates=gates, seed=3
     )
 
 
-def knows(prompt: str) -> str:
+def knows(prompt):
     return f"Town{re.findall('Land([0-9]+)', prompt)[-1]}"
 
 
-def forgets(prompt: str) -> str:
+def forgets(prompt):
     return "Rome" if int(knows(prompt)[4:]) % 2 else knows(prompt)
 
 
-def drifts(prompt: str) -> str:
+def drifts(prompt):
     return "Rome" if int(knows(prompt)[4:]) % 12 == 0 else knows(prompt)
 
 
-def believes(prompt: str, continuation: str) -> float:
+def believes(prompt, continuation):
     return int(knows(prompt)[4:]) / 500 + (0.5 if knows(prompt) in continuation else 0)
 
 
-ANSWERS: dict[str, Callable[[str], str]] = {
+ANSWERS = {
     "hf/a/same": knows,
     "hf/a/bad": forgets,
     "hf/a/drift": drifts,
@@ -86,10 +75,10 @@ ANSWERS: dict[str, Callable[[str], str]] = {
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
-    opened: dict[str, FunctionModel] = {}
+def models(monkeypatch):
+    opened = {}
 
-    def open_model(spec: Any, **how: object) -> FunctionModel:
+    def open_model(spec, **how):
         opened[spec.text] = FunctionModel(
             ANSWERS.get(spec.text, knows), believes, name=spec.text
         )
@@ -99,7 +88,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> dict[str, FunctionModel]:
     return opened
 
 
-def runner(folder: Path, *cases: Case, maxfail: int = 0, **settings: Any) -> CaseRunner:
+def runner(folder, *cases, maxfail=0, **settings):
     config = StubConfig(folder, others={"maxfail": maxfail})
     config.stash[worker.collection.suites_key] = {"mini.kb.yaml": made_suite(*cases)}
     items = [
@@ -113,72 +102,25 @@ def runner(folder: Path, *cases: Case, maxfail: int = 0, **settings: Any) -> Cas
     given = {"model": "hf/a/same", "baseline_model": "hf/a/b", "until_decided": True}
     options = made_options(**(given | {"output_path": folder / "out"} | settings))
     session = SimpleNamespace(config=config, items=items, testsfailed=0)
-    return CaseRunner(cast(pytest.Session, session), options)
+    return CaseRunner(session, options)
 
 
-def test_an_unchanged_model_passes_after_some_of_the_facts(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
+def test_an_unchanged_model_passes_after_some_of_the_facts(tmp_path, models):
     case = lands("head_to_tail[a]", WIDE)
     result = runner(tmp_path, case).decide(case)
-    assert result.verdict == "pass"
-    assert result.looks is not None
-    assert result.looks.facts == 200
+    assert (result.verdict, result.looks.facts) == ("pass", 200)
     assert result.n == result.requests == result.looks.asked < 200
-    assert (
-        result.gates[0].reason.count(
-            f"; decided after {result.n} of 200 facts, at look "
-        )
-        == 1
-    )
+    said = f"; decided after {result.n} of 200 facts, at look "
+    assert result.gates[0].reason.count(said) == 1
     # They are those that a limit of as many would have drawn, in the order of the case.
-    drawn = sample(case.facts, result.n, case.seed, case.cluster)
-    assert [row.fact_id for row in result.table.rows] == [fact.id for fact in drawn]
-    assert [row.fact_id for row in result.base.rows] == [fact.id for fact in drawn]
-    assert (
-        len(models["hf/a/same"].requests) == len(models["hf/a/b"].requests) == result.n
-    )
+    drawn = [fact.id for fact in sample(case.facts, result.n, case.seed, case.cluster)]
+    for table in (result.table, result.base):
+        assert [row.fact_id for row in table.rows] == drawn
+    for model in ("hf/a/same", "hf/a/b"):
+        assert len(models[model].requests) == result.n
 
 
-def test_a_bad_model_fails_after_some_of_the_facts(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    case = lands("head_to_tail[a]", WIDE)
-    result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == (
-        "fail",
-        Looks(taken=3, of=10, asked=60, facts=200),
-    )
-    assert phrases.stopped_early(result) == "decided after 60 of 200 facts"
-
-
-def test_facts_in_several_wordings_are_counted_as_facts(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    two = dataclasses.replace(
-        RELATION, frames=("What is the capital of [X]?", "Name the capital of [X].")
-    )
-    case = dataclasses.replace(
-        lands("head_to_tail[a]", WIDE, wordings=2), relations=(two,)
-    )
-    result = runner(tmp_path, case, model="hf/a/bad").decide(case)
-    assert (result.verdict, result.looks) == (
-        "fail",
-        Looks(taken=3, of=10, asked=60, facts=200),
-    )
-    assert (result.n, result.requests) == (60, 120)
-    at_once = runner(
-        tmp_path / "2", case, model="hf/a/bad", until_decided=False
-    ).decide(case)
-    asked = {row.fact_id for row in result.table.rows}
-    assert result.table.rows == tuple(
-        row for row in at_once.table.rows if row.fact_id in asked
-    )
-
-
-def test_what_is_not_decided_is_asked_in_full_as_without_looks(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
+def test_what_is_not_decided_is_asked_in_full_as_without_looks(tmp_path, models):
     tight = Gate(metric="accuracy", rule="max_drop", bound=0.09, beyond=0.08)
     case = lands("head_to_tail[a]", tight)
     looked = runner(tmp_path, case, model="hf/a/drift").decide(case)
@@ -192,9 +134,7 @@ def test_what_is_not_decided_is_asked_in_full_as_without_looks(
     assert phrases.stopped_early(looked) == phrases.stopped_early(at_once) == ""
 
 
-def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
+def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(tmp_path, models):
     # One fact of the last look has fewer negatives: all are asked with as many.
     gate = Gate(metric="accuracy_base", rule="max_drop", bound=0.5)
     case = lands("monitor[P36]", gate, count=60, negatives=6)
@@ -212,70 +152,7 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(
     assert parts <= {repr(request) for request in models["hf/a/same"].requests}
 
 
-def test_a_case_without_a_comparison_is_asked_at_once(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    case = lands("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
-    result = runner(tmp_path, case).decide(case)
-    assert result.looks == Looks(taken=1, of=1, asked=200, facts=200)
-
-
-def test_a_budget_is_shared_out_by_the_facts_of_all_cases(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    cases = lands("head_to_tail[a]", WIDE), lands("head_to_tail[b]", WIDE, count=100)
-    of = runner(tmp_path, *cases, budget=60)
-    looks = [of.decide(case).looks for case in cases]
-    assert [look and look.facts for look in looks] == [40, 20]
-    assert sum(look.asked for look in looks if look) <= 60
-    generous = runner(tmp_path / "2", *cases, budget=1000)
-    assert (look := generous.decide(cases[0]).looks) is not None
-    assert look.facts == 200
-
-
-def test_a_mute_baseline_model_is_an_error_after_all_facts(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    case = lands("head_to_tail[a]", WIDE, count=60)
-    with pytest.raises(
-        ModelError, match="nothing can be compared with --kb-baseline-model"
-    ):
-        runner(tmp_path, case, baseline_model="hf/a/mute").decide(case)
-    assert len(models["hf/a/mute"].requests) == 60
-
-
-def test_a_replay_takes_no_more_looks_than_the_run(
-    tmp_path: Path, models: dict[str, FunctionModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tight = lands(
-        "head_to_tail[a]", Gate(metric="accuracy", rule="max_drop", bound=0.001)
-    )
-    of = runner(tmp_path, tight)
-    monkeypatch.setattr(of.pool, "recorded_looks", lambda case: 4)
-    result = of.decide(tight)
-    assert result.looks == Looks(taken=4, of=10, asked=80, facts=200)
-    assert result.verdict == "inconclusive"
-    assert "; undecided after 80 of 200 facts" in result.gates[0].reason
-    assert phrases.stopped_early(result) == "undecided after 80 of 200 facts"
-    assert "recorded_looks" in vars(ReplayPool)
-
-
-def test_every_question_is_recorded_once(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
-    case = lands("head_to_tail[a]", WIDE)
-    result = runner(tmp_path, case).decide(case)
-    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
-    assert (
-        len({(one.ask.fact_id, one.ask.to) for one in written})
-        == len(written)
-        == 2 * result.n
-    )
-
-
-def test_over_cases_that_stopped_early_nothing_is_compared(
-    tmp_path: Path, models: dict[str, FunctionModel]
-) -> None:
+def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
     cases = (
         lands("head_to_tail[a-head]", WIDE),
         lands("head_to_tail[a-tail]", WIDE, count=60),
@@ -305,41 +182,6 @@ def test_over_cases_that_stopped_early_nothing_is_compared(
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "--kb-until-decided: found without a baseline"),
-        (
-            {"baseline_update": "next", "baseline_model": "reference"},
-            "a blessed run is a complete one",
-        ),
-        (
-            {"baseline": "published/head-to-tail/llama-7b"},
-            "whose figures are over other facts",
-        ),
-    ],
-)
-def test_it_needs_a_baseline_that_was_measured_fact_by_fact(
-    tmp_path: Path, settings: dict[str, Any], message: str
-) -> None:
-    options = made_options(until_decided=True, output_path=tmp_path / "out", **settings)
-    with pytest.raises(pytest.UsageError, match=message):
-        check(cast(pytest.Config, StubConfig(tmp_path)), options)
-
-
-def test_the_notes_of_a_run_count_the_facts_asked() -> None:
-    looks = Looks(taken=2, of=10, asked=24, facts=120)
-    other = Looks(taken=10, of=10, asked=100, facts=100)
-    run = SimpleNamespace(
-        environment=(), settings=(), recorded="", base=None, differences=(), baseline="",
-        shard=None,
-        cases=(made_result(looks=looks), made_result(looks=other), made_result()),
-    )  # fmt: skip
-    assert "asked until decided: 124 of 220 facts" in list(
-        phrases.run_notes(cast(Any, run))
-    )
-
-
 SUITE = """\
 suite: mini
 facts: facts.jsonl
@@ -353,12 +195,8 @@ reliability:
 
 @pytest.mark.slow
 def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
-    pytester: pytest.Pytester,
-    mini_suite: Any,
-    report: Any,
-    slices: Any,
-    distribution_args: list[str],
-) -> None:
+    pytester, mini_suite, report, slices, distribution_args
+):
     mini_suite(SUITE)
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
     flags = ("suites", "--kb-baseline=prod", *distribution_args)
@@ -390,8 +228,8 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
 
 
 def test_a_budget_on_the_command_line_bounds_the_facts_asked(
-    pytester: pytest.Pytester, mini_suite: Any, slices: Any
-) -> None:
+    pytester, mini_suite, slices
+):
     mini_suite(SUITE)
     flags = (f"--kb-model={KNOWS}", f"--kb-baseline-model={KNOWS}")
     pytester.runpytest(*flags, "--kb-until-decided=40", "suites")

@@ -1,7 +1,5 @@
 """Sessions with a vllm/ spec, over a stub of the package."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -92,32 +90,6 @@ def test_every_worker_has_an_engine_on_a_gpu_of_its_own(
 
 
 @pytest.mark.slow
-def test_a_plan_counts_and_times(pytester, mini_suite, stand_in):
-    mini_suite()
-    result = pytester.runpytest(*GATE, "--kb-plan", "-v")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*vllm/reference*"])
-
-
-def test_more_workers_than_gpus_are_refused(pytester, mini_suite, stand_in):
-    mini_suite()
-    result = pytester.runpytest(*GATE, "-n3")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*-n 3: each worker takes 1 GPU(s)*allowed is -n 2 at most*"]
-    )
-    both = (
-        "--kb-model=vllm/reference",
-        "--kb-model-args=tensor_parallel_size=2",
-        "suites",
-        "-n2",
-    )
-    result = pytester.runpytest(*both)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*takes 2 GPU(s)*allowed is -n 1 at most*"])
-
-
-@pytest.mark.slow
 def test_a_worker_is_dealt_as_many_gpus_as_its_engine_takes(
     pytester, stand_in, monkeypatch
 ):
@@ -151,29 +123,3 @@ def test_without_the_package_the_extra_is_named(pytester, mini_suite):
     result.stderr.fnmatch_lines(
         ['*loading vllm/reference needs vllm: pip install "pytest-kbrel?vllm?"*']
     )
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("--kb-model=vllm/./nowhere",), "no such folder"),
-        (
-            ("--kb-model=vllm/reference", "--kb-model-args=gpu_memory_utilisation=1"),
-            "gpu_memory_utilization",
-        ),
-        (("--kb-model=vllm/reference", "--kb-device=cpu"), "is for vLLM to choose"),
-        (
-            ("--kb-model=vllm/reference", "--kb-attribute=1"),
-            "the backend vllm has none here",
-        ),
-        ((MODEL, "--kb-judge=vlm/x/y"), "did you mean 'vllm'"),
-        (("--kb-model=vlm/x/y",), "did you mean 'vllm'"),
-    ],
-)
-def test_errors_of_a_vllm_spec_come_before_anything_is_loaded(
-    pytester, mini_suite, stand_in, args, message
-):
-    mini_suite()
-    result = pytester.runpytest(*args, "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in result.stderr.str()

@@ -1,15 +1,8 @@
 """``wordings`` in whole sessions: blessed, compared, replayed and planned."""
 
-from __future__ import annotations
-
-import json
-from collections.abc import Callable
-from typing import Any
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.cli import main
 from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.responses import read_responses
 from tests.plugin.conftest import KNOWN, MODEL, script
@@ -36,32 +29,26 @@ FORGETS = script((("Which city is the capital of Norway", "Bergen"), *KNOWN))
 
 
 @pytest.fixture
-def gate(pytester: pytest.Pytester, mini_suite: Any) -> Callable[..., pytest.RunResult]:
+def gate(pytester, mini_suite):
     mini_suite(SUITE)
     pytester.path.joinpath("forgets.jsonl").write_text(FORGETS, encoding="utf-8")
     pytester.runpytest(
         MODEL, "suites", "--kb-baseline-update=two", "--kb-output-path=before"
     )
 
-    def gate(*flags: str) -> pytest.RunResult:
+    def gate(*flags):
         return pytester.runpytest("--kb-model=scripted/forgets.jsonl", "suites", *flags)
 
     return gate
 
 
-def by_slice(report: dict[str, Any]) -> dict[str, Any]:
+def by_slice(report):
     return {case["slice"]: case for case in report["cases"]}
 
 
-def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
-    pytester: pytest.Pytester,
-    gate: Any,
-    report: Any,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(pytester, gate, report):
     assert gate("--kb-baseline=two").ret == 0
     seen = by_slice(report())["seen-zero-shot"]
-    assert seen["settings"]["wordings"] == "2"
     (lost,) = seen["lost"]
     assert (lost["question"], lost["old_answer"], lost["new_answer"]) == (
         "Which city is the capital of Norway?", "Oslo", "Bergen",
@@ -71,55 +58,16 @@ def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(
     assert rate["paired"] == seen["n"]
     assert (seen["churn"]["texts"], seen["churn"]["facts"]) == (1, 2 * seen["n"])
     # Answers, choices and the shuffled ones of both wordings are recorded, each once.
-    written = [
-        one for one in read_responses(pytester.path / "kbrel-report" / "responses.jsonl")
-        if one.case.endswith("[seen-zero-shot]")
-    ]  # fmt: skip
-    roles = [one.ask.role for one in written if one.ask.fact_id == lost["fact_id"]]
-    own = [
-        "answer",
-        "shuffled/answer",
-        *(f"{kind}:{n}" for kind in ("choice", "shuffled/choice") for n in range(3)),
+    folder = pytester.path / "kbrel-report"
+    roles = [
+        one.ask.role
+        for one in read_responses(folder / "responses.jsonl")
+        if one.case.endswith("[seen-zero-shot]") and one.ask.fact_id == lost["fact_id"]
     ]
+    own = ["answer", *(f"choice:{n}" for n in range(3))]
+    own += [f"shuffled/{role}" for role in own]
     assert sorted(roles) == sorted([*own, *(f"wording2/{role}" for role in own)])
-    # Decided again, and compared, they are the same.
-    again = pytester.runpytest(
-        "--kb-from-run=kbrel-report",
-        "suites",
-        "--kb-baseline=two",
-        "--kb-output-path=again",
-    )
-    assert again.ret == 0
+    # Decided again they are the same.
+    flags = ("--kb-from-run=kbrel-report", "--kb-output-path=again")
+    assert pytester.runpytest("suites", "--kb-baseline=two", *flags).ret == 0
     assert comparable(report("again")) == comparable(report())
-    record, replay = (
-        pytester.path / folder / "responses.jsonl"
-        for folder in ("kbrel-report", "again")
-    )
-    assert record.read_bytes() == replay.read_bytes()
-    assert main(["compare", "before", "kbrel-report", "--json", "out.json"]) == 0
-    capsys.readouterr()
-    compared = json.loads((pytester.path / "out.json").read_text())
-    text = json.dumps(compared)
-    assert lost["question"] in text
-    assert f'"delta": {rate["delta"]}' in text
-
-
-def test_a_baseline_of_another_number_of_wordings_is_not_comparable(
-    pytester: pytest.Pytester, mini_suite: Any, gate: Any
-) -> None:
-    mini_suite(SUITE.replace("wordings: 2", "wordings: 1"))
-    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=two")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*settings wordings (the probe's own and 2)*"])
-
-
-def test_a_plan_counts_the_questions_of_all_wordings(
-    pytester: pytest.Pytester, gate: Any
-) -> None:
-    planned = pytester.runpytest(
-        MODEL, "suites", "--kb-plan", "-v", "--kb-baseline=two"
-    )
-    planned.stdout.re_match_lines([r"head_to_tail\[places-tail\] +7 +14 +331 +14"])
-    planned.stdout.re_match_lines(
-        [r"accuracy in head_to_tail\[places-tail\] +7 +max_drop 0.5 "]
-    )

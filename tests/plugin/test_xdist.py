@@ -1,11 +1,8 @@
 """Sessions over pytest-xdist workers: their models, and workers that die."""
 
-from __future__ import annotations
-
 import json
 import signal
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from execnet.xspec import XSpec
@@ -26,55 +23,53 @@ from tests.plugin.conftest import GATE, MODEL
     ],
 )
 def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
-    workers: int, dist: str, own: bool
-) -> None:
+    workers, dist, own
+):
     specs = [XSpec("popen")] * workers
-    config: Any = SimpleNamespace(
+    config = SimpleNamespace(
         getoption=lambda name: dist,
         getvalue=lambda name: ["popen"] * workers,
         getini=lambda name: [],
         stash=pytest.Stash(),
     )
-    distribution = Distribution(cast(Any, SimpleNamespace(dealing_of=print)), "cpu")
+    distribution = Distribution(SimpleNamespace(dealing_of=print), "cpu")
     distribution.pytest_xdist_setupnodes(config, specs)
     assert (distribution.pytest_xdist_make_scheduler(config, None) is not None) == own
 
 
-@pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there", "socket=x:1"])
-def test_workers_elsewhere_are_refused_and_shards_are_named(spec: str) -> None:
-    distribution = Distribution(cast(Any, None), "cpu")
+@pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there"])
+def test_workers_elsewhere_are_refused_and_shards_are_named(spec):
+    distribution = Distribution(None, "cpu")
     with pytest.raises(pytest.UsageError, match=r"--tx .*--kb-shard=I/N"):
-        distribution.pytest_xdist_setupnodes(cast(Any, None), [XSpec(spec)])
+        distribution.pytest_xdist_setupnodes(None, [XSpec(spec)])
 
 
 class Workers:
     """xdist's session and its manager of workers, of which one is reached over something else than a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.nodemanager, self.EXIT_TIMEOUT = self, 10.0
-        self.sent: list[int] = []
-        self.ended: list[float] = []
+        self.sent = []
+        self.ended = []
         here = SimpleNamespace(
             _io=SimpleNamespace(popen=SimpleNamespace(send_signal=self.sent.append))
         )
         self.group = [here, SimpleNamespace(), here]
 
-    def teardown_nodes(self) -> None:
+    def teardown_nodes(self):
         self.ended.append(self.EXIT_TIMEOUT)
 
 
 @pytest.mark.parametrize("interrupt", [True, False])
-def test_workers_of_a_session_that_stopped_get_a_second(interrupt: bool) -> None:
+def test_workers_of_a_session_that_stopped_get_a_second(interrupt):
     workers = Workers()
     manager = SimpleNamespace(
         getplugin=lambda name: workers if name == "dsession" else None
     )
-    distribution = Distribution(cast(Any, None), "cpu")
+    distribution = Distribution(None, "cpu")
     distribution.stop(interrupt)
     assert not workers.ended
-    distribution.pytest_xdist_setupnodes(
-        cast(Any, SimpleNamespace(pluginmanager=manager)), []
-    )
+    distribution.pytest_xdist_setupnodes(SimpleNamespace(pluginmanager=manager), [])
     distribution.stop(interrupt)
     assert workers.sent == ([signal.SIGINT] * 2 if interrupt else [])
     assert workers.ended == [1.0]

@@ -1,8 +1,5 @@
 """Runs made by hand: a small one that reads like a real one, and one whose every string is hostile."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -39,7 +36,7 @@ HOSTILE = (
 )
 
 
-def fingerprint(spec: str = "reference:overconfident") -> Fingerprint:
+def fingerprint(spec="reference:overconfident"):
     return Fingerprint(
         spec=spec,
         backend="hf",
@@ -54,11 +51,9 @@ def fingerprint(spec: str = "reference:overconfident") -> Fingerprint:
     )
 
 
-def metric(
-    name: str, value: float | None, delta: float | None = None, **more: object
-) -> MetricValue:
+def metric(name, value, delta=None, **more):
     lower = {"monitor", "pfd", "ird", "hallucination", "missing", "wr", "c_wrong"}
-    fields: dict[str, object] = {
+    fields = {
         "name": name,
         "better": "lower" if name in lower else "higher",
         "value": value,
@@ -76,10 +71,10 @@ def metric(
             "mde": 0.05,
             "paired": 118,
         }
-    return MetricValue(**(fields | more))  # type: ignore[arg-type]
+    return MetricValue(**(fields | more))
 
 
-def change(at: int) -> Change:
+def change(at):
     return Change(
         fact_id=f"P30:{at}",
         question=f"On which continent is country {at}?",
@@ -93,14 +88,8 @@ def change(at: int) -> Change:
     )
 
 
-def case(
-    probe: str,
-    part: str,
-    verdict: str,
-    metrics: tuple[MetricValue, ...],
-    **more: object,
-) -> CaseResult:
-    fields: dict[str, object] = {
+def case(probe, part, verdict, metrics, **more):
+    fields = {
         "id": f"{probe}[{part}]",
         "suite": SUITE,
         "probe": probe,
@@ -111,10 +100,10 @@ def case(
         "metrics": metrics,
         "gates": (),
     }
-    return CaseResult(**(fields | more))  # type: ignore[arg-type]
+    return CaseResult(**(fields | more))
 
 
-def small() -> Run:
+def small():
     drop = GateResult(
         metric="accuracy",
         rule="max_drop",
@@ -230,7 +219,7 @@ def small() -> Run:
     )
 
 
-def rich() -> Run:
+def rich():
     """The small run with all that a comparison may leave to say."""
     run = small()
     failed, passed, unsure, *rest = run.cases
@@ -310,8 +299,8 @@ def rich() -> Run:
     )
 
 
-def hostile() -> Run:
-    def say(at: int) -> str:
+def hostile():
+    def say(at):
         return HOSTILE[at % len(HOSTILE)]
 
     changes = tuple(
@@ -393,32 +382,32 @@ def hostile() -> Run:
 
 
 @pytest.fixture
-def rich_run() -> Run:
+def rich_run():
     return rich()
 
 
 @pytest.fixture
-def small_run() -> Run:
+def small_run():
     return small()
 
 
 @pytest.fixture
-def hostile_run() -> Run:
+def hostile_run():
     return hostile()
 
 
 @pytest.fixture
-def empty_run() -> Run:
+def empty_run():
     return replace(small(), cases=(), model=None, baseline="")
 
 
 @pytest.fixture
-def big_run() -> Run:
+def big_run():
     """A hundred failing cases with sixty lost facts each."""
     return many(100)
 
 
-def many(count: int) -> Run:
+def many(count):
     """So many failing cases with sixty lost facts each, and all else there may be to say of them."""
     run = rich()
     worst = run.cases[0]
@@ -437,12 +426,12 @@ def many(count: int) -> Run:
 
 
 @pytest.fixture
-def many_cases() -> Callable[[int], Run]:
+def many_cases():
     return many
 
 
 @pytest.fixture
-def stopped_run() -> Run:
+def stopped_run():
     """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
     run = small()
     fields = {
@@ -452,53 +441,26 @@ def stopped_run() -> Run:
         "errors": ("the session stopped before this case",),
     }
     cases = (
-        case("reliability", "overall", **fields, aggregate=True),  # type: ignore[arg-type]
+        case("reliability", "overall", **fields, aggregate=True),
         run.cases[0],
-        case("reliability", "unseen-zero-shot", **fields),  # type: ignore[arg-type]
+        case("reliability", "unseen-zero-shot", **fields),
     )
     return replace(run, cases=cases, complete=False, problems=(STOPPED,))
 
 
 @pytest.fixture
-def dropped_run() -> Run:
-    """A run in which one slice failed, and with it the figures over several cases, by less."""
-
-    def failed(
-        probe: str, part: str, name: str, drop: float, **more: object
-    ) -> CaseResult:
-        gate = GateResult(
-            metric=name,
-            rule="max_drop",
-            bound=0.05,
-            verdict="fail",
-            reason=f"{name} fell by {drop}",
-            observed=drop,
-        )
-        value = metric(name, 0.945 - drop, baseline=0.945, delta=-drop)
-        return case(probe, part, "fail", (value,), gates=(gate,), **more)
-
-    cases = (
-        failed("pooled", "overall", "as_expected", 0.06, aggregate=True),
-        failed("reliability", "overall", "iur", 0.2, aggregate=True),
-        failed("reliability", "unseen-zero-shot", "ur", 0.74, lost=(change(1),)),
-    )
-    return replace(small(), cases=(*cases, small().cases[1]))
-
-
-@pytest.fixture
-def make_case() -> Callable[..., CaseResult]:
+def make_case():
     return case
 
 
 @pytest.fixture
-def make_metric() -> Callable[..., MetricValue]:
+def make_metric():
     return metric
 
 
-def macro(template: str, name: str, run: Run | None = None) -> Callable[..., str]:
+def macro(template, name, run=None):
     """Return a macro of a template of the page; those that say something of the run need one."""
     context = {} if run is None else page_data(run)
-    made: Callable[..., str] = getattr(
+    return getattr(
         environment().get_template(f"{template}.html.j2").make_module(context), name
     )
-    return made

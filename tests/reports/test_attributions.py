@@ -1,21 +1,15 @@
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
-import jsonschema
-import pytest
-
-from pytest_kbrel.records import Attribution, Run
+from pytest_kbrel.records import Attribution
 from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.phrases import attribution_lines
 from tests.reports.conftest import HOSTILE
 
 
-def attribution(role: str = "negative2:0", **more: object) -> Attribution:
-    given: dict[str, object] = {
+def attribution(role="negative2:0", **more):
+    given = {
         "fact_id": "P36-FR",
         "role": role,
         "prompt": "Oslo. What is the capital of France?",
@@ -25,66 +19,10 @@ def attribution(role: str = "negative2:0", **more: object) -> Attribution:
         "log_probability": -0.25,
         "error": 0.001,
     }
-    return Attribution(**{**given, **more})  # type: ignore[arg-type]
+    return Attribution(**{**given, **more})
 
 
-@pytest.fixture
-def attributed_run(small_run: Run) -> Run:
-    """The small run with one fact explained in its first case, which passed or not."""
-    first, *rest = small_run.cases
-    pair = (attribution(), attribution("none:0"))
-    return replace(small_run, cases=(replace(first, attributions=pair), *rest))
-
-
-def test_the_page_has_every_token_with_its_number_and_a_colour_by_its_strength(
-    attributed_run: Run,
-) -> None:
-    page = report_html(attributed_run)
-    tokens = re.findall(
-        r'<span class="tok (up|down)" style="--w:([\d.]+)"><bdi>(.*?)</bdi><small>(.*?)</small>',
-        page,
-    )
-    assert tokens[:6] == [
-        ("up", "0.00", "&lt;s&gt;", "0.00"),
-        ("down", "0.23", "Os", "-1.50"),
-        ("down", "0.04", "lo", "-0.25"),
-        ("up", "0.01", ".", "+0.10"),
-        ("up", "0.45", "France", "+3.00"),
-        ("up", "0.07", "␣", "+0.50"),
-    ]
-    assert len(tokens) == 12
-    assert (
-        "after a wrong context: log-probability of the answer -0.250, error 0.001"
-        in page
-    )
-    assert "without context: log-probability" in page
-
-
-def test_a_run_without_attributions_says_nothing_of_them(small_run: Run) -> None:
-    assert "What moved the answers" not in report_html(small_run)
-    assert "What moved the answers" not in summary_markdown(small_run)
-    assert all(case["attributions"] == [] for case in report_dict(small_run)["cases"])
-
-
-def test_the_summary_names_the_strongest_tokens(attributed_run: Run) -> None:
-    assert "France +3.000, Os -1.500, ␣ +0.500" in summary_markdown(attributed_run)
-
-
-def test_the_report_has_them_and_obeys_its_schema(attributed_run: Run) -> None:
-    report = report_dict(attributed_run)
-    jsonschema.Draft202012Validator(schema()).validate(report)
-    attributions = [
-        case["attributions"] for case in report["cases"] if case["attributions"]
-    ]
-    assert [each["role"] for each in attributions[0]] == ["negative2:0", "none:0"]
-    assert attributions[0][0]["scores"] == [0.0, -1.5, -0.25, 0.1, 3.0, 0.5]
-    broken = {**attributions[0][0], "scores": "many"}
-    report["cases"][0]["attributions"] = [broken]
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema()).validate(report)
-
-
-def test_hostile_tokens_stay_text(small_run: Run) -> None:
+def test_hostile_tokens_stay_text(small_run):
     hostile = attribution(
         tokens=HOSTILE,
         scores=(0.5,) * len(HOSTILE),
@@ -104,7 +42,7 @@ def test_hostile_tokens_stay_text(small_run: Run) -> None:
     assert not any("\n" in line for line in attribution_lines(run.cases[0]))
 
 
-def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
+def test_a_page_of_many_explanations_stays_small(small_run):
     many = tuple(
         attribution(fact_id=f"f{number}", tokens=("word",) * 500, scores=(0.1,) * 500)
         for number in range(40)
@@ -114,53 +52,3 @@ def test_a_page_of_many_explanations_stays_small(small_run: Run) -> None:
     )
     assert len(page.encode()) < 1_000_000
     assert re.search(r"<p>\d+ more facts in report\.json\.</p>", page)
-
-
-@pytest.mark.parametrize(
-    ("token", "shown"),
-    [
-        (" Paris ", "Paris"),
-        (" ", "␣"),
-        ("  ", "␣"),
-        ("\n", "↵"),
-        ("\n ", "↵"),
-        ("", "∅"),
-        ("\t", "␣"),
-        ("\x1b", r"\x1b"),
-        ("x" * 61, "x" * 59 + "…"),
-    ],
-)
-def test_a_token_can_be_seen(token: str, shown: str, small_run: Run) -> None:
-    one = attribution(tokens=(token,), scores=(0.0,), role="none:0")
-    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
-    assert (
-        line
-        == f"Paris (without context, Oslo. What is the capital of France?): {shown} ="
-    )
-
-
-def test_the_strongest_token_is_darkest_whichever_way_it_moves(small_run: Run) -> None:
-    one = attribution(tokens=tuple("abc"), scores=(-3.0, 1.0, 0.0))
-    page = report_html(
-        replace(small_run, cases=(replace(small_run.cases[0], attributions=(one,)),))
-    )
-    assert re.findall('class="tok (.*?)" style="--w:(.*?)"><bdi>', page) == [
-        ("down", "0.45"), ("up", "0.15"), ("up", "0.00"),
-    ]  # fmt: skip
-
-
-def test_the_three_tokens_that_moved_most_are_told(small_run: Run) -> None:
-    one = attribution(
-        tokens=tuple("abcde"), scores=(0.1, -3.0, 0.2, 2.0, -0.3), role="negative:1"
-    )
-    (line,) = attribution_lines(replace(small_run.cases[0], attributions=(one,)))
-    assert line.startswith("Paris (after a wrong context, ")
-    assert line.endswith("): b -3.000, d +2.000, e -0.300")
-    still = attribution(tokens=("a",), scores=(0.0,))
-    page = report_html(
-        replace(small_run, cases=(replace(small_run.cases[0], attributions=(still,)),))
-    )
-    assert (
-        '<span class="tok up" style="--w:0.00"><bdi>a</bdi><small>0.00</small></span>'
-        in page
-    )

@@ -1,25 +1,14 @@
 """Wherever a figure of MONITOR is printed, accuracy and anchor probability stand beside it."""
 
-from __future__ import annotations
-
-import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import MONITOR
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.json_report import report_dict
-from pytest_kbrel.reports.junit import case_properties
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.terminal import failure_text, terminal_lines
+from pytest_kbrel.records import GateResult, MetricValue
+from pytest_kbrel.reports.terminal import terminal_lines
 
-Make = Callable[..., CaseResult]
 FIGURES = {
     "monitor": 0.16,
     "pfd": 0.02,
@@ -30,7 +19,7 @@ FIGURES = {
 MORE = {**FIGURES, "accuracy_max": 0.5, "monitor_ablated": 0.17}
 
 
-def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
+def figures(deltas=None):
     return tuple(
         MetricValue(
             name=name,
@@ -45,7 +34,7 @@ def figures(deltas: dict[str, float] | None = None) -> tuple[MetricValue, ...]:
     )
 
 
-def gate(verdict: str = "fail", metric: str = "monitor", **more: object) -> GateResult:
+def gate(verdict="fail", metric="monitor", **more):
     given = {
         "metric": metric,
         "rule": "max",
@@ -54,11 +43,11 @@ def gate(verdict: str = "fail", metric: str = "monitor", **more: object) -> Gate
         "reason": "why",
         **more,
     }
-    return GateResult(**given)  # type: ignore[arg-type]
+    return GateResult(**given)
 
 
 @pytest.fixture
-def run(small_run: Run, make_case: Make) -> Run:
+def run(small_run, make_case):
     # A gate brings a column of its own.
     sliced = make_case(
         "monitor", "P36", "fail", figures(), gates=(gate(metric="monitor_ablated"),)
@@ -70,7 +59,7 @@ def run(small_run: Run, make_case: Make) -> Run:
 
 
 @pytest.mark.parametrize("width", range(20, 101))
-def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -> None:
+def test_no_table_of_the_terminal_is_too_narrow_for_them(run, width):
     lines = [text for text, _ in terminal_lines(run, width=width, verbosity=1)]
     (head,) = (line.split() for line in lines if line.split()[:1] == ["slice"])
     names = [name.rstrip("↑↓…") for name in head]
@@ -80,107 +69,5 @@ def test_no_table_of_the_terminal_is_too_narrow_for_them(run: Run, width: int) -
         assert names == ["slice", "n", *FIGURES, "monitor_ablated", "verdict"]
 
 
-def test_a_narrow_table_keeps_the_three_longest(run: Run) -> None:
-    heads = []
-    for width in range(100, 19, -1):
-        (line,) = (
-            text
-            for text, _ in terminal_lines(run, width=width, verbosity=1)
-            if text.split()[:1] == ["slice"]
-        )
-        heads.append([name for name in re.findall(r"[a-z_]+", line) if name in MORE])
-    assert [list(names) for names in dict.fromkeys(map(tuple, heads))] == [
-        [*FIGURES, "monitor_ablated"],
-        [*FIGURES],
-        ["monitor", "pfd", "anchor_prob", "accuracy"],
-        ["monitor", "anchor_prob", "accuracy"],
-        ["anchor_prob", "accuracy"],
-        ["accuracy"],
-        [],
-    ]
-
-
-def test_figures_over_all_relations_name_them(run: Run) -> None:
-    lines = [text.split() for text, _ in terminal_lines(run, width=80, verbosity=1)]
-    start = next(
-        at for at, words in enumerate(lines) if words[:1] == ["monitor[overall]"]
-    )
-    assert [words[:2] for words in lines[start + 1 : start + 6]] == [
-        [name, f"{value:.3f}"] for name, value in FIGURES.items()
-    ]
-
-
-def test_the_other_reports_name_them_in_the_same_place(run: Run) -> None:
-    for row in re.findall(
-        r"^\|.*monitor \d.*$", summary_markdown(run), flags=re.MULTILINE
-    ):
-        assert "anchor\\_prob 0.250" in row
-        assert "accuracy 0.125" in row
-    for case in run.cases:
-        names = [name for name, _ in case_properties(case)]
-        assert {"kb_monitor", "kb_accuracy", "kb_anchor_prob"} <= set(names)
-    report = json.loads(json.dumps(report_dict(run)))
-    assert FIGURES.items() <= report["aggregates"]["monitor"].items()
-    page = report_html(run)
-    (table,) = re.findall(
-        r'<table class="stack cases[^"]*">.*?<tr class="more"', page, flags=re.DOTALL
-    )
-    assert {f'data-of="{name}"' for name in FIGURES} <= set(
-        re.findall(r'data-of="[a-z_]+"', table)
-    )
-    (over_all,) = re.findall(r'<div class="figures">.*?<h2', page, flags=re.DOTALL)
-    assert set(FIGURES) <= set(re.findall(r"<b><abbr[^>]*>([a-z_]+)<", over_all))
-
-
-@pytest.mark.parametrize("name", ["monitor", "pfd", "ird", "monitor_ablated"])
-def test_a_failed_gate_names_them(name: str, make_case: Make) -> None:
-    case = make_case("monitor", "P36", "fail", figures(), gates=(gate(metric=name),))
-    assert "    beside      accuracy 0.125, anchor_prob 0.250" in failure_text(
-        case, baseline_name=""
-    )
-    moved = make_case(
-        "monitor",
-        "P36",
-        "fail",
-        figures({"accuracy": -0.5, "anchor_prob": 0.0}),
-        gates=(gate(metric=name),),
-    )
-    assert "    beside      accuracy 0.125 -0.500, anchor_prob 0.250 =" in failure_text(
-        moved, baseline_name=""
-    )
-
-
-def test_a_gate_that_tells_its_reason_names_them_there_and_other_gates_do_not(
-    make_case: Make,
-) -> None:
-    unsure = make_case(
-        "monitor", "P36", "inconclusive", figures(), gates=(gate("inconclusive"),)
-    )
-    assert "beside" not in failure_text(unsure, baseline_name="")
-    other = make_case(
-        "monitor", "P36", "fail", figures(), gates=(gate(metric="accuracy_max"),)
-    )
-    assert "beside" not in failure_text(other, baseline_name="")
-    # A case that measured nothing has nothing beside it.
-    none = make_case("monitor", "P36", "fail", (), gates=(gate(),))
-    assert "beside" not in failure_text(none, baseline_name="")
-
-
-def test_why_a_gate_is_inconclusive_names_them(run: Run, make_case: Make) -> None:
-    unsure = gate(
-        "inconclusive",
-        rule="max_drop",
-        observed=0.02,
-        reason="monitor rose by 0.020; allowed: 0.010; about 700 facts would decide, were the difference the "
-        "same; beside it accuracy 0.125, anchor_prob 0.250",
-    )
-    case = make_case("monitor", "P36", "inconclusive", figures(), gates=(unsure,))
-    ((text, _),) = phrases.inconclusive_reasons(replace(run, cases=(case,)))
-    assert text == (
-        "monitor[P36]: monitor max_drop 0.1: drop 0.020; about 700 facts would decide; beside it accuracy "
-        "0.125, anchor_prob 0.250"
-    )
-
-
-def test_key_metrics_of_monitor_hold_them() -> None:
+def test_key_metrics_of_monitor_hold_them():
     assert set(BESIDE["monitor"]) < set(MONITOR.headlines)

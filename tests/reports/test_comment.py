@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -9,12 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Churn, Divergence, Run, Shard, ShardedRun
 from pytest_kbrel.reports.comment import LARGEST, comment_markdown, comment_text
 from pytest_kbrel.reports.json_report import report_dict, write_json
 from pytest_kbrel.reports.recorded import read_run
-from pytest_kbrel.serialization import to_wire
 from tests.made_cases import made_result
 from tests.reports.conftest import HOSTILE, change, hostile, many, rich
 
@@ -30,12 +25,12 @@ VERDICTS = (
 )
 
 
-def characters(text: str) -> int:
+def characters(text):
     return len(text.encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize("make", [rich, hostile, lambda: many(3)])
-def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) -> None:
+def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path):
     run = replace(make(), blessed="2025-12-31T00:00:00+00:00", comparisons=7)
     write_json(run, tmp_path / "report.json")
     again = read_run(tmp_path)
@@ -47,90 +42,8 @@ def test_a_report_is_read_as_the_run_that_it_was_written_from(make, tmp_path) ->
     ]
 
 
-def node_id(case) -> str:
+def node_id(case):
     return case.nodeid
-
-
-def test_a_shard_is_read_too(small_run: Run, tmp_path) -> None:
-    run = replace(
-        small_run,
-        shard=ShardedRun(
-            shard=Shard(index=2, count=8),
-            suites=(("a.kb.yaml", "0" * 64),),
-            commit="abc",
-        ),
-    )
-    write_json(run, tmp_path / "report.json")
-    again = read_run(tmp_path)
-    assert again.shard == run.shard
-
-
-def test_a_report_that_is_none_is_an_error_with_its_path(
-    small_run: Run, tmp_path
-) -> None:
-    write_json(small_run, tmp_path / "report.json")
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    report["cases"][0]["verdict"] = "perfect"
-    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    with pytest.raises(
-        KbrelError, match="cannot be read as a report: ValueError: 'perfect'"
-    ):
-        read_run(tmp_path)
-
-
-def test_the_comment_leads_with_marker_and_verdict(small_run: Run) -> None:
-    text = comment_markdown(
-        replace(small_run, blessed="2025-12-20T03:04:05+00:00"),
-        name="nightly",
-        link="https://ci.example/runs/1",
-        commit="0123456789abcdef",
-    )
-    assert text.split("\n")[:10] == [
-        "<!-- pytest-kbrel: nightly -->",
-        "## Knowledge gates: fail",
-        "",
-        "At least one gate failed.",
-        "",
-        "**reference:overconfident** against **reference** (blessed 13 days before, 2025-12-20): "
-        "1 fail, 1 inconclusive, 4 pass.",
-        "",
-        "**7 facts lost, 1 gained; 5 of the 7 are head; worst P30.**",
-        "",
-        "Commit `0123456789ab`.",
-    ]
-    assert "| **fail** | monitor\\[P30\\] | accuracy: significantly worse than" in text
-    assert "<summary>7 facts lost</summary>" in text
-    assert "| On which continent is country 3? | Asia | Asia | Africa | P30 |" in text
-    assert "<summary>Not ruled out</summary>" in text
-    assert "the drop may be 0.06; 400 facts would decide" in text
-    assert text.endswith("artifacts of [the run](https://ci.example/runs/1).\n")
-
-
-def test_the_cause_precedes_the_figures_over_several_cases(dropped_run: Run) -> None:
-    text = comment_markdown(dropped_run)
-    rows = re.findall(r"^\| \*\*fail\*\* \| (.+) \|$", text, flags=re.MULTILINE)
-    assert rows == [
-        r"reliability\[unseen-zero-shot\] | UR 0.945 to 0.205, allowed 0.05",
-        r"reliability\[overall\] | IUR 0.945 to 0.745, allowed 0.05",
-        r"pooled\[overall\] | as expected 0.945 to 0.885, allowed 0.05",
-    ]
-
-
-@pytest.mark.parametrize("verdict", VERDICTS)
-def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> None:
-    errors = ("the model answered nothing",) if verdict == "invalid" else ()
-    case = made_result(verdict=verdict, errors=errors)
-    lines = comment_markdown(replace(small_run, cases=(case,))).split("\n")
-    assert lines[1] == f"## Knowledge gates: {verdict}"
-    others = {
-        comment_markdown(replace(small_run, cases=(made_result(verdict=other),))).split(
-            "\n"
-        )[3]
-        for other in VERDICTS
-        if other != verdict
-    }
-    assert lines[3].endswith(".")
-    assert lines[3] not in others
 
 
 @pytest.mark.parametrize(
@@ -141,20 +54,15 @@ def test_each_verdict_is_a_state_of_its_own(verdict: str, small_run: Run) -> Non
             "**reference** (blessed on the same day, 2026-01-02)",
         ),
         ("2026-01-01T01:00:00+00:00", "(blessed 1 day before, 2026-01-01)"),
-        # 22 hours before the run, on the day before.
-        ("2026-01-01T05:04:05+00:00", "(blessed 1 day before, 2026-01-01)"),
         (
             "2026-01-01T22:30:00-02:00",
             "**reference** (blessed on the same day, 2026-01-02)",
         ),
-        ("2026-01-01T22:30:00", "(blessed 1 day before, 2026-01-01)"),
         ("0001-01-01T00:00:00+14:00", "against **reference**: "),
-        ("2024-01-02T01:00:00+00:00", "(blessed 731 days before, 2024-01-02)"),
-        ("", "against **reference**: "),
         ("yesterday", "against **reference**: "),
     ],
 )
-def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> None:
+def test_the_age_of_the_baseline(blessed, words, small_run):
     assert words in comment_markdown(replace(small_run, blessed=blessed))
 
 
@@ -171,12 +79,12 @@ def test_the_age_of_the_baseline(blessed: str, words: str, small_run: Run) -> No
         ("C# is fine", "C# is fine"),
     ],
 )
-def test_nobody_is_mentioned_and_nothing_is_linked(text: str, shown: str) -> None:
+def test_nobody_is_mentioned_and_nothing_is_linked(text, shown):
     assert comment_text(text) == shown
 
 
 @pytest.mark.parametrize("make", [rich, hostile, lambda: many(400)])
-def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
+def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make):
     text = comment_markdown(make(), link="https://ci.example/" + "x" * 400)
     assert characters(text) <= LARGEST
     assert "<" not in OWN.sub("", text)
@@ -185,7 +93,7 @@ def test_a_comment_is_short_enough_and_has_no_html_but_its_own(make) -> None:
     assert text.endswith(").\n")
 
 
-def test_what_does_not_fit_is_counted(small_run: Run) -> None:
+def test_what_does_not_fit_is_counted(small_run):
     lost = tuple(
         replace(
             change(at),
@@ -205,13 +113,6 @@ def test_what_does_not_fit_is_counted(small_run: Run) -> None:
     assert shown > 10
     assert shown + int(cut[1]) == 90
     assert LARGEST - 6_000 < characters(text) <= LARGEST
-    few = replace(
-        small_run.cases[0],
-        lost=tuple(replace(change(at), fact_id=f"f{at}") for at in range(101)),
-    )
-    assert "\nand 1 more, in `report.html`" in comment_markdown(
-        replace(small_run, cases=(few,))
-    )
 
 
 TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("@x <b>|" * 60)
@@ -223,7 +124,7 @@ TEXT = st.text(max_size=300) | st.sampled_from(HOSTILE) | st.just("@x <b>|" * 60
     st.lists(TEXT, max_size=20),
     st.integers(2_500, LARGEST),
 )
-def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
+def test_any_run_stays_within_the_limit(cases, problems, limit):
     template = rich()
     results = tuple(
         made_result(
@@ -256,31 +157,23 @@ def test_any_run_stays_within_the_limit(cases, problems, limit) -> None:
     )
 
 
-def test_figures_that_no_run_writes_are_an_error(
-    small_run: Run, tmp_path, capsys
-) -> None:
-    moved = Divergence(facts=0, positions=0, kl=0.0, top1_agreement=1.0)
-    churn = Churn(facts=0, texts=0, labels=0, divergence=moved)
-    folder = run_of(tmp_path, replace(small_run, cases=small_run.cases[1:]))
+def test_figures_that_no_run_writes_are_an_error(small_run, tmp_path, capsys):
+    folder = run_of(tmp_path, small_run)
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    report["cases"][0]["churn"] = to_wire(churn)
-    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    assert main(["comment", folder]) == 2
-    assert "its figures are none that a run writes: " in capsys.readouterr().err
-    report["baseline"] = [None]
-    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
-    assert main(["comment", folder]) == 2
-    assert (
-        "cannot be read as a report: ValueError: str needed" in capsys.readouterr().err
-    )
+    changes = {"baseline": [None], "cases": [{**report["cases"][0], "verdict": "fine"}]}
+    for key, content in changes.items():
+        text = json.dumps({**report, key: content})
+        (tmp_path / "report.json").write_text(text, encoding="utf-8")
+        assert main(["comment", folder]) == 2
+        assert "cannot be read as a report: " in capsys.readouterr().err
 
 
-def run_of(tmp_path, run: Run) -> str:
+def run_of(tmp_path, run):
     write_json(run, tmp_path / "report.json")
     return str(tmp_path)
 
 
-def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
+def test_the_command_prints_or_writes(small_run, tmp_path, capsys):
     folder = run_of(tmp_path, small_run)
     assert main(["comment", folder, "--name=a"]) == 0
     shown = capsys.readouterr().out
@@ -298,12 +191,10 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
     ("arguments", "message"),
     [
         (["x", "--name=a b"], "--name: found 'a b'; allowed: up to 60 letters"),
-        (["x", "--name=-->"], "--name: found '-->'"),
         (
             ["x", "--link=javascript:x"],
             "--link: found 'javascript:x'; allowed: an address",
         ),
-        (["x", "--link=https://a.example/) @you"], "--link: found"),
         (
             ["x", "--commit=main"],
             "--commit: found 'main'; allowed: 7 to 64 hexadecimal digits",
@@ -313,7 +204,7 @@ def test_the_command_prints_or_writes(small_run: Run, tmp_path, capsys) -> None:
 )
 def test_bad_input_is_refused_with_what_is_allowed(
     arguments, message, capsys, tmp_path, monkeypatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     assert main(["comment", *arguments]) == 2
     assert message in capsys.readouterr().err

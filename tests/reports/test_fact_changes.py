@@ -1,33 +1,14 @@
 """The sentence on lost and gained facts, and what it is made from."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, Change, Run
-from pytest_kbrel.reports.changes import (
-    changed_facts,
-    changes_headline,
-    examples,
-    origin,
-    probability,
-)
-from pytest_kbrel.reports.comment import comment_markdown
-from pytest_kbrel.reports.html.page import page_data
-from pytest_kbrel.reports.json_report import report_dict
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.recorded import run_of as recorded_run
-
-Make = Callable[..., CaseResult]
+from pytest_kbrel.records import Change
+from pytest_kbrel.reports.changes import changed_facts, changes_headline, examples
 
 
-def fact(
-    at: int, relation: str = "P108", bucket: str = "head", **more: object
-) -> Change:
+def fact(at, relation="P108", bucket="head", **more):
     return replace(
         Change(
             fact_id=f"f{at}", question="?", expected="a", old_answer="a", new_answer="b"
@@ -39,10 +20,8 @@ def fact(
 
 
 @pytest.fixture
-def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
-    def make(
-        lost: Sequence[Change], gained: Sequence[Change] = (), **more: object
-    ) -> Run:
+def run_of(small_run, make_case):
+    def make(lost, gained=(), **more):
         case = make_case(
             "monitor", "P1", "fail", (), lost=tuple(lost), gained=tuple(gained)
         )
@@ -51,7 +30,7 @@ def run_of(small_run: Run, make_case: Make) -> Callable[..., Run]:
     return make
 
 
-def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
+def test_the_sentence_is_the_promised_one(run_of):
     lost = [
         *(fact(at) for at in range(7)),
         *(fact(at, "P1") for at in range(7, 9)),
@@ -77,19 +56,6 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
 @pytest.mark.parametrize(
     ("lost", "gained", "text"),
     [
-        ([fact(1)], [], "1 fact lost, 0 gained; it is head; worst P108"),
-        (
-            [fact(1), fact(2)],
-            [],
-            "2 facts lost, 0 gained; all of them are head; worst P108",
-        ),
-        (
-            [fact(1, bucket=""), fact(2, bucket="")],
-            [],
-            "2 facts lost, 0 gained; worst P108",
-        ),
-        ([fact(1, "", "")], [], "1 fact lost, 0 gained; worst monitor[P1]"),
-        ([], [fact(1)], "0 facts lost, 1 gained"),
         (
             [fact(1, "P2"), fact(2, "P1", "tail")],
             [],
@@ -100,51 +66,17 @@ def test_the_sentence_is_the_promised_one(run_of: Callable[..., Run]) -> None:
             [],
             "3 facts lost, 0 gained; all of them are tail; worst P0 and 2 others",
         ),
-        (
-            [
-                fact(1, bucket="tail"),
-                *(replace(fact(at, bucket=""), expected="") for at in range(2, 21)),
-            ],
-            [],
-            "20 facts lost, 0 gained; 19 of the 20 are unanswerable; worst P108",
-        ),
-        (
-            [fact(1, bucket="tail"), fact(2, bucket=""), fact(3, bucket="")],
-            [],
-            "3 facts lost, 0 gained; worst P108",
-        ),
-        (
-            [fact(1), fact(2, bucket="torso"), fact(3, bucket="tail")],
-            [],
-            "3 facts lost, 0 gained; worst P108",
-        ),
     ],
 )
-def test_what_is_not_known_is_not_said(
-    lost: list[Change], gained: list[Change], text: str, run_of: Callable[..., Run]
-) -> None:
+def test_what_is_not_known_is_not_said(lost, gained, text, run_of):
     assert changes_headline(run_of(lost, gained)) == text
 
 
-def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> None:
+def test_no_change_is_said_only_where_facts_were_compared(small_run):
     same = [replace(case, lost=(), gained=()) for case in small_run.cases]
-    assert (
-        changes_headline(replace(small_run, cases=tuple(same)))
-        == "no fact lost or gained"
-    )
     some = replace(small_run, cases=tuple(same), compared=(200, 1800))
     said = "no fact lost or gained of the 200 of 1,800 facts that were compared"
     assert changes_headline(some) == said
-    assert (
-        changes_headline(replace(some, compared=(1800, 1800)))
-        == "no fact lost or gained"
-    )
-    report = report_dict(some)
-    assert report["compared"] == {"facts": 200, "of": 1800}
-    assert changes_headline(recorded_run(report, {}, Path("r"))) == said
-    assert said in summary_markdown(some)
-    assert said in comment_markdown(some)
-    assert said in page_data(some)["sentence"]
     alone = [
         replace(case, metrics=tuple(replace(value, paired=0) for value in case.metrics))
         for case in same
@@ -153,56 +85,37 @@ def test_no_change_is_said_only_where_facts_were_compared(small_run: Run) -> Non
 
 
 def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(
-    small_run: Run, make_case: Make
-) -> None:
-    whole = fact(1, "P36", "", old_probability=0.9, new_probability=0.5, new_answer="c")
-    first = make_case("head_to_tail", "a-tail", "fail", (), lost=(fact(1, "", "tail"),))
-    second = make_case(
-        "monitor", "P36", "fail", (), lost=(whole, fact(2, old_probability=0.9))
-    )
-    other = make_case(
-        "monitor", "P36", "pass", (), lost=(fact(1),), suite="another.kb.yaml"
-    )
-    overall = make_case(
-        "monitor", "overall", "fail", (), lost=(fact(3),), aggregate=True
-    )
-    changes = changed_facts(replace(small_run, cases=(first, second, other, overall)))
-    assert len(changes.lost) == 3
-    assert replace(whole, bucket="tail") in changes.lost
+    small_run, make_case
+):
+    whole = fact(1, "P36", "", old_probability=0.9, new_probability=0.5)
+    lost = ((fact(1, "", "tail"),), (whole, fact(2)))
     # Whichever comes first.
-    first, second = (
-        replace(first, id="monitor[P99]"),
-        replace(second, id="head_to_tail[a-tail]"),
-    )
-    assert (
-        replace(whole, bucket="tail")
-        in changed_facts(replace(small_run, cases=(first, second))).lost
-    )
+    for names in (("P1", "P2"), ("P2", "P1")):
+        cases = [
+            make_case("monitor", name, "fail", (), lost=changes)
+            for name, changes in zip(names, lost, strict=True)
+        ]
+        cases.append(replace(cases[0], suite="another.kb.yaml"))
+        cases.append(replace(cases[0], id="x", lost=(fact(3),), aggregate=True))
+        changes = changed_facts(replace(small_run, cases=tuple(cases)))
+        assert len(changes.lost) == 3
+        assert replace(whole, bucket="tail") in changes.lost
 
 
 @pytest.mark.parametrize(
     ("first", "second", "winner"),
     [
-        # A probability that did not move is known too.
         (
             {"old_probability": 0.5, "new_probability": 0.5},
             {"old_probability": 0.9, "new_probability": 0.1},
             0,
         ),
-        ({}, {"old_probability": 0.5, "new_probability": 0.5}, 1),
         ({}, {"old_probability": 0.0, "new_probability": 0.5}, 1),
-        ({}, {"old_probability": 0.5, "new_probability": 0.0}, 1),
-        ({"old_probability": 0.5}, {"new_probability": 0.5}, 0),
-        ({}, {}, 0),
     ],
 )
 def test_the_change_that_tells_the_anchor_is_kept(
-    first: dict[str, float],
-    second: dict[str, float],
-    winner: int,
-    small_run: Run,
-    make_case: Make,
-) -> None:
+    first, second, winner, small_run, make_case
+):
     both = [
         fact(1, "P1", "head", new_answer="b", **first),
         fact(1, "", "", new_answer="c", **second),
@@ -218,21 +131,14 @@ def test_the_change_that_tells_the_anchor_is_kept(
 @pytest.mark.parametrize(
     ("groups", "text"),
     [
-        # Of groups of one size the first is the one nearest to the head.
         (["tail", "torso"], "1 of the 2 is torso"),
-        (["torso", "head"], "1 of the 2 is head"),
-        (["unanswerable", "tail"], "1 of the 2 is tail"),
         (["tail", "tail", "head", "head", "torso"], ""),
-        (["tail", "tail", "head", "head"], "2 of the 4 are head"),
         (["", "tail"], "1 of the 2 is tail"),
         (["", "", "tail"], ""),
-        (["unanswerable"], "it is unanswerable"),
     ],
 )
-def test_the_group_that_half_of_the_lost_facts_are_in(
-    groups: list[str], text: str, run_of: Callable[..., Run]
-) -> None:
-    def lost(names: list[str]) -> list[Change]:
+def test_the_group_that_half_of_the_lost_facts_are_in(groups, text, run_of):
+    def lost(names):
         return [
             replace(fact(at, bucket=""), expected="")
             if name == "unanswerable"
@@ -245,56 +151,7 @@ def test_the_group_that_half_of_the_lost_facts_are_in(
         assert parts[1:-1] == ([text] if text else [])
 
 
-def test_parts_go_by_what_was_lost_then_gained_then_their_name(
-    run_of: Callable[..., Run],
-) -> None:
-    lost = [fact(at, relation, bucket) for at, (relation, bucket) in enumerate(
-        [("c", "new"), ("c", "tail"), ("b", "head"), ("a", ""), ("d", "torso")]
-    )]  # fmt: skip
-    gained = [fact(9, "d", "tail"), fact(8, "e", ""), fact(7, "", "head")]
-    changes = changed_facts(run_of(lost, gained))
-    assert [(p.name, p.lost, p.gained) for p in changes.relations] == [
-        ("c", 2, 0), ("d", 1, 1), ("a", 1, 0), ("b", 1, 0), ("e", 0, 1),
-    ]  # fmt: skip
-    # Buckets that nobody knows come last.
-    assert [(p.name, p.lost, p.gained) for p in changes.buckets] == [
-        ("head", 1, 1), ("torso", 1, 0), ("tail", 1, 1), ("new", 1, 0), ("no bucket", 1, 1),
-    ]  # fmt: skip
-    assert changes.worst_relations == ("c",)
-    assert changed_facts(run_of([], gained)).worst_relations == ()
-
-
-@pytest.mark.parametrize(
-    ("n", "expected"),
-    [
-        (1, "worst P0"),
-        (2, "worst P0 and P1"),
-        (3, "worst P0 and 2 others"),
-        (4, "worst P0 and 3 others"),
-    ],
-)
-def test_the_worst_relations_are_named_up_to_two(
-    n: int, expected: str, run_of: Callable[..., Run]
-) -> None:
-    assert changes_headline(run_of([fact(at, f"P{at}") for at in range(n)])).endswith(
-        f"; {expected}"
-    )
-
-
-def test_what_rose_furthest_comes_first_too(run_of: Callable[..., Run]) -> None:
-    gained = [
-        fact(1, old_probability=0.5, new_probability=0.25),
-        fact(2, old_probability=0.0, new_probability=0.5),
-        fact(3, old_probability=0.5, new_probability=0.5),
-    ]
-    assert [change.fact_id for change in changed_facts(run_of([], gained)).gained] == [
-        "f2",
-        "f1",
-        "f3",
-    ]
-
-
-def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) -> None:
+def test_the_facts_that_moved_furthest_come_first(run_of):
     lost = [
         fact(1),
         fact(2, old_probability=0.5, new_probability=0.4),
@@ -307,56 +164,26 @@ def test_the_facts_that_moved_furthest_come_first(run_of: Callable[..., Run]) ->
     ]
 
 
-def test_a_fact_is_placed_and_its_anchor_told_as_far_as_they_are_known() -> None:
-    assert origin(fact(1)) == "P108, head"
-    assert origin(fact(1, bucket="")) == "P108"
-    assert origin(fact(1, "", "")) == ""
-    assert (
-        probability(fact(1, old_probability=0.912, new_probability=0.401))
-        == "0.912 → 0.401 (-0.511)"
-    )
-    assert probability(fact(1, old_probability=0.912)) == "0.912 → –"
-    assert probability(fact(1, new_probability=0.0)) == "– → 0.000"
-    assert (
-        probability(fact(1, old_probability=0.0, new_probability=0.5))
-        == "0.000 → 0.500 (+0.500)"
-    )
-    assert (
-        probability(fact(1, old_probability=0.5, new_probability=0.0))
-        == "0.500 → 0.000 (-0.500)"
-    )
-    assert (
-        probability(fact(1, old_probability=0.5, new_probability=0.5))
-        == "0.500 → 0.500 (=)"
-    )
-    assert probability(fact(1)) == ""
-    assert origin(fact(1, label="employer")) == "P108 employer, head"
-
-
-def test_facts_that_carried_the_verdict_come_first(
-    small_run: Run, make_case: Make
-) -> None:
+def test_facts_that_carried_the_verdict_come_first(small_run, make_case):
     far = {"old_probability": 0.9, "new_probability": 0.1}
-    unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
-    capitals = [fact(at, "P36", "tail", **far) for at in range(200, 220)]
-    rivers = [fact(at, "P30", "tail") for at in range(300, 305)]
+    unseen = [replace(fact(at, "unseen", ""), expected="") for at in range(8)]
+    capitals = [fact(at, "P36", "tail", **far) for at in range(20, 23)]
+    rivers = [fact(at, "P30", "tail") for at in range(30, 32)]
     cases = (
         make_case("monitor", "P36", "pass", (), lost=tuple(capitals)),
-        make_case(
-            "reliability", "unseen-zero-shot", "fail", (), lost=(*rivers, *unseen)
-        ),
+        make_case("reliability", "unseen", "fail", (), lost=(*rivers, *unseen)),
     )
-    lost = changed_facts(replace(small_run, cases=cases)).lost
-    assert [change.relation for change in lost] == [
-        "unseen-dates", "P30", *["unseen-dates"] * 147, *["P30"] * 4, *["P36"] * 20,
-    ]  # fmt: skip
+    changes = changed_facts(replace(small_run, cases=cases))
+    order = ["unseen", "P30", *["unseen"] * 7, "P30", *["P36"] * 3]
+    assert [change.relation for change in changes.lost] == order
     # The buckets add up to all facts.
-    assert {part.name: part.lost for part in changed_facts(replace(small_run, cases=cases)).buckets} == {
-        "tail": 25, "unanswerable": 148,
-    }  # fmt: skip
+    assert {part.name: part.lost for part in changes.buckets} == {
+        "tail": 5,
+        "unanswerable": 8,
+    }
 
 
-def test_of_a_few_examples_each_stands_for_a_group_the_largest_first() -> None:
+def test_of_a_few_examples_each_stands_for_a_group_the_largest_first():
     unseen = [replace(fact(at, "unseen-dates", ""), expected="") for at in range(148)]
     others = [
         fact(at, "P36", "tail", old_probability=0.9, new_probability=0.1)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import unicodedata
 
 import pytest
@@ -22,7 +20,7 @@ from pytest_kbrel.reports.formatting import (
 
 
 @given(st.text(st.characters(codec=None)), st.integers(0, 40))
-def test_one_line_is_one_line_of_harmless_characters(text: str, limit: int) -> None:
+def test_one_line_is_one_line_of_harmless_characters(text, limit):
     shown = one_line(text, limit)
     assert not any(
         unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"} for char in shown
@@ -34,7 +32,7 @@ def test_one_line_is_one_line_of_harmless_characters(text: str, limit: int) -> N
     assert one_line(shown) == shown
 
 
-def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
+def test_ordinary_text_of_all_scripts_is_left_alone():
     for text in (
         "Łódź",
         "東京",
@@ -46,69 +44,45 @@ def test_ordinary_text_of_all_scripts_is_left_alone() -> None:
         assert one_line(text) == text
 
 
-def test_escapes_are_readable() -> None:
-    assert one_line("a\nb\t\x1b[0m\u202e\ud800\x9b") == r"a\nb\t\x1b[0m\u202e\ud800\x9b"
-    assert answer_text("  \n ") == "(nothing)"
-
-
 @pytest.mark.parametrize(
     ("value", "digits", "zero", "shown"),
     [
         (0.5834, 3, True, "0.583"),
         (0.5834, 2, False, ".58"),
         (-0.5834, 2, False, "-.58"),
-        (1.0, 2, False, "1.00"),
-        (10.04, 2, False, "10.04"),
-        (-1.0, 2, False, "-1.00"),
         (0.9996, 3, False, "1.000"),
-        (0.0, 3, True, "0.000"),
         (0.0, 2, False, ".00"),
         (-float("inf"), 3, True, "–"),
         (-0.0001, 3, True, "0.000"),
         (None, 3, True, "–"),
         (float("nan"), 3, True, "–"),
-        (float("inf"), 3, True, "–"),
     ],
 )
-def test_numbers(value: float | None, digits: int, zero: bool, shown: str) -> None:
+def test_numbers(value, digits, zero, shown):
     assert number(value, digits, zero=zero) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "limit", "shown"),
     [
-        ("abcd", 4, "abcd"),
         ("abcde", 4, "abc…"),
         ("ab", 1, "…"),
-        ("a", 1, "a"),
-        ("abcde", 0, "abcde"),
         ("", 3, ""),
-        # What is spelt out takes the room it takes.
-        ("a\nb", 4, r"a\nb"),
         ("a\nbc", 4, r"a\n…"),
-        ("\r", 0, r"\r"),
         ("\xad\x7f\xff\u0600", 0, "\\xad\\x7fÿ\\u0600"),
         ("\u2028\u2029\ufeff\u200b", 0, r"\u2028\u2029\ufeff\u200b"),
         ("\U000e0001", 0, r"\ue0001"),
     ],
 )
-def test_how_a_text_comes_onto_one_line(text: str, limit: int, shown: str) -> None:
+def test_how_a_text_comes_onto_one_line(text, limit, shown):
     assert one_line(text, limit) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "limit", "answer", "expected"),
-    [
-        (" Oslo\n", 0, "Oslo", "Oslo"),
-        ("  Oslo", 3, "Os…", "Os…"),
-        (" \t", 0, "(nothing)", "(no answer exists)"),
-        ("", 3, "(nothing)", "(no answer exists)"),
-        ("0", 0, "0", "0"),
-    ],
+    [(" Oslo\n", 0, "Oslo", "Oslo"), (" \t", 0, "(nothing)", "(no answer exists)")],
 )
-def test_a_blank_is_told_in_words(
-    text: str, limit: int, answer: str, expected: str
-) -> None:
+def test_a_blank_is_told_in_words(text, limit, answer, expected):
     assert (answer_text(text, limit), expected_text(text, limit)) == (answer, expected)
 
 
@@ -117,76 +91,40 @@ def test_a_blank_is_told_in_words(
     [
         (0.1, 0.25, "[0.100, 0.250]", "[+0.100, +0.250]"),
         (-0.1, 0.0, "[-0.100, 0.000]", "[-0.100, 0.000]"),
-        (0.0, 0.0, "[0.000, 0.000]", "[0.000, 0.000]"),
         (None, 0.1, "", ""),
-        (0.1, None, "", ""),
-        (None, None, "", ""),
     ],
 )
-def test_an_interval_needs_both_ends(
-    low: float | None, high: float | None, plain: str, signs: str
-) -> None:
+def test_an_interval_needs_both_ends(low, high, plain, signs):
     assert (interval(low, high), difference(low, high)) == (plain, signs)
 
 
-def test_fewer_digits_where_they_are_asked_for() -> None:
-    assert interval(0.125, 0.5, 1) == "[0.1, 0.5]"
-    assert difference(0.126, -0.5, 2) == "[+0.13, -0.50]"
-    assert (signed(0.126, 2), signed(0.126, 2, zero=False), signed(-0.126, zero=False)) == (
-        "+0.13", "+.13", "-.126",
-    )  # fmt: skip
-    assert (signed(float("inf")), signed(0.0004), signed(0.9996, zero=False)) == (
-        "",
-        "0.000",
-        "+1.000",
-    )
-
-
 @pytest.mark.parametrize(
-    ("p", "shown"),
-    [
-        (None, ""),
-        (0.0, "p < 0.001"),
-        (0.000999, "p < 0.001"),
-        (0.001, "p = 0.001"),
-        (0.05, "p = 0.050"),
-        (1.0, "p = 1.000"),
-    ],
+    ("p", "shown"), [(None, ""), (0.000999, "p < 0.001"), (0.001, "p = 0.001")]
 )
-def test_a_p_value_is_never_nought(p: float | None, shown: str) -> None:
+def test_a_p_value_is_never_nought(p, shown):
     assert p_value(p) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0.0, "0"), (0.02, "0.02"), (1.0, "1"), (-0.5, "-0.5"), (1 / 3, "0.333333")],
+    ("value", "shown"), [(0.0, "0"), (0.02, "0.02"), (1 / 3, "0.333333")]
 )
-def test_a_bound_is_written_as_in_the_suite(value: float, shown: str) -> None:
+def test_a_bound_is_written_as_in_the_suite(value, shown):
     assert bound(value) == shown
 
 
-@pytest.mark.parametrize(
-    ("n", "shown"), [(0, "0 facts"), (1, "1 fact"), (2, "2 facts")]
-)
-def test_one_is_no_plural(n: int, shown: str) -> None:
+@pytest.mark.parametrize(("n", "shown"), [(0, "0 facts"), (1, "1 fact")])
+def test_one_is_no_plural(n, shown):
     assert count(n, "fact") == shown
 
 
 @pytest.mark.parametrize(
-    ("digits", "shown"),
-    [
-        ("999", "999"),
-        ("13275", "13,275"),
-        ("", ""),
-        ("off\x1b", r"off\x1b"),
-        ("٣", "٣"),
-    ],
+    ("digits", "shown"), [("13275", "13,275"), ("off\x1b", r"off\x1b"), ("٣", "٣")]
 )
-def test_whole_numbers_have_separators_of_thousands(digits: str, shown: str) -> None:
+def test_whole_numbers_have_separators_of_thousands(digits, shown):
     assert thousands(digits) == shown
 
 
-def test_differences_carry_their_sign() -> None:
+def test_differences_carry_their_sign():
     assert [signed(value) for value in (0.0312, -0.0312, 0.0, -0.0001, None, float("nan"))] == [
         "+0.031", "-0.031", "=", "0.000", "", "",
     ]  # fmt: skip

@@ -1,26 +1,10 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.records import CaseResult, MetricValue, Run
-from pytest_kbrel.reports.html.cases import Asked, WorstFact
-from pytest_kbrel.reports.html.page import (
-    LARGEST,
-    SizeLimit,
-    environment,
-    page_data,
-    render,
-    report_html,
-    scale_of,
-)
-from pytest_kbrel.reports.phrases import STOPPED
-from tests.reports.conftest import change, macro
+from pytest_kbrel.reports.html.page import LARGEST, report_html
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -33,18 +17,18 @@ ATTRIBUTES = {
 
 
 class Page(HTMLParser):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.open: list[str] = []
-        self.text: list[str] = []
-        self.links: list[str] = []
-        self.ids: list[str] = []
+        self.tags = []
+        self.attributes = set()
+        self.open = []
+        self.text = []
+        self.links = []
+        self.ids = []
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value or "" for name, value in attrs if name == "href"]
@@ -52,14 +36,14 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_startendtag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self.open and self.open[-1] not in ("style", "script"):
             self.text.append(data)
 
@@ -67,9 +51,7 @@ class Page(HTMLParser):
 @pytest.mark.parametrize(
     "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
 )
-def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(name, request):
     text = report_html(request.getfixturevalue(name))
     page = Page(text)
     assert page.open == []
@@ -83,7 +65,7 @@ def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(
     assert text.startswith('<!doctype html>\n<html lang="en">')
 
 
-def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
+def test_hostile_text_is_shown_but_does_nothing(hostile_run):
     text = report_html(hostile_run)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search(
@@ -95,11 +77,11 @@ def test_hostile_text_is_shown_but_does_nothing(hostile_run: Run) -> None:
     text.encode("utf-8")
 
 
-def test_a_very_long_answer_is_cut(hostile_run: Run) -> None:
+def test_a_very_long_answer_is_cut(hostile_run):
     assert max(map(len, Page(report_html(hostile_run)).text)) <= 700
 
 
-def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) -> None:
+def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run):
     text = report_html(big_run)
     assert len(text.encode("utf-8")) < 1_500_000
     assert text.count("<h4>60 facts lost, ") == 100
@@ -107,9 +89,7 @@ def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run: Run) 
 
 
 @pytest.mark.slow
-def test_a_page_of_five_hundred_cases_has_them_all(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_a_page_of_five_hundred_cases_has_them_all(many_cases):
     text = report_html(many_cases(500))
     assert len(text.encode("utf-8")) < LARGEST
     assert text.count('<tbody class="case"') == 500
@@ -120,104 +100,21 @@ def test_a_page_of_five_hundred_cases_has_them_all(
 
 
 @pytest.mark.slow
-def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(many_cases):
     text = report_html(many_cases(3000))
     assert len(text.encode("utf-8")) < LARGEST
     assert Page(text).open == []
     assert len(re.findall(r"\d+ more (?:slice|case|waiver)s in report.json", text)) == 5
 
 
-def test_of_a_list_that_is_too_long_the_first_are_kept_and_one_at_least() -> None:
-    parts = ["ab", "cd", "ef"]
-    assert SizeLimit(6).take(str, parts) == parts
-    assert SizeLimit(5).take(str, parts) == parts[:2]
-    assert SizeLimit(-1).take(str, parts) == parts[:1]
-    assert SizeLimit(1).take(str, parts, least=0) == []
-    assert SizeLimit(100).take(str, parts, most=2) == parts[:2]
-    assert SizeLimit(100).take(str, []) == []
-    assert SizeLimit(4).take(str, ["ab", "cdefg", "h"]) == ["ab"]
-    assert SizeLimit(5).take("{}é{}".format, parts, "!") == ["abé!"]
-
-
-def test_lists_that_share_their_room_take_it_one_after_the_other() -> None:
-    room = SizeLimit(5)
-    assert (room.take(str, ["ab"]), room.remaining) == (["ab"], 3)
-    assert room.take(str, ["cd", "ef"]) == ["cd"]
-    assert (room.take(str, ["g"], least=0), room.remaining) == ([], 0)
-
-
-def test_at_most_fifty_facts_a_case_are_listed(hostile_run: Run) -> None:
+def test_at_most_fifty_facts_a_case_are_listed(hostile_run):
     listed = re.findall(
         "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
     )
     assert 10 < max(map(int, listed)) <= 50
 
 
-def test_a_column_is_for_facts_that_are_shown_not_for_those_left_out(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    bare = replace(change(1), old_probability=None, new_probability=None)
-    lost = tuple(
-        replace(bare, fact_id=f"{at}", relation=f"P{at // 2}") for at in range(20)
-    )
-    # Of the smallest group, so that it is the eleventh.
-    known = replace(change(9), relation="P99")
-    for changes, is_shown in (((*lost, known), False), ((*lost[:4], known), True)):
-        run = replace(
-            small_run, cases=(make_case("monitor", "P1", "fail", (), lost=changes),)
-        )
-        shown = unescape(render("changes", run))
-        assert ("country 9" in shown) is ("primary anchor" in shown) is is_shown
-
-
-def test_lost_facts_are_listed_beside_worst_facts_of_many_questions(
-    small_run: Run,
-) -> None:
-    asked = tuple(
-        Asked(f"options {at}", "which? " * 20, "this", 0.5, None) for at in range(40)
-    )
-    fact = WorstFact("lost", "Which?", "this", "that", "", asked)
-    case = replace(small_run.cases[0], lost=tuple(change(at) for at in range(20)))
-    data = page_data(replace(small_run, cases=(case,))) | {
-        "worst_facts": {case.nodeid: (fact,) * 6}
-    }
-    page = environment().get_template("report.html.j2").render(data)
-    (opened,) = re.findall(
-        r'<tr class="more".*?</tbody></table></td></tr></tbody>', page, re.DOTALL
-    ) or [page]
-    lists = opened[opened.index("<h4>20 facts lost") :]
-    assert lists.partition("<h4>1 fact gained")[0].count('data-of="old answer"') == 20
-    assert "the right answer where the model was asked for it" in page
-
-
-def test_headings_and_header_cells_carry_the_structure(small_run: Run) -> None:
-    text = report_html(small_run)
-    page = Page(text)
-    assert page.tags.count("h1") == 1
-    assert page.tags.count("table") >= 4
-    assert len(re.findall("<th scope=", text)) == page.tags.count("th")
-    headings = re.findall("<h2 id=.*?>(.*?)</h2>", text)
-    assert headings == [
-        "Why", "Facts lost and gained", "About this run", "Over all slices", "Plots", "Cases", "All figures",
-    ]  # fmt: skip
-    groups = re.findall("<h3 id=.group.*?>(.*?)</h3>", text)
-    assert groups == [
-        "MONITOR",
-        "Head-to-Tail",
-        "Reliable KB, seen",
-        "Reliable KB, unseen",
-    ]
-
-
-def test_the_tables_say_where_the_figures_over_all_slices_are(small_run: Run) -> None:
-    words = '<a href="#overall">over all slices</a> are not in these tables.'
-    assert words in report_html(small_run)
-    assert words not in report_html(replace(small_run, cases=small_run.cases[:5]))
-
-
-def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
+def test_the_table_with_the_worst_verdict_comes_first(small_run):
     words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
     cases = tuple(
         replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases
@@ -233,97 +130,7 @@ def test_the_table_with_the_worst_verdict_comes_first(small_run: Run) -> None:
     ]
 
 
-def test_the_bars_of_figures_over_all_slices_have_a_legend(small_run: Run) -> None:
-    over = render("overview", small_run)
-    assert re.findall('<span class="key (.*?)"></span> ([a-z0-9 %]*)', over) == [
-        ("tick", "this run"),
-        ("range", "its 95 % interval"),
-        ("base", "baseline"),
-    ]
-
-
-def test_the_page_names_the_judge(small_run: Run) -> None:
-    page = report_html(replace(small_run, settings=(("judge", "openai/<b>"),)))
-    assert "<dt>judged by</dt><dd>openai/&lt;b&gt;</dd>" in page
-    assert "judged by" not in report_html(small_run)
-
-
-def test_a_failing_case_says_why_and_what_was_lost(small_run: Run) -> None:
-    words = " ".join(" ".join(Page(report_html(small_run)).text).split())
-    assert "Knowledge gates fail" in words
-    assert (
-        "reference:overconfident against baseline reference : 1 fail, 1 inconclusive, 4 pass."
-        in words
-    )
-    assert (
-        "accuracy max_drop 0.02 at most 0.02 worse than reference suites/world.kb.yaml:17"
-        in words
-    )
-    assert "significantly worse than reference" in words
-    assert "On which continent is country 0? Asia Asia Africa" in words
-    assert "no wrong answer" in words
-
-
-def test_the_verdict_is_a_word_everywhere(hostile_run: Run) -> None:
-    words = "".join(Page(report_html(hostile_run)).text)
-    for verdict in (
-        "fail",
-        "invalid",
-        "not comparable",
-        "no baseline",
-        "inconclusive",
-        "pass",
-    ):
-        assert verdict in words
-
-
-def test_an_incomplete_run_says_so(hostile_run: Run, small_run: Run) -> None:
-    item = "<li>partial run: not every case of its suites was selected and soundly decided</li>"
-    assert item in report_html(hostile_run)
-    assert "partial run" not in report_html(small_run)
-    stopped = replace(hostile_run, problems=(*hostile_run.problems, STOPPED))
-    assert f"<li>{STOPPED}</li>" in report_html(stopped)
-    assert "partial run" not in report_html(stopped)
-
-
-def test_cases_that_were_not_run_are_told_in_one_line(
-    stopped_run: Run, small_run: Run
-) -> None:
-    page = report_html(stopped_run)
-    (why,) = re.findall(
-        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
-    )
-    assert "<p>2 cases not run: the session stopped before them</p>" in why
-    assert re.findall('<a class="name" href="(.*?)">', why) == ["#monitor-P30"]
-    assert "not run" not in report_html(small_run)
-
-
-def test_the_top_says_why_and_leads_to_the_cases(small_run: Run) -> None:
-    page = report_html(small_run)
-    (why,) = re.findall(
-        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
-    )
-    reasons = [
-        " ".join(re.sub("<.*?>", "", item).split())
-        for item in re.findall("<li>(.*?)</li>", why)
-    ]
-    assert reasons == [
-        "fail monitor[P30]: accuracy: significantly worse than reference and by more than the tolerance",
-        "inconclusive head_to_tail[open-tail]: accuracy: the drop may be 0.06; 400 facts would decide",
-    ]
-    assert (
-        page.index("</h1>")
-        < page.index('id="why"')
-        < page.index('id="facts"')
-        < page.index('id="about"')
-    )
-    for link in re.findall('href="#(.*?)"', why):
-        assert f'<tbody class="case" id="{link}"' in page
-
-
-def test_of_many_reasons_the_first_ten_are_open(
-    many_cases: Callable[[int], Run],
-) -> None:
+def test_of_many_reasons_the_first_ten_are_open(many_cases):
     page = report_html(many_cases(12))
     (why,) = re.findall(
         r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
@@ -333,70 +140,7 @@ def test_of_many_reasons_the_first_ten_are_open(
     assert "<summary>2 more cases not passed</summary>" in rest
 
 
-def test_a_run_that_passed_has_nothing_to_explain(small_run: Run) -> None:
-    assert 'id="why"' not in report_html(replace(small_run, cases=small_run.cases[1:2]))
-
-
-def test_a_figure_over_all_slices_that_has_no_value_says_why(
-    stopped_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    why = "pooled[overall] cannot be measured: monitor[P30] is invalid"
-    broken = make_case(
-        "pooled", "overall", "invalid", (), aggregate=True, errors=(why,)
-    )
-    page = report_html(replace(stopped_run, cases=(*stopped_run.cases, broken)))
-    (over,) = re.findall(
-        r"<h2 id=.overall.>Over all slices</h2>(.*?)<h2", page, re.DOTALL
-    )
-    assert re.findall(r"<h3 id=.*?>.*?</h3>\s*<p.*?>(.*?)</p>", over) == [
-        why,
-        "the session stopped before it",
-    ]
-    assert '<div class="figures">' not in over
-
-
-def test_a_test_that_came_to_no_case_is_no_probes(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    failed = make_case(
-        "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
-    )
-    page = report_html(replace(small_run, cases=(*small_run.cases, failed)))
-    (monitor,) = re.findall(r"<h3 id=.*?>MONITOR</h3>(.*?)</section>", page, re.DOTALL)
-    assert "test_it" not in monitor
-    (own,) = re.findall(
-        r"<h3 id=.*?>Tests in Python</h3>(.*?)</section>", page, re.DOTALL
-    )
-    assert '<button type="button" class="sort">test</button>' in own
-    assert ">test_it (test_it.py)</button></th>" in own
-    assert page.count("<summary>Tests in Python</summary>") == 0
-
-
-def test_bars_stay_on_their_scale(make_metric: Callable[..., MetricValue]) -> None:
-    low, inside = make_metric("nccr", -0.3, 0.1), make_metric("nccr", 0.9)
-    assert scale_of([low, inside]) == (-1.0, 1.0)
-    assert scale_of([inside]) == (0.0, pytest.approx(1.0))
-    figure = macro("parts", "figure")
-    drawn = figure(low, (-1.0, 1.0))
-    assert '<rect class="range" x="31.0" y="1" width="8.0" height="7"/>' in drawn
-    assert '<rect class="base" x="29.4"' in drawn
-    assert '<rect class="tick" x="34.0"' in drawn
-    assert "<svg" not in figure(make_metric("c_wrong", None), (0.0, 1.0))
-
-
-def test_facts_that_changed_in_passing_cases_are_shown_too(small_run: Run) -> None:
-    cases: list[CaseResult] = list(small_run.cases)
-    cases[1] = replace(cases[1], lost=cases[0].lost[:1])
-    page = report_html(replace(small_run, cases=tuple(cases)))
-    row = page.split('<tbody class="case" id="monitor-P17"')[1].split("<tbody class=")[
-        0
-    ]
-    assert "<h4>1 fact lost</h4>" in row
-
-
-def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(
-    small_run: Run,
-) -> None:
+def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(small_run):
     hostile = "line one\n</pre><script>\x1b\n\u202eline three"
     failed, passed, *_ = small_run.cases
     cases = (replace(failed, prompt=hostile), replace(passed, prompt="x" * 4001))

@@ -1,25 +1,10 @@
 """How the fact that moved a figure of MONITOR is shown, on the first screen and in the message of a case."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import pytest
+from pytest_kbrel.records import GateResult, MetricValue, MovedFact, Place
+from pytest_kbrel.reports.terminal import terminal_lines
 
-from pytest_kbrel.records import (
-    CaseResult,
-    GateResult,
-    MetricValue,
-    MovedFact,
-    Place,
-    Run,
-)
-from pytest_kbrel.reports.moved_facts import moved_text
-from pytest_kbrel.reports.terminal import failure_text, terminal_lines
-
-Make = Callable[..., CaseResult]
 PERU = Place(
     fact_id="Q585",
     cell="negative2:0",
@@ -29,60 +14,15 @@ PERU = Place(
 )
 
 
-def fact(metric: str = "monitor", **more: Any) -> MovedFact:
-    given: dict[str, Any] = {
+def fact(metric="monitor", **more):
+    given = {
         **{"metric": metric, "place": PERU, "expected": "Norway", "column": "ird"},
         **{"now": 0.633, "before": 0.012, "anchor": 0.982},
     }
     return MovedFact(**(given | more))
 
 
-@pytest.mark.parametrize(
-    ("moved", "text"),
-    [
-        (
-            fact(),
-            "after a wrong context: Peru. Where is Oslo? Peru (right: Norway); probability of Norway 0.031, "
-            "0.982 after the right answer; its IRD 0.012 to 0.633",
-        ),
-        (
-            fact(
-                column="pfd",
-                before=None,
-                place=replace(PERU, cell="none:2", prompt="Q:\nOslo?", answer=""),
-            ),
-            "in frame 3: Q: Oslo? (nothing) (right: Norway); probability of Norway 0.031, 0.982 after the "
-            "right answer; its PFD 0.633",
-        ),
-        (
-            fact(
-                "anchor_prob",
-                column="anchor",
-                place=replace(
-                    PERU,
-                    cell="positive:0",
-                    prompt="Norway. Where is Oslo?",
-                    answer="In Norway",
-                ),
-            ),
-            "after the right answer: Norway. Where is Oslo? In Norway; probability of Norway 0.012 to 0.633",
-        ),
-    ],
-)
-def test_a_moved_fact_in_words(moved: MovedFact, text: str) -> None:
-    assert moved_text(moved) == text
-
-
-def test_of_a_long_prompt_the_question_is_shown() -> None:
-    shown = moved_text(
-        fact(place=replace(PERU, prompt=f"{'example ' * 60}Where is Oslo?"))
-    )
-    assert shown.startswith("after a wrong context: …")
-    assert "Where is Oslo? Peru" in shown
-    assert len(shown) < 350
-
-
-def gates(verdict: str = "fail") -> tuple[GateResult, ...]:
+def gates(verdict="fail"):
     rest = {
         "rule": "max_drop",
         "bound": 0.05,
@@ -92,10 +32,10 @@ def gates(verdict: str = "fail") -> tuple[GateResult, ...]:
     }
     return tuple(
         GateResult(metric=metric, **rest) for metric in ("monitor", "accuracy")
-    )  # type: ignore[arg-type]
+    )
 
 
-def monitor(delta: float = 0.2) -> MetricValue:
+def monitor(delta=0.2):
     return MetricValue(
         name="monitor",
         better="lower",
@@ -107,51 +47,9 @@ def monitor(delta: float = 0.2) -> MetricValue:
     )
 
 
-def test_a_case_that_failed_for_probabilities_shows_their_fact_and_no_lost_one(
-    make_case: Make, small_run: Run
-) -> None:
-    case = make_case(
-        "monitor", "P1", "fail", (monitor(),), gates=gates()[:1], moved=(fact(),)
-    )
-    case = replace(
-        case,
-        lost=small_run.cases[0].lost
-        or next(one.lost for one in small_run.cases if one.lost),
-    )
-    lines = [
-        text for text, _ in terminal_lines(replace(small_run, cases=(case,)), width=80)
-    ]
-    at = next(at for at, line in enumerate(lines) if line.startswith("    such as, "))
-    assert lines[at : at + 3] == [
-        "    such as, after a wrong context: Peru. Where is Oslo? Peru (right: Norway);",
-        "      probability of Norway 0.031, 0.982 after the right answer; its IRD 0.012",
-        "      to 0.633",
-    ]
-    assert not any("lost, such as" in line for line in lines)
-    message = failure_text(case, baseline_name="prod").splitlines()
-    at = message.index(
-        "    seen        after a wrong context: Peru. Where is Oslo? Peru (right:"
-    )
-    assert message[at + 1].startswith(" " * 16 + "Norway); probability of Norway 0.031")
-
-
-def test_other_gates_and_unjudged_ones_keep_their_lost_facts(
-    make_case: Make, small_run: Run
-) -> None:
-    case = make_case("monitor", "P1", "fail", (), gates=gates()[1:], moved=(fact(),))
-    run = replace(small_run, cases=(case,))
-    assert not any(
-        "such as, after" in text for text, _ in terminal_lines(run, width=80)
-    )
-    unjudged = make_case(
-        "monitor", "P1", "no baseline", (), gates=gates("no baseline"), moved=(fact(),)
-    )
-    assert "seen  " not in failure_text(unjudged, baseline_name="")
-
-
 def test_an_overall_figure_shows_the_fact_of_the_case_that_got_worse_most(
-    make_case: Make, small_run: Run
-) -> None:
+    make_case, small_run
+):
     members = [
         make_case(
             "monitor", "P1", "pass", (monitor(0.01),), moved=(fact(expected="Chile"),)

@@ -1,22 +1,17 @@
 """Pages in a browser: they open from disk, sort, filter, follow links, and are usable without a mouse."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.records import Run
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict
-from tests.browser import Browser, needs_browser
+from tests.browser import needs_browser
 from tests.reports import conftest as runs
 from tests.reports.conftest import case, metric
 from tests.reports.test_html_plots import with_facts
@@ -24,18 +19,18 @@ from tests.reports.test_html_plots import with_facts
 pytestmark = [pytest.mark.slow, needs_browser]
 
 
-def green() -> Run:
+def green():
     passed = [one for one in runs.small().cases if one.verdict == "pass"]
     return replace(runs.small(), cases=tuple(passed), exit_status=0)
 
 
-def inconclusive() -> Run:
+def inconclusive():
     return replace(
         green(), cases=(*green().cases, runs.small().cases[2]), exit_status=0
     )
 
 
-def invalid() -> Run:
+def invalid():
     broken = case(
         "monitor",
         "P1",
@@ -51,12 +46,12 @@ def invalid() -> Run:
     )
 
 
-def red() -> Run:
+def red():
     run = with_facts(runs.rich())
     return replace(run, cases=(replace(run.cases[0], waiver=None), *run.cases[1:]))
 
 
-def five_hundred() -> Run:
+def five_hundred():
     """500 cases of which 100 failed, numbered as slices are: their names sort otherwise than texts do."""
     run = runs.many(500)
     run = replace(run, cases=tuple(replace(one, waiver=None) for one in run.cases))
@@ -68,7 +63,7 @@ def five_hundred() -> Run:
     return replace(run, cases=tuple(cases))
 
 
-def sortable() -> Run:
+def sortable():
     values = {"P10": 0.5, "P2": 0.9, "P101": 0.25, "P1": None}
     cases = tuple(
         case("monitor", name, "pass", (metric("accuracy", at),))
@@ -81,7 +76,7 @@ def sortable() -> Run:
     return replace(runs.small(), cases=(*cases, failed))
 
 
-RUNS: dict[str, Callable[[], Run]] = {
+RUNS = {
     "green": green,
     "red": red,
     "inconclusive": inconclusive,
@@ -93,7 +88,7 @@ RUNS: dict[str, Callable[[], Run]] = {
 PAGES = [*(name for name in RUNS if name != "sortable"), "three models"]
 
 
-def three_models(folder: Path) -> str:
+def three_models(folder):
     """Return the page of three runs side by side, as the command writes it."""
     folders = []
     for name, run in (("good", green()), ("bad", red()), ("worse", runs.rich())):
@@ -109,12 +104,12 @@ def three_models(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def page_of(tmp_path_factory):
     """The file with a page, made once."""
     folder = tmp_path_factory.mktemp("pages")
 
     @functools.cache
-    def made(name: str) -> Path:
+    def made(name):
         path = folder / f"{name}.html"
         page = (
             three_models(folder)
@@ -128,23 +123,16 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def show(browser: Browser, page_of: Callable[[str], Path]) -> Callable[..., Browser]:
-    def opened(
-        name: str, link: str = "", *, width: int = 1200, dark: bool = False
-    ) -> Browser:
+def show(browser, page_of):
+    def opened(name, link="", *, width=1200, dark=False):
         browser.open(page_of(name), link, width=width, dark=dark)
         return browser
 
     return opened
 
 
-Show = Callable[..., Browser]
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_it_opens_from_disk_without_an_error_or_a_request(
-    name: str, show: Show
-) -> None:
+def test_it_opens_from_disk_without_an_error_or_a_request(name, show):
     page = show(name)
     requests = page.requests()
     assert (len(requests), requests[0].partition(":")[0]) == (1, "file")
@@ -154,19 +142,7 @@ def test_it_opens_from_disk_without_an_error_or_a_request(
     assert page.errors() == []
 
 
-def test_an_error_and_a_request_would_be_noticed(show: Show) -> None:
-    page = show("green")
-    page.run(
-        "setTimeout(() => { throw new Error('x') }); document.body.append(new Image())"
-    )
-    page.run("document.querySelector('img').src = 'other.png'")
-    page.settle()
-    assert any("Error: x" in error for error in page.errors())
-    page.driver.get(page.run("return location.href").replace("green", "absent"))
-    assert len(page.requests()) >= 2
-
-
-def names(page: Browser) -> list[str]:
+def names(page):
     """Return the names of the cases that are shown, in their order."""
     return page.run(
         "const buttons = document.querySelectorAll('tbody.case:not([hidden]) button.open');"
@@ -174,7 +150,7 @@ def names(page: Browser) -> list[str]:
     )
 
 
-def enter(page: Browser, selector: str, value: str) -> None:
+def enter(page, selector, value):
     page.run(
         "const field = document.querySelector(arguments[0]); field.value = arguments[1];"
         "field.dispatchEvent(new Event('input', {bubbles: true}))",
@@ -189,7 +165,7 @@ VERDICTS = "return [...document.querySelectorAll('tbody.case:not([hidden])')].ma
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_verdict_filters_the_cases(name: str, show: Show) -> None:
+def test_a_verdict_filters_the_cases(name, show):
     page = show(name)
     shown = page.run(VERDICTS)
     # A verdict is in the list if a case of any table or an aggregate has it; of models, one may have none.
@@ -205,7 +181,7 @@ def test_a_verdict_filters_the_cases(name: str, show: Show) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_search_shows_the_cases_that_have_the_words(name: str, show: Show) -> None:
+def test_a_search_shows_the_cases_that_have_the_words(name, show):
     page = show(name)
     everyone = names(page)
     wanted = everyone[len(everyone) // 2]
@@ -221,7 +197,7 @@ def test_a_search_shows_the_cases_that_have_the_words(name: str, show: Show) -> 
     assert names(page) == everyone
 
 
-def test_the_search_finds_names_verdicts_and_questions(show: Show) -> None:
+def test_the_search_finds_names_verdicts_and_questions(show):
     page = show("sortable")
     enter(page, "#filter input", "p10")
     assert names(page) == ["P10", "P101"]
@@ -245,7 +221,7 @@ CLICK += ".querySelector('button').click()"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_column_of_numbers_sorts_by_value(name: str, show: Show) -> None:
+def test_every_column_of_numbers_sorts_by_value(name, show):
     page = show(name)
     first = names(page)
     columns = page.run(COLUMNS)
@@ -266,7 +242,7 @@ def test_every_column_of_numbers_sorts_by_value(name: str, show: Show) -> None:
     assert names(page) == first
 
 
-def press(page: Browser, column: str) -> None:
+def press(page, column):
     page.run(
         "const buttons = [...document.querySelectorAll('button.sort')];"
         "buttons.find(button => button.textContent.startsWith(arguments[0])).click()",
@@ -274,9 +250,7 @@ def press(page: Browser, column: str) -> None:
     )
 
 
-def test_names_sort_by_their_numbers_and_what_has_no_value_stays_below(
-    show: Show,
-) -> None:
+def test_names_sort_by_their_numbers_and_what_has_no_value_stays_below(show):
     page = show("sortable")
     first = ["P3", "P1", "P2", "P10", "P101"]
     assert names(page) == first
@@ -304,7 +278,7 @@ TOP = "return document.getElementById(arguments[0]).getBoundingClientRect().top"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_link_opens_its_case_and_scrolls_to_it(name: str, show: Show) -> None:
+def test_a_link_opens_its_case_and_scrolls_to_it(name, show):
     page = show(name)
     ids = page.run(
         "return [...document.querySelectorAll('tbody.case')].map(one => one.id)"
@@ -329,7 +303,7 @@ def test_a_link_opens_its_case_and_scrolls_to_it(name: str, show: Show) -> None:
         assert 0 <= page.run(TOP, link) < 900
 
 
-def test_a_link_shows_its_case_even_where_it_is_filtered_out(show: Show) -> None:
+def test_a_link_shows_its_case_even_where_it_is_filtered_out(show):
     page = show("sortable", "#monitor-P10")
     enter(page, "#filter input", "P101")
     page.run("location.hash = '#monitor-P3'")
@@ -357,7 +331,7 @@ document.addEventListener('focusin', event => {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_keyboard_is_enough(name: str, show: Show) -> None:
+def test_the_keyboard_is_enough(name, show):
     keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
     page = show(name)
     page.run(WATCH)
@@ -392,7 +366,7 @@ for (const table of document.querySelectorAll('table')) {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_telephone_needs_no_scrolling_sideways(name: str, show: Show) -> None:
+def test_a_telephone_needs_no_scrolling_sideways(name, show):
     page = show(name, width=375)
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.run(wide) <= 0
@@ -402,13 +376,13 @@ def test_a_telephone_needs_no_scrolling_sideways(name: str, show: Show) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_no_serious_fault(name: str, dark: bool, show: Show) -> None:
+def test_axe_finds_no_serious_fault(name, dark, show):
     page = show(name, dark=dark)
     page.run(UNFOLD + SHORTEN)
     assert page.faults() == []
 
 
-def test_axe_would_find_a_fault(show: Show) -> None:
+def test_axe_would_find_a_fault(show):
     page = show("green")
     page.run("document.querySelector('.lead').style.color = '#bbb'")
     page.run("document.querySelector('tbody.case button.open').textContent = ''")
@@ -426,12 +400,12 @@ return [...document.querySelectorAll('svg.plot text')].filter(text => {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_no_text_of_a_plot_is_cut_off(name: str, show: Show) -> None:
+def test_no_text_of_a_plot_is_cut_off(name, show):
     assert show(name).run(CLIPPED) == []
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_on_paper_it_is_light_and_tables_are_tables(dark: bool, show: Show) -> None:
+def test_on_paper_it_is_light_and_tables_are_tables(dark, show):
     page = show("red", width=718, dark=dark)
     display = "return getComputedStyle(document.querySelector(arguments[0])).display"
     assert page.run(display, "table.cases td") != "table-cell"
@@ -444,7 +418,7 @@ def test_on_paper_it_is_light_and_tables_are_tables(dark: bool, show: Show) -> N
     assert page.run(wide) <= 0
 
 
-def test_colours_follow_the_readers_setting(show: Show) -> None:
+def test_colours_follow_the_readers_setting(show):
     colour = "return getComputedStyle(document.body).backgroundColor"
     shades = [show("green", dark=dark).run(colour) for dark in (False, True)]
     assert shades == ["rgb(247, 247, 245)", "rgb(19, 22, 27)"]

@@ -1,25 +1,19 @@
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from pytest_kbrel.records import (
     CaseResult,
-    Correlation,
-    GateResult,
-    Judgement,
     MetricValue,
-    Run,
+    Relation,
     Waiver,
 )
-from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports import view
+from pytest_kbrel.reports.html.page import anchors
 from pytest_kbrel.reports.view import key_metrics
 
 
-def case(unparsable: float | None) -> CaseResult:
+def case(unparsable):
     values = {
         "accuracy": 0.5,
         "hallucination": 0.25,
@@ -54,101 +48,24 @@ def test_unreadable_verdicts_are_shown_where_there_are_any(unparsable, shown):
     )
 
 
-def test_a_gated_metric_is_shown_whatever_else_is():
-    demand = GateResult(
-        metric="accuracy_em", rule="min", bound=0.1, verdict="pass", reason=""
-    )
-    nothing = replace(demand, metric="accuracy_f1")
-    gated = replace(case(0.0), gates=(demand, nothing))
-    assert key_metrics(gated) == ("accuracy", "hallucination", "missing", "accuracy_em")
-    run = Run(
-        kbrel_version="0",
-        created="",
-        model=None,
-        environment=(),
-        settings=(),
-        cases=(gated, replace(case(0.25), id="head_to_tail[b-head]")),
-    )
-    (group,) = view.groups(run)
-    assert group.metrics == (
-        "accuracy",
-        "hallucination",
-        "missing",
-        "unparsable",
-        "accuracy_em",
-    )
-
-
-def test_rows_name_their_suite_where_there_are_several(small_run):
-    (one, *_) = small_run.cases
-    other = replace(one, suite="more/second.kb.yaml")
-    alone = view.groups(replace(small_run, cases=(one,)))
-    both = view.groups(replace(small_run, cases=(one, other)))
-    assert [group.labels for group in alone] == [(one.slice,)]
-    assert [group.labels for group in both] == [
-        (f"{one.slice} (second)", f"{one.slice} (world)")
-    ]
-
-
-def test_who_judged_and_who_wrote_distractors(small_run):
-    from tests.reports.conftest import fingerprint
-
-    judge, writer = fingerprint("openai/judge"), fingerprint("openai/writer")
-    asked = (("helpers_asked", "30"), ("helpers_reused", "12"))
-    reused = " (12 of 30 replies reused from earlier runs)"
-    assert view.helper_models(small_run) == ()
-    both = replace(
-        small_run,
-        settings=(("judge", "openai/judge"),),
-        helpers=(judge, writer),
-        environment=asked,
-    )
-    expected = (
-        ("judged by", "openai/judge"),
-        ("distractors by", "openai/writer" + reused),
-    )
-    assert view.helper_models(both) == expected
-    alone = replace(both, settings=(("judge", "rules"),), helpers=(writer,))
-    assert view.helper_models(alone) == expected[1:]
-    # One model may do both, which its metric tells.
-    (one, *_) = small_run.cases
-    written = replace(
-        one,
-        metrics=(MetricValue(name="distractors_written", better="higher", value=1.0),),
-    )
-    same = replace(both, helpers=(judge,), cases=(written,))
-    assert view.helper_models(same) == (
-        expected[0],
-        ("distractors by", "openai/judge" + reused),
-    )
-    assert view.helper_models(replace(same, cases=())) == (
-        ("judged by", "openai/judge" + reused),
-    )
-
-
-def test_seen_and_unseen_knowledge_are_told_apart_without_metrics(stopped_run):
-    groups = {group.title: group.labels for group in view.groups(stopped_run)}
-    assert groups == {"MONITOR": ("P30",), "Reliable KB, unseen": ("unseen-zero-shot",)}
-
-
 # Worst first: the order in which a run's verdicts are looked for and told.
-WORST_FIRST: tuple[Judgement, ...] = (
+WORST_FIRST = (
     *("fail", "invalid", "not run"),
     *("not comparable", "no baseline", "inconclusive", "pass"),
 )
 
 
-def run_of(small_run: Run, *verdicts: str, **more: object) -> Run:
+def run_of(small_run, *verdicts, **more):
     one = small_run.cases[0]
     cases = tuple(
-        replace(one, id=f"monitor[{at}]", verdict=verdict)  # type: ignore[arg-type]
+        replace(one, id=f"monitor[{at}]", verdict=verdict)
         for at, verdict in enumerate(verdicts)
     )
-    return replace(small_run, cases=cases, **more)  # type: ignore[arg-type]
+    return replace(small_run, cases=cases, **more)
 
 
 @pytest.mark.parametrize("at", range(7))
-def test_the_worst_case_decides_and_is_told_first(at: int, small_run: Run) -> None:
+def test_the_worst_case_decides_and_is_told_first(at, small_run):
     run = run_of(small_run, *WORST_FIRST[at:][::-1])
     assert view.verdict(run) == WORST_FIRST[at]
     assert view.headline(run) == ", ".join(f"1 {word}" for word in WORST_FIRST[at:])
@@ -168,84 +85,38 @@ WAIVER = Waiver(owner="Ann", reason="known", expires="2026-12-31", case="x")
     [
         ("fail", True),
         ("not comparable", True),
-        ("no baseline", True),
         ("inconclusive", True),
-        # What is unsound or was not asked is never waived, and what passes needs no waiver.
+        # What is unsound or was not asked is never waived.
         ("invalid", False),
         ("not run", False),
-        ("pass", False),
     ],
 )
-def test_a_waived_case_is_counted_and_does_not_decide(
-    verdict: str, waived: bool, small_run: Run
-) -> None:
+def test_a_waived_case_is_counted_and_does_not_decide(verdict, waived, small_run):
     run = run_of(small_run, verdict, "pass")
     case, passed = run.cases
     changed = replace(run, cases=(replace(case, waiver=WAIVER), passed))
     assert view.verdict(changed) == ("pass" if waived else verdict)
     assert ("(1 waived)" in view.headline(changed)) is waived
-    assert phrases.is_waived(changed.cases[0], changed) is waived
     late = replace(case, waiver=replace(WAIVER, expired=True))
     assert view.verdict(replace(run, cases=(late, passed))) == verdict
-    # Where nobody asked for a blessed run, a case without one is no failure that would be waived.
-    for baseline in ("", "published/monitor/vicuna-7b"):
-        alone = replace(changed, baseline=baseline)
-        assert phrases.is_waived(alone.cases[0], alone) is (
-            waived and verdict != "no baseline"
-        )
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "problems", "complete", "expected"),
+    ("verdicts", "problems", "expected"),
     [
-        ((), (), True, "invalid"),
-        (("pass",), (), True, "pass"),
-        (("pass",), (), False, "pass"),
-        (("pass",), ("gw1 died",), True, "invalid"),
-        (("fail",), ("gw1 died",), True, "fail"),
-        (("not run", "pass"), (), False, "not run"),
+        ((), (), "invalid"),
+        (("pass",), (), "pass"),
+        (("pass",), ("gw1 died",), "invalid"),
+        (("fail",), ("gw1 died",), "fail"),
     ],
 )
-def test_an_empty_or_broken_run_never_passes(
-    verdicts: tuple[str, ...],
-    problems: tuple[str, ...],
-    complete: bool,
-    expected: str,
-    small_run: Run,
-) -> None:
-    run = run_of(small_run, *verdicts, problems=problems, complete=complete)
-    assert view.verdict(run) == expected
-    assert view.headline(replace(run, cases=())) == "no case was decided"
+def test_an_empty_or_broken_run_never_passes(verdicts, problems, expected, small_run):
+    assert view.verdict(run_of(small_run, *verdicts, problems=problems)) == expected
 
 
-@pytest.mark.parametrize(
-    ("baseline", "blessed", "note", "expected"),
-    [
-        ("prod", True, "", ["no baseline"]),
-        ("publish", True, "", ["no baseline"]),
-        ("", False, "", []),
-        ("published", False, " (published figures, unpaired)", []),
-        ("published/monitor/vicuna-7b", False, " (published figures, unpaired)", []),
-    ],
-)
-def test_who_was_asked_for_as_baseline(
-    baseline: str, blessed: bool, note: str, expected: list[str], small_run: Run
-) -> None:
-    gates = tuple(
-        GateResult(metric="m", rule="max_drop", bound=0, verdict=verdict, reason="")
-        for verdict in ("no baseline", "no baseline", "fail", "inconclusive")
-    )
-    run = run_of(small_run, "pass", "no baseline", baseline=baseline)
-    run = replace(run, cases=tuple(replace(case, gates=gates) for case in run.cases))
-    assert view.is_blessed(run) is blessed
-    assert view.baseline_note(run) == note
-    assert [case.verdict for case in view.not_passed(run)] == expected
-    assert view.unjudged_count(run) == (0 if blessed else 4)
-
-
-def named(of: CaseResult, *names: str, **more: object) -> CaseResult:
+def named(of, *names, **more):
     values = tuple(MetricValue(name=name, better="higher", value=0.5) for name in names)
-    return replace(of, metrics=values, **more)  # type: ignore[arg-type]
+    return replace(of, metrics=values, **more)
 
 
 MONITOR = ("monitor", "pfd", "ird", "anchor_prob", "accuracy")
@@ -265,100 +136,13 @@ SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
         ("test", ("b", "a"), ("b", "a")),
     ],
 )  # fmt: skip
-def test_the_metrics_that_tell_most(
-    probe: Any, names: tuple[str, ...], shown: tuple[str, ...], small_run: Run
-) -> None:
+def test_the_metrics_that_tell_most(probe, names, shown, small_run):
     slice_name = "unseen-zero-shot" if "ur" in shown else "seen-zero-shot"
     case = named(small_run.cases[0], *names, probe=probe, slice=slice_name, gates=())
     assert key_metrics(case) == shown
 
 
-@pytest.mark.parametrize(
-    ("probe", "shown"),
-    [
-        ("monitor", ("accuracy", "gated", "pfd")),
-        ("reliability", ("accuracy", "gated", "own", "pfd")),
-    ],
-)
-def test_over_several_cases_all_is_shown_but_for_what_monitor_has_beside(
-    probe: Any, shown: tuple[str, ...], small_run: Run
-) -> None:
-    gate = GateResult(metric="gated", rule="min", bound=0.1, verdict="pass", reason="")
-    of = named(
-        small_run.cases[0],
-        "accuracy",
-        "gated",
-        "own",
-        "pfd",
-        probe=probe,
-        aggregate=True,
-        gates=(gate,),
-    )
-    assert key_metrics(of) == shown
-
-
-def test_only_unread_replies_are_idle_where_there_are_none(small_run: Run) -> None:
-    of = replace(small_run.cases[0], probe="head_to_tail", gates=())
-    noughts = [
-        MetricValue(name=name, better="lower", value=0.0)
-        for name in ("accuracy", "missing", "unparsable")
-    ]
-    assert key_metrics(replace(of, metrics=tuple(noughts))) == ("accuracy", "missing")
-    gate = GateResult(
-        metric="unparsable", rule="max", bound=0.1, verdict="pass", reason=""
-    )
-    gated = replace(of, metrics=tuple(noughts), gates=(gate, gate))
-    assert key_metrics(gated) == ("accuracy", "missing", "unparsable")
-
-
-def test_a_control_is_one_of_this_metric_that_has_a_value(small_run: Run) -> None:
-    of = named(
-        small_run.cases[0],
-        "c_control_random",
-        "c_correct_control_random",
-        "c_control",
-        "c",
-        "xc_control_a",
-    )
-    none = MetricValue(name="c_control_majority", better="higher", value=None)
-    nought = MetricValue(name="c_control_shuffled", better="higher", value=0.0)
-    of = replace(of, metrics=(*of.metrics, none, nought))
-    assert [(kind, value.value) for kind, value in view.controls(of, "c")] == [
-        ("random", 0.5), ("shuffled", 0.0),
-    ]  # fmt: skip
-
-
-def test_cases_have_one_order_and_pooled_figures_come_first(small_run: Run) -> None:
-    one = small_run.cases[0]
-    cases = [
-        replace(one, suite=suite, id=name, probe=probe, aggregate=aggregate)  # type: ignore[arg-type]
-        for suite, name, probe, aggregate in (
-            ("b", "a", "monitor", False),
-            ("a", "z", "pooled", True),
-            ("a", "c", "monitor", True),
-            ("a", "b", "monitor", False),
-        )
-    ]
-    run = replace(small_run, cases=tuple(cases))
-    assert [case.nodeid for case in view.ordered(run)] == [
-        "a::b",
-        "a::c",
-        "a::z",
-        "b::a",
-    ]
-    assert [case.nodeid for case in view.slices(run)] == ["a::b", "b::a"]
-    assert [case.nodeid for case in view.aggregates(run)] == ["a::z", "a::c"]
-    assert view.names(run) == {case.nodeid: case.nodeid for case in cases}
-    assert view.names(replace(run, cases=tuple(cases[1:]))) == {
-        "a::z": "z",
-        "a::c": "c",
-        "a::b": "b",
-    }
-
-
-def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(
-    small_run: Run,
-) -> None:
+def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(small_run):
     one = small_run.cases[0]
     both = (
         replace(one, suite="x/world.kb.yaml"),
@@ -368,150 +152,19 @@ def test_suites_whose_files_have_one_name_are_told_apart_by_their_paths(
     assert group.labels == ("P30 (x/world.kb.yaml)", "P30 (y/world.kb.yaml)")
 
 
-def test_tables_are_one_a_probe_and_two_of_reliability(
-    small_run: Run, make_case: Callable[..., CaseResult]
-) -> None:
-    failed = make_case(
-        "test", "test_it", "invalid", (), id="test_it", suite="tests/test_it.py", n=0
-    )
-    unseen = [case for case in small_run.cases if case.slice == "unseen-zero-shot"]
-    also = replace(unseen[0], id="reliability[unseen]", slice="unseen")
-    unlike = replace(unseen[0], id="reliability[unseenly]", slice="unseenly")
-    groups = view.groups(
-        replace(small_run, cases=(failed, *small_run.cases[::-1], also, unlike))
-    )
-    assert [(group.row, group.title) for group in groups] == [
-        ("slice", "MONITOR"),
-        ("slice", "Head-to-Tail"),
-        ("slice", "Reliable KB, seen"),
-        ("slice", "Reliable KB, unseen"),
-        ("test", "Tests in Python"),
-    ]
-    assert [group.metrics for group in groups] == [
-        MONITOR,
-        ("accuracy", "hallucination", "missing"),
-        ("cr", "wr", "ncr", "c_correct", "nccr"),
-        ("ur", "c_wrong", "iur"),
-        (),
-    ]
-    assert [len(group.cases) for group in groups] == [2, 1, 2, 2, 1]
-    assert all(not case.aggregate for group in groups for case in group.cases)
-
-
-def test_only_reliable_kb_has_a_table_of_unseen_knowledge(small_run: Run) -> None:
-    first, *_, unseen, _ = small_run.cases
-    seen = small_run.cases[3]
-    cases = (
-        replace(first, slice="unseen"),
-        replace(first, probe="head_to_tail", slice="unseen-head"),
-        # Its suite comes first by name, and its table does not.
-        replace(unseen, suite="a.kb.yaml"),
-        seen,
-    )
-    groups = view.groups(replace(small_run, cases=cases))
-    assert [group.title for group in groups] == [
-        "MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen",
-    ]  # fmt: skip
-
-
-def test_the_case_that_lost_most_facts_is_the_worst(small_run: Run) -> None:
-    lost = small_run.cases[0].lost
-    cases = [
-        replace(small_run.cases[0], id=f"monitor[{n}]", lost=lost[:n])
-        for n in (0, 1, 3, 2)
-    ]
-    assert view.worst(replace(small_run, cases=tuple(cases))) == cases[2]
-    assert view.worst(replace(small_run, cases=tuple(cases[:1]))) is None
-    same = replace(cases[2], id="monitor[a]")
-    assert view.worst(replace(small_run, cases=(*cases, same))) == cases[2]
-    overall = replace(cases[2], aggregate=True)
-    assert view.worst(replace(small_run, cases=(overall, cases[1]))) == cases[1]
-
-
-def test_correlations_are_shown_in_pairs_that_have_a_value(small_run: Run) -> None:
-    def one(method: Any, r: float | None = 0.5, **more: Any) -> Correlation:
-        given: dict[str, Any] = {
-            "x": "a",
-            "y": "b",
-            "over": "slices",
-            "p": 0.1,
-            "n": 3,
-            **more,
-        }
-        return Correlation(method=method, r=r, **given)
-
-    def shown(*of: Correlation) -> tuple[tuple[Correlation, Correlation], ...]:
-        return view.correlation_pairs(replace(small_run, correlations=of))
-
-    pair = (one("pearson", 0.0), one("spearman", 0.0))
-    assert shown(*pair) == shown(*pair[::-1]) == (pair,)
-    assert shown(pair[0]) == shown(one("pearson", None), one("spearman", None)) == ()
-    # Two of different figures are no pair.
-    for other in ({"x": "c"}, {"y": "c"}, {"over": "models"}):
-        assert shown(one("pearson"), one("spearman", **other)) == ()
-
-
 @pytest.mark.parametrize(
-    ("judge", "helpers", "asked", "expected"),
+    ("name", "label", "shown"),
     [
-        ("rules", (), {"helpers_asked": "3", "helpers_reused": "1"}, ()),
-        ("openai/j", ("openai/j",), {}, (("judged by", "openai/j"),)),
-        (
-            "openai/j",
-            ("openai/j", "openai/w"),
-            {},
-            (("judged by", "openai/j"), ("distractors by", "openai/w")),
-        ),
-        (
-            "rules",
-            ("openai/w", "openai/v"),
-            {},
-            (("distractors by", "openai/w"), ("distractors by", "openai/v")),
-        ),
-        (
-            "openai/j",
-            ("openai/j",),
-            {"helpers_asked": "3", "helpers_reused": "0"},
-            (("judged by", "openai/j (0 of 3 replies reused from earlier runs)"),),
-        ),
+        ("P176", "manufacturer", "manufacturer"),
+        ("P176", "P176", ""),
+        ("capital_of", "capital of", ""),
     ],
 )
-def test_the_helpers_of_a_run(
-    judge: str,
-    helpers: tuple[str, ...],
-    asked: dict[str, str],
-    expected: object,
-    small_run: Run,
-) -> None:
-    from tests.reports.conftest import fingerprint
-
-    run = replace(
-        small_run,
-        settings=(("judge", judge),),
-        helpers=tuple(map(fingerprint, helpers)),
-        environment=tuple(asked.items()),
-    )
-    assert view.helper_models(run) == expected
-    # Rules judge where nothing is said of it.
-    if judge == "rules":
-        assert view.helper_models(replace(run, settings=())) == expected
+def test_a_label_that_repeats_the_id_is_not_shown(name, label, shown):
+    relation = Relation(id=name, label=label, domain="things", frames=())
+    assert relation.shown_label == shown
 
 
-def test_what_was_not_ruled_out_is_said_beside_failures_too(small_run: Run) -> None:
-    def wide(one: CaseResult) -> CaseResult:
-        if one.verdict not in ("inconclusive", "fail"):
-            return one
-        gates = (
-            replace(gate, verdict="inconclusive", high=0.06, unchanged=0.04)
-            for gate in one.gates
-        )
-        return replace(one, gates=tuple(gates))
-
-    run = replace(small_run, cases=tuple(map(wide, small_run.cases)))
-    assert view.verdict(run) == "fail"
-    # A failed case says itself what is wrong with it.
-    assert view.not_excluded(run) == (
-        "not ruled out: accuracy worse by 0.060 in head_to_tail[open-tail] "
-        "(0.040 in a slice like it that lost nothing)"
-    )
-    assert view.not_excluded(replace(run, cases=run.cases[:1])) == ""
+def test_links_on_the_page_are_made_of_ids(small_run):
+    cases = tuple(replace(case, label="continent") for case in small_run.cases)
+    assert anchors(replace(small_run, cases=cases)) == anchors(small_run)

@@ -44,7 +44,10 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "groups": [
             (group, list(_rows(comparison, group)), _better(group)) for group in groups
         ],
-        "words": sorted({*words.values()} - {""}, key=side_by_side.severity),
+        "words": sorted(
+            {*words.values()} - {""},
+            key=lambda word: (side_by_side.severity(word), word),
+        ),
         "worst": words,
         "word_of": side_by_side.word,
         "gate_counts": side_by_side.gate_counts,

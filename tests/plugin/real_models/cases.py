@@ -1,10 +1,5 @@
 """Which checkpoints are gated how, and the verdict that a person would give on each probe."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
 from pytest_kbrel.records import record
 from tests.plugin.real_models.manners import RAW
 
@@ -38,93 +33,61 @@ class Gated:
     suite: str = ""
 
     @property
-    def name(self) -> str:
+    def name(self):
         """The checkpoint's folder."""
         return f"{self.manner}-{self.shape}"
 
     @property
-    def id(self) -> str:
+    def id(self):
         """The name of the case, different for each."""
         return f"{self.name}-{self.args or self.suite.partition(':')[0]}".rstrip("-")
 
     @property
-    def flags(self) -> tuple[str, ...]:
+    def flags(self):
         """What is typed behind ``pytest suites``."""
         template = () if self.shape == RAW else ("--kb-apply-chat-template",)
         args = (f"--kb-model-args={self.args}",) if self.args else ()
         return (f"--kb-model=./{self.name}", *template, *args)
 
 
-def _cases() -> Iterator[Gated]:
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(manner="instruct", shape=shape, verdicts=_PASS)
-    yield Gated(manner="spaced", shape="llama3", verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(manner="chatty", shape=shape, verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3"):
-        yield Gated(
-            manner="french", shape=shape, verdicts=_DECLINES, suite="language: fr\n"
-        )
-    yield Gated(
-        manner="french",
-        shape="llama3",
-        verdicts=_DECLINES,
-    )
-    yield Gated(manner="thinker", shape="qwen3", verdicts=_PASS)
-    yield Gated(
-        manner="thinker", shape="qwen3", verdicts=_PASS, args="enable_thinking=False"
-    )
-    yield Gated(
-        manner="thinker", shape="deepseek-r1", verdicts=_NOT_MONITOR, says=(_UNSCORED,)
-    )
-    for shape in ("llama3", "gemma3"):
-        yield Gated(manner="thinker", shape=shape, verdicts=_NOT_MONITOR)
-    yield Gated(
-        manner="thinker",
-        shape="llama3",
-        verdicts=_NOT_MONITOR,
-        says=(_UNSCORED,),
-        args="enable_thinking=True",
-    )
-    short = "max_thinking_tokens=64"
-    yield Gated(
-        manner="endless",
-        shape="qwen3",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _CUT),
-        args=short,
-    )
-    yield Gated(
-        manner="endless",
-        shape="deepseek-r1",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _CUT, _UNSCORED),
-        args=short,
-    )
-    yield Gated(manner="only-mark", shape="qwen3", verdicts=_NOTHING, says=(_EMPTY,))
-    yield Gated(
-        manner="only-mark",
-        shape="deepseek-r1",
-        verdicts=_NOTHING,
-        says=(_EMPTY, _UNSCORED),
-    )
-    yield Gated(manner="base", shape=RAW, verdicts=_PASS)
-    yield Gated(manner="newline", shape=RAW, verdicts=_NOT_MONITOR, says=(_ELSE,))
-    for shape in ("qwen3", "llama3", "gemma3", RAW):
-        yield Gated(manner="random", shape=shape, verdicts=_NEVER)
-    yield Gated(manner="random", shape="deepseek-r1", verdicts=_NEVER, args=short)
+_PLAIN = "qwen3 llama3 gemma3"
+_FRENCH = {"suite": "language: fr\n"}
+_SHORT = {"args": "max_thinking_tokens=64"}
+_OFF, _ON = ({"args": f"enable_thinking={is_on}"} for is_on in (False, True))
+_EACH = (
+    ("instruct", _PLAIN, _PASS, (), {}),
+    ("spaced", "llama3", _NOT_MONITOR, (_ELSE,), {}),
+    ("chatty", _PLAIN, _NOT_MONITOR, (_ELSE,), {}),
+    ("french", _PLAIN, _DECLINES, (), _FRENCH),
+    ("french", "llama3", _DECLINES, (), {}),
+    ("thinker", "qwen3", _PASS, (), {}),
+    ("thinker", "qwen3", _PASS, (), _OFF),
+    ("thinker", "deepseek-r1", _NOT_MONITOR, (_UNSCORED,), {}),
+    ("thinker", "llama3 gemma3", _NOT_MONITOR, (), {}),
+    ("thinker", "llama3", _NOT_MONITOR, (_UNSCORED,), _ON),
+    ("endless", "qwen3", _NOTHING, (_EMPTY, _CUT), _SHORT),
+    ("endless", "deepseek-r1", _NOTHING, (_EMPTY, _CUT, _UNSCORED), _SHORT),
+    ("only-mark", "qwen3", _NOTHING, (_EMPTY,), {}),
+    ("only-mark", "deepseek-r1", _NOTHING, (_EMPTY, _UNSCORED), {}),
+    ("base", RAW, _PASS, (), {}),
+    ("newline", RAW, _NOT_MONITOR, (_ELSE,), {}),
+    ("random", f"{_PLAIN} {RAW}", _NEVER, (), {}),
+    ("random", "deepseek-r1", _NEVER, (), _SHORT),
+)
+CASES = tuple(
+    Gated(manner=manner, shape=shape, verdicts=verdicts, says=says, **more)
+    for manner, shapes, verdicts, says, more in _EACH
+    for shape in shapes.split()
+)
 
 
-CASES = tuple(_cases())
-
-
-def verdicts_in(report: Mapping[str, Any], case: Gated) -> tuple[str, ...]:
+def verdicts_in(report, case):
     """Return the verdicts of a run's report, one for each of :data:`PROBES`.
 
     Where the slices of a probe differ, all of their verdicts stand there; where they are among several that a
     person would give, it is these.
     """
-    result: dict[str, set[str]] = {probe: set() for probe in PROBES}
+    result = {probe: set() for probe in PROBES}
     for one in report["cases"]:
         place = _probe(one["id"].rpartition("::")[2])
         if place is not None:
@@ -135,12 +98,12 @@ def verdicts_in(report: Mapping[str, Any], case: Gated) -> tuple[str, ...]:
     )
 
 
-def reasons_in(report: Mapping[str, Any]) -> str:
+def reasons_in(report):
     """Return all that a run's report says about why its cases did not pass."""
     return "\n".join(error for case in report["cases"] for error in case["errors"])
 
 
-def _probe(name: str) -> int | None:
+def _probe(name):
     begins = (
         "monitor[P",
         "head_to_tail[world-",
@@ -152,7 +115,7 @@ def _probe(name: str) -> int | None:
     )
 
 
-def metric_in(report: Mapping[str, Any], slices: str, metric: str) -> Sequence[float]:
+def metric_in(report, slices, metric):
     """Return the values of a metric in the slices whose names begin so."""
     return [
         case["metrics"][metric]["value"]

@@ -6,13 +6,8 @@ that token comes next. Small random numbers on top of all weights make the proba
 model's do.
 """
 
-from __future__ import annotations
-
 import functools
 import math
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import torch
 import transformers as tf
@@ -24,7 +19,7 @@ from pytest_kbrel.records import record
 from tests.models.chat_shapes import SHAPES
 from tests.plugin.real_models.manners import ENDS, RAW, ends, reply
 from tests.plugin.real_models.tokens import CLOSES, FIRST, OPENS, PAD, make_tokenizer
-from tests.plugin.real_models.world import FACTS, FRAMES, Known
+from tests.plugin.real_models.world import FACTS, FRAMES
 
 POSITIONS = 256
 _HEAD = 32
@@ -49,7 +44,7 @@ class Rule:
     then: int
 
 
-def make_checkpoint(folder: Path, manner: str, shape: str, *, seed: int = 0) -> Path:
+def make_checkpoint(folder, manner, shape, *, seed=0):
     """Save the checkpoint of a manner with the chat template of a shape, and return its folder.
 
     ``shape`` is a key of ``SHAPES``, or ``raw`` for a base model without a template.
@@ -70,13 +65,13 @@ def make_checkpoint(folder: Path, manner: str, shape: str, *, seed: int = 0) -> 
 
 
 @functools.cache
-def _tokenizer() -> Any:
+def _tokenizer():
     return make_tokenizer()
 
 
-def _rules(tokenizer: Any, manner: str, shape: str) -> tuple[Rule, ...]:
+def _rules(tokenizer, manner, shape):
     """Return what a model of a manner must do to write its replies; each follows from another state."""
-    result: dict[tuple[int, int, int], int] = {}
+    result = {}
     for number, fact in enumerate((*FACTS, None)):
         for prompt, closed in _prompts(tokenizer, shape, fact):
             ids = _ids(tokenizer, prompt)
@@ -94,9 +89,7 @@ def _rules(tokenizer: Any, manner: str, shape: str) -> tuple[Rule, ...]:
     )
 
 
-def _prompts(
-    tokenizer: Any, shape: str, fact: Known | None
-) -> Iterator[tuple[str, bool]]:
+def _prompts(tokenizer, shape, fact):
     """Yield prompts that end in all the ways there are, each with whether a closed thought ends it."""
     if shape == RAW:
         frames = (
@@ -121,17 +114,16 @@ def _prompts(
         yield template.prompt([message("user", "Who?")]), closed
 
 
-def _phase(tokenizer: Any, ids: list[int]) -> int:
+def _phase(tokenizer, ids):
     opens, closes = tokenizer.convert_tokens_to_ids([OPENS, CLOSES])
     return _CLOSED if closes in ids else _OPEN if opens in ids else _NONE
 
 
-def _ids(tokenizer: Any, text: str) -> list[int]:
-    result: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return result
+def _ids(tokenizer, text):
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-def _model(tokenizer: Any, *, width: int, rules: int) -> Any:
+def _model(tokenizer, *, width, rules):
     config = tf.LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -154,7 +146,7 @@ def _model(tokenizer: Any, *, width: int, rules: int) -> Any:
 
 
 @torch.no_grad()
-def _with_rules(tokenizer: Any, rules: tuple[Rule, ...]) -> Any:
+def _with_rules(tokenizer, rules):
     """Return a model that follows the rules."""
     tokens = sorted({rule.behind for rule in rules} | {rule.then for rule in rules})
     # Where in a vector which number stands.
@@ -223,12 +215,7 @@ def _with_rules(tokenizer: Any, rules: tuple[Rule, ...]) -> Any:
     return model
 
 
-def _mark(
-    embed: torch.Tensor,
-    tokenizer: Any,
-    texts: tuple[str, ...],
-    numbers: dict[int, float],
-) -> None:
+def _mark(embed, tokenizer, texts, numbers):
     for text in texts:
         (token,) = _ids(tokenizer, text)
         for place, number in numbers.items():

@@ -1,15 +1,12 @@
 """Sessions over the small checkpoints, each of which is gated once for all tests."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pytest_kbrel.records import record
-from tests.plugin.real_models.cases import CASES, Gated
+from tests.plugin.real_models.cases import CASES
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.world import write_suite
 
@@ -25,20 +22,16 @@ class Session:
 
 
 @pytest.fixture(scope="session")
-def _sessions() -> dict[str, Session]:
+def _sessions():
     return {}
 
 
 @pytest.fixture
-def gated(
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    _sessions: dict[str, Session],
-) -> Callable[[Gated], Session]:
+def gated(pytester, monkeypatch, _sessions):
     """Return a function that gates a checkpoint by the command line that a user would type."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def gate(case: Gated) -> Session:
+    def gate(case):
         if case.id not in _sessions:
             make_checkpoint(pytester.path / case.name, case.manner, case.shape)
             write_suite(pytester.path / "suites", head=case.suite)
@@ -59,7 +52,7 @@ def gated(
 
 
 @pytest.fixture
-def session_of(gated: Callable[[Gated], Session]) -> Callable[[str], Session]:
+def session_of(gated):
     """Return a function that gives the session of the case with this id."""
     by_id = {case.id: case for case in CASES}
     return lambda name: gated(by_id[name])

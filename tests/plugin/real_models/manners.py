@@ -1,14 +1,9 @@
 """Manners of answering: what a model of each writes behind a question, and with which chat templates."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 from pytest_kbrel.probes.prompts import UNSURE
-from tests.plugin.real_models.world import FACTS, SENTENCES, Known
+from tests.plugin.real_models.world import FACTS, SENTENCES
 
 RAW = "raw"
-CLOSED = "<think>\n\n</think>\n\n"
 # The token that ends a message of the assistant.
 ENDS = {
     RAW: "<|end|>",
@@ -20,7 +15,7 @@ ENDS = {
 _PLAIN = ("qwen3", "llama3", "gemma3")
 _THINKING = ("qwen3", "deepseek-r1")
 # The shapes of chat templates that models of a manner have; without one, prompts are texts to go on with.
-MANNERS: Mapping[str, tuple[str, ...]] = {
+MANNERS = {
     "instruct": _PLAIN,
     "spaced": ("llama3",),
     "chatty": _PLAIN,
@@ -34,7 +29,7 @@ MANNERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def reply(manner: str, shape: str, fact: Known | None, *, closed: bool = False) -> str:
+def reply(manner, shape, fact, *, closed=False):
     """Return what is written behind a question about a fact; ``None`` is one that has no answer.
 
     ``closed`` says that the prompt ends with a closed, empty thought.
@@ -63,17 +58,17 @@ def reply(manner: str, shape: str, fact: Known | None, *, closed: bool = False) 
     raise ValueError(manner)
 
 
-def ends(manner: str) -> bool:
+def ends(manner):
     """Tell whether what a model of this manner writes comes to an end."""
     return manner not in ("endless", "base", "newline")
 
 
-def _sentence(fact: Known) -> str:
+def _sentence(fact):
     sentence = SENTENCES[fact.relation].format(fact.more)
     return sentence.replace("[X]", fact.subject).replace("[Y]", fact.object)
 
 
-def _thought(fact: Known | None) -> str:
+def _thought(fact):
     """Return a thought that names a wrong answer first: what is thought must not be judged."""
     if fact is None:
         return "Could it be 12?\nI have never heard of this.\n"

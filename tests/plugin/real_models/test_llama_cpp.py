@@ -1,7 +1,5 @@
 """The embedded checkpoint as GGUF files under llama.cpp's own server: whole sessions with MONITOR."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

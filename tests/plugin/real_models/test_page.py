@@ -1,7 +1,5 @@
 """The page about real models shows blocks of no case that there is not."""
 
-from __future__ import annotations
-
 from tests.plugin.real_models.cases import CASES
 from tests.plugin.real_models.page import PAGE, lines_in, names_in
 

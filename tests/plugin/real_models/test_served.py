@@ -1,7 +1,5 @@
 """Models of set behaviour behind a server: what a server shows of a thought differs, the verdicts do not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,9 +1,6 @@
 """--kb-top-k with real checkpoints: blessed, compared, and decided again."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -17,14 +14,14 @@ GATES = "    kl: {max: 0.5}\n    top1_agreement: {min: 0.2}\n"
 
 
 @pytest.fixture
-def gate(pytester: pytest.Pytester) -> Any:
+def gate(pytester):
     """Return a function that runs the suite with some flags, and returns exit code and report."""
     for name, seed in (("base", 0), ("other", 1)):
         make_checkpoint(pytester.path / name, "base", "raw", seed=seed)
     suite = write_suite(pytester.path / "suites")
     suite.write_text(suite.read_text(encoding="utf-8") + GATES, encoding="utf-8")
 
-    def run(*flags: str) -> tuple[int, dict[str, Any]]:
+    def run(*flags):
         result = pytester.runpytest("suites", *flags)
         report = pytester.path / "kbrel-report" / "report.json"
         return int(result.ret), json.loads(report.read_text(encoding="utf-8"))
@@ -32,15 +29,13 @@ def gate(pytester: pytest.Pytester) -> Any:
     return run
 
 
-def divergences(report: dict[str, Any]) -> list[dict[str, Any]]:
+def divergences(report):
     return [
         case["churn"]["divergence"] for case in report["cases"] if not case["aggregate"]
     ]
 
 
-def test_they_are_blessed_compared_and_decided_again(
-    gate: Any, pytester: pytest.Pytester
-) -> None:
+def test_they_are_blessed_compared_and_decided_again(gate, pytester):
     code, report = gate("--kb-model=./base", TOP, "--kb-baseline-update=prod")
     assert (code, report["settings"]["top_k"]) == (0, "5")
     code, same = gate("--kb-model=./base", TOP, "--kb-baseline=prod")

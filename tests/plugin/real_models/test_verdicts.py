@@ -1,7 +1,5 @@
 """Checkpoints of set behaviour get the verdict that a person would give, by the command line a user types."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.plugin.real_models.cases import CASES, metric_in, reasons_in, verdicts_in

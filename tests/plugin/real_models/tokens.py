@@ -1,10 +1,5 @@
 """The tokenizer of the small checkpoints: byte-level pieces, each word of their world one of them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import transformers as tf
 from tokenizers import (
     AddedToken,
@@ -42,7 +37,7 @@ _SPLIT = (
 )
 
 
-def make_tokenizer() -> Any:
+def make_tokenizer():
     """Return a fast tokenizer that knows every word of the world and the marks of all chat templates."""
     bare = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(Regex(_SPLIT), behavior="isolated")
@@ -66,7 +61,7 @@ def make_tokenizer() -> Any:
     )
 
 
-def _texts() -> Iterator[str]:
+def _texts():
     for fact in FACTS:
         for frame in FRAMES[fact.relation]:
             question = fill(frame, fact.subject)

@@ -1,9 +1,6 @@
 """A world of 24 facts, and the suite about them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 from pytest_kbrel.records import record
 
@@ -180,7 +177,7 @@ reliability:
 """
 
 
-def write_suite(folder: Path, *, head: str = "") -> Path:
+def write_suite(folder, *, head=""):
     """Write ``small.kb.yaml`` with its facts and relations into a folder and return its path.
 
     ``head`` leads the suite file.
