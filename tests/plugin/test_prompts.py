@@ -140,7 +140,7 @@ RATES = ("accuracy", "hallucination", "missing")
 
 def test_a_suite_is_judged_in_its_language(run):
     # An abstention is one in any language; what else is said is read in the suite's.
-    assert run("")[2] == {"accuracy": 0.5, "hallucination": 0.25, "missing": 0.25}
+    assert run("")[2] == {"accuracy": 0.75, "hallucination": 0.0, "missing": 0.25}
     _, case, rates = run("language: de\n")
     assert rates == {"accuracy": 0.25, "hallucination": 0.5, "missing": 0.25}
     assert case["settings"]["language"] == "de"

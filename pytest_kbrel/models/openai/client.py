@@ -330,16 +330,11 @@ def read_json(content: bytes) -> Any | Failed:
     """
     try:
         return parse(content.removeprefix(codecs.BOM_UTF8), nan=True)
-    except UnicodeDecodeError as error:
-        return Failed(
-            error=f"the server's reply is no UTF-8: byte {error.start} of {len(content)}"
-        )
-    except json.JSONDecodeError as error:
-        return Failed(
-            error=f"the server's reply is no JSON ({error.msg}): {excerpt(content)}"
-        )
     except ValueError as error:
-        return Failed(error=f"the server's reply is no JSON that can be read: {error}")
+        why = str(error)[:100]
+        return Failed(
+            error=f"the server's reply is no JSON ({why}): {excerpt(content)}"
+        )
 
 
 def excerpt(value: Any) -> str:

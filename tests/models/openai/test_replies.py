@@ -52,9 +52,17 @@ NO_JSON, NO_ANSWER, NO_TEXT, NO_FINISH = (
     ("said", "bodies"),
     [
         (NO_JSON, ["", "<html>", 'data: {"choices": []}', chat() + chat()]),
-        (NO_JSON, [deep(100_000), '{"a":' * 100_000, chat()[:-9].encode() + b"\xff"]),
+        (
+            NO_JSON,
+            [
+                deep(900),
+                deep(100_000),
+                '{"a":' * 100_000,
+                chat()[:-9].encode() + b"\xff",
+            ],
+        ),
         (NO_JSON, ['{"usage": ' + "9" * 5000 + "}"]),
-        (NO_ANSWER, ["null", "[]", "NaN", '"hello"', "{}", deep(900)]),
+        (NO_ANSWER, ["null", "[]", "NaN", '"hello"', "{}"]),
         (NO_ANSWER, [json.dumps({"choices": one}) for one in (None, [], {"0": {}})]),
         (NO_ANSWER, [json.dumps({"choices": [one]}) for one in (None, [], "text", 7)]),
         (NO_ANSWER, [with_choice(message=one) for one in (None, [], "text", 7)]),

@@ -28,7 +28,7 @@ def _usage(reply):
         (Fault(change=_usage), ""),
         (
             Fault(raw="[" * 100_000),
-            "the server's reply is no JSON that can be read: nested more than",
+            "the server's reply is no JSON (nested more than",
         ),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
     ],
