@@ -44,7 +44,7 @@ reference: $(VENV)/.test
 # A process a core, one thread each. Dealt in large lots, one process was left with minutes of slow tests at the end.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests --dist worksteal
 
-# All that is quick: at most 4 minutes on 2 cores.
+# All that is quick: about 2 minutes on 2 cores.
 test: $(VENV)/.test
 	$(PYTEST) -n auto -m "not slow"
 
