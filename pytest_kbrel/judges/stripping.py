@@ -8,7 +8,6 @@ import re
 from pytest_kbrel.judges.words import LONGEST
 
 _ROLE = r"(?:assistant|ai|model|bot|response|final answer|answer|a)"
-# In this order. Repeats are bounded: a hostile answer of line ends alone costs no more than its length.
 # A sign that a text must have, a pattern and what it becomes, in this order. Repeats are bounded: a hostile answer
 # of line ends alone costs no more than its length.
 _STRIPPED = tuple(
