@@ -21,6 +21,7 @@ _MONTH_OF = {
 } | {"sept": 9}
 # Countries of one language that name the months in another way.
 _VARIANTS = {"ar": ("ar_SY", "ar_MA", "ar_TN"), "de": ("de_AT",), "pt": ("pt_PT",)}
+DIGIT = re.compile(r"\d")
 _STAMP = re.compile(r"[+]?(\d{4}-\d\d-\d\d)T00:00:00Z?")
 _YEAR_FIRST = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d\d?)\2(\d\d?)(?![\d-])")
 _YEAR_LAST = re.compile(r"(?<![\d.-])(\d\d?)([-/.])[ ]?(\d\d?)\2[ ]?(\d{4})(?!\d)")
@@ -97,7 +98,7 @@ def _year(word: str, least: int) -> int:
 
 def in_english_dates(text: str, language: str) -> str:
     """Return a text with dates in digits, of CJK languages and BC as English words write them."""
-    if not any(map(str.isdecimal, text)):
+    if not DIGIT.search(text):
         return text
     text = _STAMP.sub(r"\1", text).replace("-00-00", "")
     text = _YEAR_FIRST.sub(

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from pytest_kbrel.judges.dates import calendar_of, in_english_dates
+from pytest_kbrel.judges.dates import DIGIT, calendar_of, in_english_dates
 from pytest_kbrel.records import LANGUAGES, base_language
 
 LONGEST = 2000
@@ -70,10 +70,8 @@ _SUBSTITUTIONS = tuple(
         ("0", r"\b([12]\d)(\d\d)([-/])(\d\d)(?![-/.,]?\d)", r"\1\2-\1\4"),
         ("0", r"(?<=\d)(?=(?:km|kg|cm|mm|ft|mi|m)\d?\b)", " "),
         ("0", r"\b(km|cm|ft|mi|m)2\b", r"square \1"),
-        ("e", _UMLAUT.pattern, r"\1"),
     )
 )
-_DIGIT = re.compile(r"\d")
 _ROMAN = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
 _ARTICLES = frozenset({"a", "an", "the"})
 COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
@@ -125,7 +123,7 @@ def data(name: str) -> Any:
 
 def word_set(name: str) -> frozenset[str]:
     """Return the words of a set in ``words.yaml``."""
-    return frozenset(map(_plain, data("words")[name].split()))
+    return frozenset(map(_form, data("words")[name].split()))
 
 
 @lru_cache(maxsize=1)
@@ -146,11 +144,11 @@ def _language(code: str) -> _Language:
     known = data(f"languages/{code}") if code in LANGUAGES and code != "en" else {}
     words, unspaced = (
         {
-            fold(fold_letters(word)): english
+            fold_letters(word).lower(): english
             for english, forms in known.get(key, {}).items()
             for word in forms.split()
         }
-        for key, fold in (("words", _plain), ("unspaced", str))
+        for key in ("words", "unspaced")
     )
     patterns = []
     if alternatives := known.get("alternatives"):
@@ -166,18 +164,16 @@ def _language(code: str) -> _Language:
         return text
 
     months = calendar_of(code).months.items()
-    return _Language({_plain(name): month for name, month in months} | words, rewrite)
-
-
-def _plain(word: str) -> str:
-    return _UMLAUT.sub(r"\1", fold_letters(word)).lower()
+    return _Language(
+        {fold_letters(name).lower(): month for name, month in months} | words, rewrite
+    )
 
 
 def fold_letters(text: str) -> str:
     """Return a text without accents, with one way of writing where a script has several."""
-    text = text.translate(_LETTERS)
     if text.isascii():
-        return text
+        return text.replace("`", "'")
+    text = text.translate(_LETTERS)
     kept = (
         str(unicodedata.digit(char)) if char.isdecimal() else char
         for char in unicodedata.normalize("NFKD", text)
@@ -199,7 +195,7 @@ def read_words(text: str, language: str = "") -> Text:
     text = known.rewrite(in_english_dates(fold_letters(text[:LONGEST]), code))
     if is_unspaced(text):
         text = _RUN.sub(r" \1 ", text)
-    has_digit = _DIGIT.search(text)
+    has_digit = DIGIT.search(text)
     for sign, pattern, by in _SUBSTITUTIONS:
         if has_digit if sign == "0" else sign in text:
             text = pattern.sub(by, text)
@@ -239,7 +235,7 @@ def _text(pieces: list[_Piece]) -> Text:
     words: list[str] = []
     gaps: list[str] = []
     capitals: list[int] = []
-    forms, index, before = _english().forms, 0, ""
+    index, before = 0, ""
     starts = _english().starts
     # "The The" is nothing but articles.
     says = any(word not in _ARTICLES for word, _, _ in pieces)
@@ -254,10 +250,8 @@ def _text(pieces: list[_Piece]) -> Text:
             continue
         elif gap == "" and any(capitals[-1:]) and (numeral := _roman(written)):
             word = numeral
-        elif word in forms:
-            word = forms[word]
-        elif word[-1] == "s" and len(word) > 3 and word[-2] not in "su":
-            word = word[:-1]
+        else:
+            word = _form(word)
         words.append(word)
         gaps.append(gap)
         capitals.append(
@@ -265,6 +259,14 @@ def _text(pieces: list[_Piece]) -> Text:
         )
         index, before = index + max(used, 1), ""
     return Text(tuple(words), tuple(gaps), tuple(capitals))
+
+
+@lru_cache(maxsize=65536)
+def _form(word: str) -> str:
+    """Return the spelling of a word that stands for all, of nouns the singular."""
+    word = _UMLAUT.sub(r"\1", word)
+    plural = word[-1] == "s" and len(word) > 3 and word[-2] not in "su"
+    return _english().forms.get(word) or (word[:-1] if plural else word)
 
 
 def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
