@@ -107,10 +107,10 @@ def in_english_dates(text: str, language: str) -> str:
     calendar = calendar_of(language)
 
     def last(hits: re.Match[str]) -> str:
-        one, other = hits[1], hits[3]
-        if (calendar.day_first or int(one) > 12) and int(other) <= 12:
-            one, other = other, one
-        return _english(hits[4], one, other, hits[0])
+        # Americans and Britons do not agree on the order: both readings stand then.
+        orders = [(hits[3], hits[1]), (hits[1], hits[3])]
+        readings = orders[:1] if calendar.day_first else orders
+        return "".join(_english(hits[4], *one, "") for one in readings) or hits[0]
 
     text = _YEAR_LAST.sub(last, text)
     if "年" in text or "月" in text:

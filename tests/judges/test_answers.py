@@ -137,6 +137,23 @@ def test_a_users_patterns_come_after_the_shipped_ones():
 
 
 @pytest.mark.parametrize(
+    ("answer", "language", "right"),
+    [
+        ("04/05/2010", "en", True),
+        ("5/4/2010", "en", True),
+        ("6/4/2010", "en", False),
+        ("4.5.2010", "de", True),
+        ("5.4.2010", "de", False),
+        ("2010-05-04", "en", True),
+        ("2010年5月4日", "ja", True),
+    ],
+)
+def test_a_date_in_digits_is_read_as_its_language_orders_it(answer, language, right):
+    label = judge(answer, ["4 May 2010"], "When?", language=language).label
+    assert (label == "correct") == right
+
+
+@pytest.mark.parametrize(
     ("answer", "accepted", "variant"),
     [
         ("shakespeare", "William Shakespeare", True),
