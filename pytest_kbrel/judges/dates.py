@@ -33,7 +33,7 @@ _CJK = re.compile(
 class Date(NamedTuple):
     """A date; ``month`` and ``day`` are 0 where not stated, ``year`` too. Years BC are negative."""
 
-    year: int = 0
+    year: int
     month: int = 0
     day: int = 0
 
@@ -143,8 +143,6 @@ def calendar_of(language: str) -> Calendar:
     """Return what CLDR says of a language; nothing of one that it does not know."""
     from babel import Locale, UnknownLocaleError
 
-    if language == "en":
-        return Calendar({}, None, day_first=False)
     try:
         locales = [
             Locale.parse(code) for code in (language, *_VARIANTS.get(language, ()))

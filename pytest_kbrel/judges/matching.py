@@ -74,9 +74,9 @@ def find_rule(answer: Text, gold: Gold, question: Text, language: str) -> str:
     is_code = gold.text.capitals == (2,) and len(words[0]) < 3
     # What the question names itself may only be repeated, but for "Is it Lima or Quito?"
     content = _content(answer)
-    if "or" not in question.words and any(_places(question.words, words)):
+    echoes, places = (list(_places(text.words, words)) for text in (question, answer))
+    if len(places) <= len(echoes) and echoes and "or" not in question.words:
         return "equal" if content == gold.content else ""
-    places = list(_places(answer.words, words))
     for start, end in places:
         if (
             (not is_code or answer.capitals[start] == 2)
@@ -86,13 +86,14 @@ def find_rule(answer: Text, gold: Gold, question: Text, language: str) -> str:
             return "contained"
     if places:
         return ""
-    if any(map(str.isalpha, content)) and sorted(content) == sorted(gold.content):
+    new = set(content).difference(question.words)
+    if any(map(str.isalpha, new)) and sorted(content) == sorted(gold.content):
         return "same words"
     nation = len(words) == 1 and _nations().get(words[0])
     given, asked = (map(_nations().get, text) for text in (content, question.words))
     if nation and nation in given and nation not in asked:
         return "nation"
-    if content and content == gold.content[:1] and _UNITS.issuperset(gold.content[1:]):
+    if new and content == gold.content[:1] and _UNITS.issuperset(gold.content[1:]):
         return "number"
     place = _joined_place(answer.words, "".join(words))
     if place and _is_stated(answer, *place):

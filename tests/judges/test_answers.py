@@ -169,6 +169,33 @@ def test_only_the_whole_of_an_answer_is_a_variant(answer, accepted, variant):
     assert is_variant(answer, [accepted]) == variant
 
 
+@pytest.mark.parametrize(
+    ("answer", "accepted", "question", "right"),
+    [
+        ("Panama", "Panama City", "What is the capital of Panama?", False),
+        ("Panama City", "Panama City", "What is the capital of Panama?", True),
+        ("Singapore", "Singapore", "What is the capital of Singapore?", True),
+        (
+            "Singapore's capital is Singapore.",
+            "Singapore",
+            "The capital of Singapore?",
+            True,
+        ),
+        (
+            "The capital of Singapore is Jakarta.",
+            "Singapore",
+            "The capital of Singapore?",
+            False,
+        ),
+        ("It is Carrie.", "Carrie", "Who sold more, Kelly or Carrie?", True),
+    ],
+)
+def test_what_a_question_names_is_no_answer_by_itself(
+    answer, accepted, question, right
+):
+    assert (judge(answer, [accepted], question).label == "correct") == right
+
+
 _WORDS = st.sampled_from(
     [
         "Paris",
