@@ -20,7 +20,6 @@ from pytest_kbrel.reports.formatting import (
     interval,
     number,
     one_line,
-    p_value,
     signed,
 )
 from pytest_kbrel.reports.phrases import attribution_lines
@@ -259,12 +258,8 @@ def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str
 
 def _correlations(run: Run) -> Iterator[str]:
     for pearson, spearman in view.correlation_pairs(run):
-        figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
-        rows = [
-            f"{word} {number(one.r)} ({markdown_text(p_value(one.p))})"
-            for word, one in (("Pearson", pearson), ("Spearman", spearman))
-        ]
-        yield f"- {figures}: {', '.join(rows)}, n = {pearson.n}"
+        text = f"{pearson.x} and {pearson.y}: {phrases.correlation_text(pearson, spearman)}"
+        yield f"- {markdown_text(text)}"
 
 
 def _problems(run: Run) -> Iterator[str]:

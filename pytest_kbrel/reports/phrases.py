@@ -9,6 +9,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     LANGUAGES,
     CaseResult,
+    Correlation,
     Fingerprint,
     GateResult,
     MetricValue,
@@ -482,6 +483,15 @@ def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
     )
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
+
+
+def correlation_text(pearson: Correlation, spearman: Correlation) -> str:
+    """Return two coefficients: ``Pearson 0.500 (p = 0.030), Spearman 0.400 (p = 0.050), n = 9``."""
+    both = (
+        f"{one.method.title()} {number(one.r)} ({p_value(one.p)})"
+        for one in (pearson, spearman)
+    )
+    return f"{', '.join(both)}, n = {pearson.n}"
 
 
 def attribution_lines(case: CaseResult) -> Iterator[str]:
