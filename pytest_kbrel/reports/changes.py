@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.records import BUCKETS, CaseResult, Change, Divergence, Run
-from pytest_kbrel.reports.formatting import count, number, one_line, signed
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    count,
+    expected_text,
+    number,
+    one_line,
+    signed,
+)
 from pytest_kbrel.reports.view import names, relation_title, slices, worst
 
 UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
@@ -202,6 +209,28 @@ def _worst(labels: Sequence[str]) -> str:
     if len(labels) < 3:
         return f"worst {' and '.join(labels)}" if labels else ""
     return f"worst {labels[0]} and {len(labels) - 1} others"
+
+
+def fact_cells(change: Change, limit: int = 160) -> dict[str, str]:
+    """Return what tables of facts say of a change, by the heading of the column; empty where not known."""
+    return {
+        "question": one_line(change.question, limit),
+        "expected": expected_text(change.expected, limit),
+        "old answer": answer_text(change.old_answer, limit),
+        "new answer": answer_text(change.new_answer, limit),
+        "anchor": probability(change),
+        "from": origin(change),
+    }
+
+
+def fact_columns(changes: Sequence[Change]) -> list[str]:
+    """Return the headings of a table of facts: those of which any fact has something to say."""
+    rows = [fact_cells(change) for change in changes]
+    return [
+        name
+        for name in (rows[0] if rows else ())
+        if name == "question" or any(row[name] for row in rows)
+    ]
 
 
 def origin(change: Change) -> str:

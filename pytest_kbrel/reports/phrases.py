@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -22,18 +22,17 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
-    interval,
     number,
     one_line,
     p_value,
     signed,
     thousands,
+    with_interval,
 )
 from pytest_kbrel.reports.view import (
     is_blessed,
     metric,
     names,
-    not_passed,
     slices,
     verdict_counts,
 )
@@ -115,12 +114,8 @@ def observed(gate: GateResult) -> str:
     """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
     if gate.observed is None:
         return ""
-    parts = (
-        GATE_RULES[gate.rule].observed,
-        number(gate.observed),
-        interval(gate.low, gate.high),
-    )
-    return " ".join(part for part in parts if part)
+    figure = with_interval(gate.observed, gate.low, gate.high)
+    return f"{GATE_RULES[gate.rule].observed} {figure}".lstrip()
 
 
 def beside(result: CaseResult, name: str) -> str:
@@ -164,47 +159,6 @@ def family(gate: GateResult) -> str:
 def gate_name(gate: GateResult) -> str:
     """Return metric, rule and bound of a gate: ``accuracy max_drop 0.05``."""
     return f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
-
-
-def _first_of(texts: Sequence[str]) -> str:
-    return f"{texts[0]}{f' and {len(texts) - 1} more' if texts[1:] else ''}"
-
-
-def inconclusive_reasons(run: Run) -> tuple[tuple[str, int], ...]:
-    """Return why gates are inconclusive, in short, and how many gates have this reason.
-
-    Gates of several cases with the same reason are one entry.
-    """
-    called = names(run)
-    by_reason: dict[str, list[str]] = {}
-    for case in not_passed(run):
-        for gate in case.gates if case.verdict == "inconclusive" else ():
-            if gate.verdict == "inconclusive":
-                reason = f"{gate_name(gate)}: {_short(gate)}"
-                by_reason.setdefault(reason, []).append(one_line(called[case.nodeid]))
-    return tuple(
-        (f"{_first_of(cases)}: {reason}", len(cases))
-        for reason, cases in by_reason.items()
-    )
-
-
-def _short(gate: GateResult) -> str:
-    """Return what was seen and what would decide; where nothing was seen, the whole reason."""
-    if gate.observed is None:
-        return one_line(gate.reason, 300)
-    parts = gate.reason.split("; ")
-    needed = [
-        part.partition(",")[0]
-        for part in parts
-        if part.startswith(("about ", "no number of"))
-    ]
-    return "; ".join(
-        [
-            observed(gate),
-            *needed,
-            *(part for part in parts if part.startswith("beside it ")),
-        ]
-    )
 
 
 def is_waived(case: CaseResult, run: Run) -> bool:
@@ -335,6 +289,17 @@ def unmatched(facts: Unmatched) -> str:
     )
 
 
+def case_notes(case: CaseResult, most: int) -> Iterator[str]:
+    """Yield the first errors of a case, what is noteworthy of its responses, and which facts lack a partner."""
+    yield from (f"error: {one_line(error, 500)}" for error in case.errors[:most])
+    if len(case.errors) > most:
+        yield f"and {count(len(case.errors) - most, 'more error')}"
+    for share in noteworthy(case):
+        yield f"responses: {share_text(share)}"
+    if without := unmatched(case.unmatched):
+        yield f"compared without {without}"
+
+
 def partial_note(run: Run) -> str:
     """Return a note that the run is partial; empty where it is not, or a problem says so already."""
     if run.complete or run.shard is not None or is_uncollected(run):
@@ -440,9 +405,10 @@ def _unsupported(run: Run) -> Iterator[str]:
         for language in unsupported_languages(case.settings):
             cases_by_note.setdefault(language, []).append(one_line(called[case.nodeid]))
     for language, cases in cases_by_note.items():
+        more = f" and {len(cases) - 1} more" if cases[1:] else ""
         yield (
             f"the judge has no rules for the language {one_line(language, 20)!r} "
-            f"({_first_of(cases)}): its answers were judged by the rules for English; known are "
+            f"({cases[0]}{more}): its answers were judged by the rules for English; known are "
             f"{', '.join(LANGUAGES)}"
         )
 

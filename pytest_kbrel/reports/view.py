@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from pytest_kbrel.catalogue import verdicts
@@ -20,7 +21,13 @@ from pytest_kbrel.records import (
     Run,
     is_published,
 )
-from pytest_kbrel.reports.formatting import metric_title, number, one_line, thousands
+from pytest_kbrel.reports.formatting import (
+    count,
+    metric_title,
+    number,
+    one_line,
+    thousands,
+)
 
 # So many slices are named whose drop could not be excluded.
 _OPEN = 3
@@ -219,8 +226,21 @@ def is_blessed(run: Run) -> bool:
 
 
 def baseline_note(run: Run) -> str:
-    """Return the note that follows the name of a published baseline; empty for a blessed run."""
-    return " (published figures, unpaired)" if is_published(run.baseline) else ""
+    """Return the note that follows a baseline's name, such as `` (blessed 12 days before, 2026-11-11)``.
+
+    A paper's figures have one too; it is empty where the age of the blessed run is not known.
+    """
+    if is_published(run.baseline):
+        return " (published figures, unpaired)"
+    try:
+        ended = datetime.fromisoformat(run.created)
+        # Days of the run's own time zone.
+        day = datetime.fromisoformat(run.blessed).astimezone(ended.tzinfo).date()
+    except (ValueError, OverflowError):
+        return ""
+    days = (ended.date() - day).days
+    when = f"{count(days, 'day')} before" if days > 0 else "on the same day"
+    return f" (blessed {when}, {day.isoformat()})"
 
 
 def helper_models(run: Run) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_kbrel.records import CaseResult, Change, Outcome, Run, Table
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.changes import examples, probability
+from pytest_kbrel.reports.formatting import end_of
 from pytest_kbrel.reports.responses import numbered, parse_line
 
 # So many facts of a case are looked up; fewer where the run has many cases.
@@ -180,7 +181,7 @@ def _asked(
         )
         yield Asked(
             part=part_words(place),
-            prompt=_tail(prompt),
+            prompt=end_of(prompt, _LONGEST),
             answer=answer if answers or not failed else f"failed: {failed}",
             probability=score,
             right=None if right is None or failed else bool(right),
@@ -219,9 +220,3 @@ def part_words(place: str) -> str:
     if kind == "choice":
         return f"options {frame + 1}"
     return place
-
-
-def _tail(prompt: str) -> str:
-    """Return the end of a prompt on one line: the examples before the question are left out."""
-    text = " ".join(prompt.split())
-    return text if len(text) <= _LONGEST else "…" + text[1 - _LONGEST :]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
+from pytest_kbrel.records import Attribution, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import (
     changed_facts,
     changes_headline,
-    origin,
-    probability,
+    fact_cells,
+    fact_columns,
 )
 from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
@@ -103,9 +103,7 @@ def environment() -> Environment:
         "number": formatting.number,
         "p_value": formatting.p_value,
         "percent_of": _percent_of,
-        "origin": origin,
         "count_of": formatting.count,
-        "probability": probability,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
         "expected": formatting.expected_text,
@@ -116,7 +114,8 @@ def environment() -> Environment:
     }
     made.globals |= {
         "allowed": phrases.allowed,
-        "columns_of": _fact_columns,
+        "columns_of": fact_columns,
+        "fact_cells": fact_cells,
         "difference": formatting.difference,
         "interval": formatting.interval,
         "metric": view.metric,
@@ -177,11 +176,6 @@ class SizeLimit:
             parts.append(part)
             self.remaining -= size
         return parts
-
-
-class _FactColumns(NamedTuple):
-    anchor: bool
-    origin: bool
 
 
 # The sections that a case's name must not take.
@@ -350,11 +344,6 @@ def _shown_metrics(case: CaseResult) -> list[MetricValue]:
 def _names(records: Iterable[Iterable[Any]]) -> list[str]:
     """Return the names of the metrics or shares of several cases, each once."""
     return list(dict.fromkeys(record.name for of_case in records for record in of_case))
-
-
-def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
-    """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(probability, changes)), any(map(origin, changes)))
 
 
 def scale_of(values: Iterable[MetricValue]) -> Scale:

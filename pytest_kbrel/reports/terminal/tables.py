@@ -11,15 +11,13 @@ from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, origin, probability
 from pytest_kbrel.reports.formatting import (
-    answer_text,
-    count,
     difference,
-    expected_text,
-    interval,
     number,
     one_line,
     signed,
+    with_interval,
 )
+from pytest_kbrel.reports.terminal.cases import change_text
 from pytest_kbrel.reports.terminal.lines import (
     BOLD,
     PLAIN,
@@ -31,15 +29,12 @@ from pytest_kbrel.reports.terminal.lines import (
 from pytest_kbrel.reports.view import Group, metric
 
 SHOWN_FACTS = 3
-# The reasons of inconclusive gates take at most so many lines; further gates are counted.
-REASON_LINES = 8
 
 
 def full_tables(run: Run, width: int) -> Iterator[Line]:
     """Yield all tables with what belongs to them; a blank line ends each."""
     yield from _tables(run, width)
     yield from _aggregates(run, width)
-    yield from _reasons(run, width)
     yield from _facts(run, width)
 
 
@@ -112,7 +107,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
         shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
         for value in (value for value in case.metrics if value.name in shown):
-            parts = [number(value.value), interval(value.low, value.high)]
+            parts = [with_interval(value.value, value.low, value.high)]
             if value.delta is not None:
                 parts.append(signed(value.delta))
                 # An equals sign says it all where no outcome changed.
@@ -127,26 +122,6 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
                 markup,
             )
     yield "", PLAIN
-
-
-def _reasons(run: Run, width: int) -> Iterator[Line]:
-    """Yield the reasons of inconclusive gates: failures are explained among pytest's own."""
-    reasons = phrases.inconclusive_reasons(run)
-    shown: list[Line] = []
-    for at, (reason, _) in enumerate(reasons):
-        lines = wrapped(reason, width, indent="  ")
-        if at and len(shown) + len(lines) > REASON_LINES:
-            more = sum(gates for _, gates in reasons[at:])
-            shown.append(
-                (
-                    f"  and {count(more, 'more gate')}; report.html has all reasons",
-                    PLAIN,
-                )
-            )
-            break
-        shown += lines
-    if shown:
-        yield from (("Inconclusive", BOLD), *shown, ("", PLAIN))
 
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
@@ -168,13 +143,8 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 
 def _change(change: Change) -> str:
     moved = probability(change)
-    parts = [
-        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}",
-        f"said {answer_text(change.old_answer, 60)} → {answer_text(change.new_answer, 60)}",
-        moved and f"anchor {moved}",
-        origin(change),
-    ]
-    return "; ".join(part for part in parts if part)
+    parts = (change_text(change), moved and f"anchor {moved}", origin(change))
+    return "; ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
