@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterable
@@ -152,30 +151,6 @@ def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
         else f"{value.name} ({case.nodeid})": value.value
         for case, value in figures
     }
-
-
-def comparable(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of ``report`` without what may differ between two equal runs.
-
-    Left out are ``created``, ``environment``, ``recorded``, ``files``, the ``device`` of ``model`` and
-    ``base``, each helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the
-    same however the work was shared out.
-    """
-    stripped = copy.deepcopy(report)
-    for key in ("created", "environment", "recorded", "files"):
-        stripped.pop(key, None)
-    for model in (
-        stripped.get("model"),
-        stripped.get("base"),
-        *stripped.get("helpers", ()),
-    ):
-        (model or {}).pop("device", None)
-    for helper in stripped.get("helpers", ()):
-        # A server's version comes with its answers, and these may all come from the cache.
-        helper.pop("backend_version", None)
-    for case in stripped.get("cases", ()):
-        case.pop("duration", None)
-    return stripped
 
 
 def write_json(run: Run, path: Path) -> None:

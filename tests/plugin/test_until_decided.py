@@ -13,10 +13,10 @@ from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import AggregateCase, Fact, Gate, Looks, Relation
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.json_report import comparable
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_suite
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT
+from tests.reported import comparable
 from tests.stub_config import StubConfig
 
 WIDE = Gate(metric="accuracy", rule="max_drop", bound=0.3, beyond=0.01)

@@ -66,15 +66,6 @@ def fitted(template: str, data: dict[str, Any]) -> str:
     return text
 
 
-def render(template: str, run: Run, sources: Sources | None = None) -> str:
-    """Return a template filled with ``run``: the page (``report``) or one of its sections."""
-    return (
-        environment()
-        .get_template(f"{template}.html.j2")
-        .render(page_data(run, sources))
-    )
-
-
 @functools.cache
 def environment() -> Environment:
     """Return the environment of the templates: it escapes all text, and they see the filters below."""
