@@ -54,11 +54,11 @@ def report_dict(run: Run) -> dict[str, Any]:
         "kbrel_version": run.kbrel_version,
         "created": run.created,
         "model": run.model,
-        "helpers": list(run.helpers),
+        "helpers": run.helpers,
         "baseline": run.baseline or None,
         "blessed": run.blessed or None,
         "base": run.base,
-        "differences": list(run.differences),
+        "differences": run.differences,
         "recorded": run.recorded or None,
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
@@ -70,7 +70,7 @@ def report_dict(run: Run) -> dict[str, Any]:
             )
             for kind in kinds
         },
-        "correlations": list(run.correlations),
+        "correlations": run.correlations,
         "summary": {
             "verdict": view.verdict(run),
             **view.verdict_counts(run),
@@ -123,7 +123,7 @@ def _changed(moved: ChangedFacts) -> dict[str, Any]:
         "facts_gained": len(moved.gained),
         "by_bucket": counts(moved.buckets),
         "by_relation": counts(moved.relations),
-        "worst_relations": list(moved.worst_relations),
+        "worst_relations": moved.worst_relations,
     }
 
 
