@@ -123,7 +123,7 @@ def _changed(moved: ChangedFacts) -> dict[str, Any]:
         "facts_gained": len(moved.gained),
         "by_bucket": counts(moved.buckets),
         "by_relation": counts(moved.relations),
-        "worst_relations": moved.worst_relations,
+        "worst_relations": [part.name for part in moved.worst],
     }
 
 

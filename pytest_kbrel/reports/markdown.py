@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
+from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
 from pytest_kbrel.reports.changes import (
@@ -19,7 +19,6 @@ from pytest_kbrel.reports.changes import (
 )
 from pytest_kbrel.reports.formatting import (
     count,
-    number,
     one_line,
     signed,
     with_interval,
@@ -165,28 +164,21 @@ def _table(run: Run) -> Iterator[str]:
     for case in _in_order(run):
         words = phrases.verdict_words(case, run)
         word = words if case.verdict == "pass" else f"**{words}**"
-        values = [view.metric(case, name) for name in view.key_metrics(case)]
-        shown = (
-            _figure(value) + _controls(case, value.name)
-            for value in values
-            if value is not None
-        )
-        figures = "<br>".join(shown)
-        yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
+        figures = [_figure(case, name) for name in view.key_metrics(case)]
+        name = markdown_text(names[case.nodeid])
+        yield f"| {word} | {name} | {case.n} | {'<br>'.join(filter(None, figures))} |"
 
 
-def _figure(value: MetricValue) -> str:
-    figure = f"{value.name} {with_interval(value.value, value.low, value.high)}"
-    delta = f" ({signed(value.delta)})" if value.delta is not None else ""
-    return markdown_text(figure) + delta
-
-
-def _controls(case: CaseResult, name: str) -> str:
-    kinds = [
-        f"{markdown_text(kind)} {number(value.value)}"
-        for kind, value in view.controls(case, name)
-    ]
-    return f" (controls: {', '.join(kinds)})" if kinds else ""
+def _figure(case: CaseResult, name: str) -> str:
+    value, controls = view.metric(case, name), phrases.controls(case, name)
+    if value is None:
+        return ""
+    figure = f"{name} {with_interval(value.value, value.low, value.high)}"
+    if value.delta is not None:
+        figure += f" ({signed(value.delta)})"
+    if controls:
+        figure += f" (controls: {controls})"
+    return markdown_text(figure)
 
 
 def _case_blocks(run: Run, facts: int) -> Iterator[str]:

@@ -128,32 +128,37 @@ def beside(result: CaseResult, name: str) -> str:
     )
 
 
+def controls(case: CaseResult, name: str) -> str:
+    """Return what a metric is held against: ``majority 0.083, random 0.200``; empty where it has no control."""
+    start = f"{name}_control_"
+    return ", ".join(
+        f"{one_line(value.name.removeprefix(start))} {number(value.value)}"
+        for value in case.metrics
+        if value.name.startswith(start) and value.value is not None
+    )
+
+
 def corrected(gate: GateResult) -> str:
     """Return the p value and what corrections for all comparisons of the run make of it, those known.
 
     ``p of no drop beyond 0.02 = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
     """
-    over_all, alone = family(gate), p_value(gate.p)
+    alone = p_value(gate.p)
     if alone and gate.beyond is not None:
         what = (
             "drop beyond" if GATE_RULES[gate.rule].allows_more > 0 else "recovery below"
         )
         alone = f"p of no {what} {bound(gate.beyond)} {alone.removeprefix('p ')}"
-    return "; ".join(
-        filter(None, (alone, over_all and f"over the whole run: {over_all}"))
-    )
-
-
-def family(gate: GateResult) -> str:
-    """Return the p values that are corrected for all comparisons of the run, those known."""
     named = (
         ("Šidák", gate.p_sidak, " (decides)"),
         ("Holm", gate.p_holm, ""),
         ("Benjamini-Hochberg", gate.p_bh, ""),
     )
-    return ", ".join(
+    over_all = ", ".join(
         f"{name} {p_value(p)}{note}" for name, p, note in named if p is not None
     )
+    parts = (alone, over_all and f"over the whole run: {over_all}")
+    return "; ".join(filter(None, parts))
 
 
 def gate_name(gate: GateResult) -> str:
@@ -172,14 +177,9 @@ def verdict_words(case: CaseResult, run: Run) -> str:
 
     ``measured`` where a figure over several cases has no gate: nothing was judged.
     """
-    if is_measured(case):
+    if case.aggregate and case.verdict == "pass" and not case.gates:
         return MEASURED
     return f"{case.verdict}, waived" if is_waived(case, run) else case.verdict
-
-
-def is_measured(case: CaseResult) -> bool:
-    """Return True if the case is an aggregate that has no gate to judge it."""
-    return case.aggregate and case.verdict == "pass" and not case.gates
 
 
 def waiver(case: CaseResult, run: Run) -> str:
@@ -224,15 +224,10 @@ def _grounds(given: Waiver) -> str:
 
 def share_text(part: Share) -> str:
     """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
-    if part.name == ANCHOR:
-        return f"{share_count(part)} over {count(part.total, 'fact')} ({share_limit(part)})"
     name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
-    allowed = (
-        f"random answers: {_percent(part)}"
-        if part.name == "below_random"
-        else share_limit(part)
-    )
-    return f"{share_count(part)} {name} ({allowed})"
+    if part.name == ANCHOR:
+        name = f"over {count(part.total, 'fact')}"
+    return f"{share_count(part)} {name} ({share_limit(part)})"
 
 
 def share_count(part: Share) -> str:
@@ -245,11 +240,11 @@ def share_count(part: Share) -> str:
 def share_limit(part: Share) -> str:
     """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
     word = "at least" if part.name in _LEAST else "at most"
-    return f"{word} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
-
-
-def _percent(part: Share) -> str:
-    return f"{number(100 * part.limit, 1).removesuffix('.0')} %"
+    if part.name == ANCHOR:
+        return f"{word} {part.limit:g}"
+    if part.name == "below_random":
+        word = "random answers:"
+    return f"{word} {number(100 * part.limit, 1).removesuffix('.0')} %"
 
 
 def noteworthy(case: CaseResult) -> tuple[Share, ...]:
@@ -323,14 +318,6 @@ def not_run_note(run: Run) -> str:
         if stopped
         else ""
     )
-
-
-def stopped_early(case: CaseResult) -> str:
-    """Return after how many facts a case stopped: ``decided after 40 of 120 facts``; empty if it did not."""
-    if case.looks is None or not case.looks.early:
-        return ""
-    word = "undecided" if case.verdict == "inconclusive" else "decided"
-    return f"{word} after {case.looks.asked} of {count(case.looks.facts, 'fact')}"
 
 
 def unmeasured_note(case: CaseResult) -> str:
@@ -423,30 +410,23 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
 
 
 def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
-    yield from (
-        one_line(text, 500) for text in facts.get("model_notes", "").splitlines()
-    )
+    def lines(name: str) -> list[str]:
+        return [one_line(text, 500) for text in facts.get(name, "").splitlines()]
+
+    yield from lines("model_notes")
     if "model_load_seconds" in facts and not brief:
-        each = (
-            " by the slowest worker"
-            if facts.get("workers", "0") not in ("0", "1")
-            else ""
-        )
+        is_shared = facts.get("workers", "0") not in ("0", "1")
+        each = " by the slowest worker" if is_shared else ""
         engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
     if facts.get("answers_reused", "0") != "0":
-        store = one_line(facts.get("answers_store", ""))
         reused, asked = (
-            thousands(facts["answers_reused"]),
-            thousands(facts.get("answers_asked", "")),
+            thousands(facts.get(f"answers_{what}", "")) for what in ("reused", "asked")
         )
+        store = one_line(facts.get("answers_store", ""))
         yield f"{reused} of {asked} answers reused from {store}"
-    yield from (
-        one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines()
-    )
-    yield from (
-        one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines()
-    )
+    yield from lines("tokens_spent")
+    yield from lines("answers_resumed")
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
 

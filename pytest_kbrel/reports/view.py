@@ -102,17 +102,6 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
     )
 
 
-def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
-    """Return what the metric ``name`` is held against: (kind of control, value), those that have one."""
-    start = f"{name}_control_"
-    values = [
-        value
-        for value in case.metrics
-        if value.name.startswith(start) and value.value is not None
-    ]
-    return tuple((value.name.removeprefix(start), value) for value in values)
-
-
 def groups(run: Run) -> tuple[Group, ...]:
     """Return the tables of a run: one a probe, or one a kind of slice where these have their own metrics.
 
@@ -198,12 +187,6 @@ def verdict(run: Run) -> Judgement:
     if not run.cases or run.problems:
         words.add("invalid")
     return verdicts.worst(words)
-
-
-def worst(run: Run) -> CaseResult | None:
-    """Return the case that lost most facts."""
-    losing = [case for case in slices(run) if case.lost]
-    return max(losing, key=lambda case: len(case.lost)) if losing else None
 
 
 def verdict_counts(run: Run) -> dict[str, int]:
@@ -318,13 +301,19 @@ def _counted(run: Run, words: Mapping[Judgement, str]) -> str:
 
 def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
-    rows: dict[tuple[str, str, str], dict[str, Correlation]] = {}
-    for one in run.correlations:
-        rows.setdefault((one.x, one.y, one.over), {})[one.method] = one
-    pairs = [
-        (both["pearson"], both["spearman"]) for both in rows.values() if len(both) == 2
-    ]
-    return tuple(pair for pair in pairs if pair[0].r is not None)
+    pearson, spearman = (
+        {
+            (one.x, one.y, one.over): one
+            for one in run.correlations
+            if one.method == method
+        }
+        for method in ("pearson", "spearman")
+    )
+    return tuple(
+        (one, spearman[figures])
+        for figures, one in pearson.items()
+        if one.r is not None and figures in spearman
+    )
 
 
 def not_excluded(run: Run) -> str:
@@ -341,19 +330,20 @@ def not_excluded(run: Run) -> str:
         if gate.verdict == "inconclusive"
         and gate.high is not None
         and gate.unchanged is not None
-        if GATE_RULES[gate.rule].allows_more > 0
+        and GATE_RULES[gate.rule].allows_more > 0
     ]
-    ends.sort(key=lambda end: -end[0])
-    worst_of = {case.nodeid: (high, gate, case) for high, gate, case in reversed(ends)}
-    if not worst_of:
+    shown: dict[str, str] = {}
+    called = names(run)
+    for high, gate, case in sorted(ends, key=lambda end: -end[0]):
+        alike = f"{number(gate.unchanged)} in a slice like it that lost nothing"
+        where = f"{one_line(called[case.nodeid])} ({alike})"
+        text = f"{metric_title(gate.metric)} worse by {number(high)} in {where}"
+        shown.setdefault(case.nodeid, text)
+    if not shown:
         return ""
-    shown = sorted(worst_of.values(), key=lambda end: -end[0])
     # Failures come first there, and each undecided slice is an entry behind them.
     most = _OPEN if verdict(run) == "inconclusive" else 1
-    parts = [
-        f"{metric_title(gate.metric)} worse by {number(high)} in {one_line(names(run)[case.nodeid])} "
-        f"({number(gate.unchanged)} in a slice like it that lost nothing)"
-        for high, gate, case in shown[:most]
-    ]
-    more = f", and {len(shown) - most} more" if len(shown) > most else ""
-    return f"not ruled out: {', '.join(parts)}{more}"
+    parts = [*shown.values()][:most]
+    if len(shown) > most:
+        parts.append(f"and {len(shown) - most} more")
+    return f"not ruled out: {', '.join(parts)}"

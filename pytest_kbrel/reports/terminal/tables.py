@@ -45,49 +45,17 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
             "waived" if phrases.is_waived(case, run) else case.verdict
             for case in group.cases
         ]
-        for text, case in table_lines(group, words, width - 2):
-            yield f"  {text}", PLAIN if case is None else case_markup(case, run)
-        for held in group.cases:
-            yield from wrapped(_controls(held, group.metrics), width, indent="  ")
-            yield from wrapped(_integrity(held), width, indent="  ")
-        yield from wrapped(_stopped(group), width, indent="  ")
+        for text, told in table_lines(group, words, width - 2):
+            yield f"  {text}", PLAIN if told is None else case_markup(told, run)
+        for case in group.cases:
+            name = one_line(view.relation_title(case.slice, case.label))
+            for metric_name in group.metrics:
+                if controls := phrases.controls(case, metric_name):
+                    text = f"controls of {one_line(metric_name)} in {name}: {controls}"
+                    yield from wrapped(text, width, "  ")
+            if shares := "; ".join(map(phrases.share_text, phrases.noteworthy(case))):
+                yield from wrapped(f"responses of {name}: {shares}", width, "  ")
         yield "", PLAIN
-
-
-def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
-    """Return the values of the controls of a case's metrics; empty where it has none."""
-    lines = []
-    for name in metrics:
-        kinds = [
-            f"{number(value.value)} {one_line(kind)}"
-            for kind, value in view.controls(case, name)
-        ]
-        if kinds:
-            lines.append(f"{one_line(name)} {', '.join(kinds)}")
-    return (
-        f"controls of {one_line(view.relation_title(case.slice, case.label))}: {'; '.join(lines)}"
-        if lines
-        else ""
-    )
-
-
-def _stopped(group: Group) -> str:
-    """Return which cases of a table stopped early, and where; empty where none did."""
-    labels: dict[str, list[str]] = {}
-    for label, case in zip(group.labels, group.cases, strict=True):
-        if words := phrases.stopped_early(case):
-            labels.setdefault(words, []).append(one_line(label, 200))
-    return "; ".join(f"{words}: {', '.join(names)}" for words, names in labels.items())
-
-
-def _integrity(case: CaseResult) -> str:
-    """Return the noteworthy integrity shares of a case; empty where it has none."""
-    shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
-    return (
-        f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}"
-        if shares
-        else ""
-    )
 
 
 def _aggregates(run: Run, width: int) -> Iterator[Line]:
