@@ -25,6 +25,7 @@ from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import Sources
+from pytest_kbrel.reports.html.svg import Scale
 from pytest_kbrel.reports.phrases import prompt_part, shown_token
 from pytest_kbrel.reports.view import Group
 
@@ -41,7 +42,6 @@ _PARTS_OF_ROOM = (1.0, 0.85, 0.6, 0.3, 0.1)
 _DETAILS, _LEAST_PASSING = 1_500_000, 400_000
 # The strongest colour of a token: darker, and the letters on it would be hard to read.
 _DARKEST = 0.45
-Scale = tuple[float, float]
 _METRICS = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
 
@@ -69,23 +69,10 @@ def fitted(template: str, data: dict[str, Any]) -> str:
 @functools.cache
 def environment() -> Environment:
     """Return the environment of the templates: it escapes all text, and they see the filters below."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from jinja2.ext import Extension
-
-    class Dense(Extension):
-        def preprocess(
-            self, source: str, name: str | None, filename: str | None = None
-        ) -> str:
-            """Drop the line breaks of a template with their indentation; a blank line is one line break."""
-            return re.sub(
-                r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source
-            )
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("pytest_kbrel.reports.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        extensions=[Dense],
+        loader=FunctionLoader(_dense), autoescape=True, undefined=StrictUndefined
     )
     made.filters |= {
         "bound": formatting.bound,
@@ -93,14 +80,12 @@ def environment() -> Environment:
         "lines": _prompt_lines,
         "number": formatting.number,
         "p_value": formatting.p_value,
-        "percent_of": _percent_of,
         "count_of": formatting.count,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
         "expected": formatting.expected_text,
         "reason": reasons.case_reason,
         "meaning": _meaning,
-        "gate_reason": lambda gate, case: reasons.gate_reason(case, gate),
         "prompt_part": prompt_part,
     }
     made.globals |= {
@@ -121,16 +106,24 @@ def environment() -> Environment:
     return made
 
 
+def _source(name: str) -> str:
+    folder = files("pytest_kbrel.reports.html") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _dense(name: str) -> str:
+    """Return a template without line breaks and their indentation; a blank line is one line break."""
+    return re.sub(
+        r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", _source(name)
+    )
+
+
 @functools.cache
 def script() -> tuple[Markup, Markup]:
     """Return the script of the page, and the source of it that its policy allows, by its digest."""
     from markupsafe import Markup
 
-    text = (
-        files("pytest_kbrel.reports.html")
-        .joinpath("templates/page.js")
-        .read_text(encoding="utf-8")
-    )
+    text = _source("page.js")
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
         "ascii"
     )
@@ -337,21 +330,13 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
     return list(dict.fromkeys(record.name for of_case in records for record in of_case))
 
 
-def scale_of(values: Iterable[MetricValue]) -> Scale:
-    """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
-    ends = [
-        end
-        for v in values
-        for end in (v.value, v.low, v.high, v.baseline)
-        if end is not None
-    ]
-    lowest, highest = min([0.0, *ends]), max([1.0, *ends])
-    return (min(lowest, -1.0) if lowest < 0 else 0.0), highest
-
-
-def _percent_of(point: float, scale: Scale) -> float:
-    start, end = scale
-    return 100 * (point - start) / (end - start)
+def scale_of(value: MetricValue) -> Scale:
+    """Return the scale of a value's bar in percent: 0 to 1, or from -1, and further only where it is."""
+    known = (value.value, value.low, value.high, value.baseline)
+    ends = [end for end in known if end is not None]
+    lowest = min([0.0, *ends])
+    start = min(lowest, -1.0) if lowest < 0 else 0.0
+    return Scale(start, max([1.0, *ends]), 0, 100)
 
 
 def _prompt_lines(prompt: str) -> str:

@@ -72,15 +72,15 @@ class Forest:
 
 def forest(run: Run) -> Forest:
     """Return the differences to the baseline of all key metrics and of all that have a gate on them."""
-    found: list[tuple[int, object, Difference]] = []
+    ranked: list[tuple[int, object, Difference]] = []
     for case in view.ordered(run):
         gated = (gate.metric for gate in case.gates)
         for name in dict.fromkeys([*view.key_metrics(case), *gated]):
             gate, value = _gate_on(case, name), view.metric(case, name)
             if value is not None and (row := _difference(case, value, gate)):
                 rank = SEVERITY.index(gate.verdict) if gate else len(SEVERITY)
-                found.append((rank, reasons.natural(case.nodeid), row))
-    rows = [row for *_, row in sorted(found, key=lambda one: one[:2])]
+                ranked.append((rank, reasons.natural(case.nodeid), row))
+    rows = [row for *_, row in sorted(ranked, key=lambda one: one[:2])]
     ends = [end for row in rows for end in (row.low, row.high, row.allowed or 0.0)]
     return Forest(tuple(rows), scale_over([*ends, 0.0], 0, 100))
 
