@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_kbrel.catalogue import verdicts
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     JUDGEMENTS,
@@ -73,33 +74,38 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
     return next((value for value in case.metrics if value.name == name), None)
 
 
+def better(cases: Iterable[CaseResult], name: str) -> str:
+    """Return whether ``higher`` or ``lower`` is better of a metric; empty where no case has it."""
+    values = (metric(case, name) for case in cases)
+    return next((value.better for value in values if value is not None), "")
+
+
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the headline metrics of this case, those it has."""
-    names = [value.name for value in case.metrics]
+    figures = {value.name: value.value for value in case.metrics}
+    gated = [gate.metric for gate in case.gates]
     probe = probe_named(case.probe)
-    if probe is None:
-        return tuple(names)
+    if probe is None or (case.aggregate and not probe.brief_overall):
+        return tuple(figures)
     if case.aggregate:
-        shown = (
-            {*probe.headlines, *(gate.metric for gate in case.gates)}
-            if probe.brief_overall
-            else names
-        )
-        return tuple(name for name in names if name in shown)
-    wanted = probe.headline[probe.kind(case.slice)]
+        return tuple(name for name in figures if name in (*probe.headlines, *gated))
     # A column of zeros is left out: most judges' replies can all be parsed.
-    idle = {
-        value.name
-        for value in case.metrics
-        if value.name == "unparsable" and not value.value
-    }
+    wanted = [
+        name
+        for name in probe.headline[probe.kind(case.slice)]
+        if name != "unparsable" or figures.get(name)
+    ]
     # A gated metric is always shown.
-    gated = [gate.metric for gate in case.gates if gate.metric in names]
-    return tuple(
-        dict.fromkeys(
-            [name for name in wanted if name in names and name not in idle] + gated
-        )
-    )
+    return tuple(name for name in dict.fromkeys(wanted + gated) if name in figures)
+
+
+def columns_of(
+    cases: Iterable[CaseResult], probe: Probe | None
+) -> tuple[list[str], list[str]]:
+    """Return the key metrics of cases: those that tell most of the probe, and all."""
+    present = list(dict.fromkeys(chain.from_iterable(map(key_metrics, cases))))
+    first = probe.headlines if probe is not None else ()
+    return [name for name in first if name in present], present
 
 
 def groups(run: Run) -> tuple[Group, ...]:
@@ -116,11 +122,7 @@ def groups(run: Run) -> tuple[Group, ...]:
             cases = tuple(case for case in of_probe if probe.kind(case.slice) == kind)
             if not cases:
                 continue
-            present = dict.fromkeys(
-                name for case in cases for name in key_metrics(case)
-            )
-            first = [name for name in probe.headlines if name in present]
-            columns = tuple(dict.fromkeys([*first, *present]))
+            columns = tuple(dict.fromkeys(chain(*columns_of(cases, probe))))
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
             labels = tuple(_label(case, suites) for case in cases)
             tables.append(Group("slice", title, columns, cases, labels))

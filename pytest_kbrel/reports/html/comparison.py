@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import comparison as side_by_side
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count
 from pytest_kbrel.reports.html.model_plots import (
@@ -42,7 +43,12 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "title": f"Comparison of {count(len(comparison.sides), 'model')}",
         "anchors": anchors(comparison.cases),
         "groups": [
-            (group, list(_rows(comparison, group)), _better(group)) for group in groups
+            (
+                group,
+                list(_rows(comparison, group)),
+                view.better(group.cases, group.metrics[0] if group.metrics else ""),
+            )
+            for group in groups
         ],
         "words": sorted(
             {*words.values()} - {""},
@@ -72,14 +78,6 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
     for nodeid in side_by_side.failed_first(comparison, labelled):
         case, label = labelled[nodeid]
         yield case, side_by_side.slice_name(label, comparison.labels.get(nodeid, ""))
-
-
-def _better(group: Group) -> str:
-    """Return what is better of the first key metric of a table; empty where it has none."""
-    values = (value for case in group.cases for value in _values(case, group)[:1])
-    return next(
-        (value.better for value in values if value.name == group.metrics[0]), ""
-    )
 
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:

@@ -217,7 +217,11 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "moved": changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [
-            (group, _columns(group), _failed_first(group))
+            (
+                group,
+                [(name, view.better(group.cases, name)) for name in group.metrics],
+                _failed_first(group),
+            )
             for group in sorted(groups, key=_worst_of)
         ],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
@@ -277,17 +281,6 @@ def _meaning(metric: str) -> str:
     return about.partition(". ")[0].removesuffix(".")
 
 
-def _columns(group: Group) -> list[tuple[str, str]]:
-    """Return the name of each key metric with what is better."""
-    values = (
-        (name, value)
-        for name in group.metrics
-        for case in group.cases
-        if (value := view.metric(case, name))
-    )
-    return list({name: (name, value.better) for name, value in values}.values())
-
-
 def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
     return sorted(
         group.labelled, key=lambda labelled: reasons.failed_first(labelled[0])
@@ -320,8 +313,8 @@ def _room(cases: Sequence[CaseResult]) -> _Room:
 
 
 def _shown_metrics(case: CaseResult) -> list[MetricValue]:
-    """Return the metrics that a case's details show: the key ones and those with a gate."""
-    names = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
+    """Return the metrics that a case's details show."""
+    names = view.key_metrics(case)
     return [value for value in case.metrics if value.name in names]
 
 

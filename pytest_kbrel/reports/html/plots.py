@@ -71,11 +71,10 @@ class Forest:
 
 
 def forest(run: Run) -> Forest:
-    """Return the differences to the baseline of all key metrics and of all that have a gate on them."""
+    """Return the differences to the baseline of all key metrics."""
     ranked: list[tuple[int, object, Difference]] = []
     for case in view.ordered(run):
-        gated = (gate.metric for gate in case.gates)
-        for name in dict.fromkeys([*view.key_metrics(case), *gated]):
+        for name in view.key_metrics(case):
             gate, value = _gate_on(case, name), view.metric(case, name)
             if value is not None and (row := _difference(case, value, gate)):
                 rank = SEVERITY.index(gate.verdict) if gate else len(SEVERITY)

@@ -227,6 +227,5 @@ def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
         ]
     heading = one_line(name, 40)
     if layout.arrows:
-        better = next((value.better for value in column if value is not None), "higher")
-        heading += "↑" if better == "higher" else "↓"
+        heading += "↓" if view.better(group.cases, name) == "lower" else "↑"
     return [heading, *values]
