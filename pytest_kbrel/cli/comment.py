@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,25 +50,15 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.comment import (
-        comment_markdown,
-        commit_id,
-        link_target,
-        marker,
-    )
+    from pytest_kbrel.reports.comment import STATED, check_stated, comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 
-    checks: tuple[tuple[str, Callable[[str], str]], ...] = (
-        ("name", marker),
-        ("link", link_target),
-        ("commit", commit_id),
-    )
-    for name, check in checks:
+    stated = {option: getattr(options, option) for option in STATED}
+    for option, text in stated.items():
         try:
-            check(getattr(options, name))
+            check_stated(option, text)
         except ValueError as error:
-            raise KbrelError(f"--{name}: {error}") from None
-    stated = {"name": options.name, "link": options.link, "commit": options.commit}
+            raise KbrelError(f"--{option}: {error}") from None
     run = read_run(options.report)
     try:
         text = comment_markdown(run, **stated)

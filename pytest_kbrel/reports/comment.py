@@ -26,9 +26,18 @@ _NOTES = 10
 _WIDTH = 160
 _REASON = 300
 _WHERE = " in `report.html`"
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
-_LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,500}")
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+# What a user may state of a comment: its form, and that in words.
+STATED = {
+    "name": (
+        r"[A-Za-z0-9._-]{1,60}",
+        "up to 60 letters, digits, '.', '-' and '_'",
+    ),
+    "link": (
+        r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,500}",
+        "an address that begins with https:// or http://",
+    ),
+    "commit": (r"[0-9a-f]{7,64}", "7 to 64 hexadecimal digits"),
+}
 
 _MEANING: dict[Judgement, str] = {
     "pass": "Every gate passed.",
@@ -58,33 +67,14 @@ def comment_text(text: str, limit: int = _WIDTH) -> str:
     return _REFERENCE.sub(r"\g<0>&#8203;", markdown_text(text, limit))
 
 
-def marker(name: str) -> str:
-    """Return the first line of a comment, by which the next run finds it.
+def check_stated(option: str, text: str) -> None:
+    """Check what a user states of a comment: ``name``, ``link`` or ``commit``; all may be empty.
 
-    ``name`` tells the comments of several gates on one pull request apart. Raises ``ValueError`` on a name
-    that is not made of letters, digits, dots, dashes and underscores.
+    Raises ``ValueError`` on what is none.
     """
-    if name and not _NAME.fullmatch(name):
-        raise ValueError(
-            f"found {name!r}; allowed: up to 60 letters, digits, '.', '-' and '_'"
-        )
-    return f"<!-- pytest-kbrel{f': {name}' if name else ''} -->"
-
-
-def link_target(text: str) -> str:
-    """Return the address of a page; raises ``ValueError`` on what is none."""
-    if text and not _LINK.fullmatch(text):
-        raise ValueError(
-            f"found {text!r}; allowed: an address that begins with https:// or http://"
-        )
-    return text
-
-
-def commit_id(text: str) -> str:
-    """Return the id of a commit; raises ``ValueError`` on what is none."""
-    if text and not _COMMIT.fullmatch(text):
-        raise ValueError(f"found {text!r}; allowed: 7 to 64 hexadecimal digits")
-    return text
+    form, allowed = STATED[option]
+    if text and not re.fullmatch(form, text):
+        raise ValueError(f"found {text!r}; allowed: {allowed}")
 
 
 def comment_markdown(
@@ -93,17 +83,21 @@ def comment_markdown(
     """Return the comment on ``run``: verdict, age of the baseline, what failed, was lost, is open.
 
     It has at most :data:`LARGEST` characters: rows are left out where they do not fit, and a line says how
-    many.
+    many. ``name`` tells the comments of several gates on one pull request apart: the next run finds its own
+    by the first line. Raises ``ValueError`` as :func:`check_stated` does.
     """
+    for option, text in (("name", name), ("link", link), ("commit", commit)):
+        check_stated(option, text)
     verdict = view.verdict(run)
     is_open = run.shard is not None and verdict == "inconclusive"
+    named = f": {name}" if name else ""
     head = [
-        f"{marker(name)}\n## Knowledge gates: {verdict}",
+        f"<!-- pytest-kbrel{named} -->\n## Knowledge gates: {verdict}",
         _SHARD if is_open else _MEANING[verdict],
         *headlines(run, comment_text),
-        *([f"Commit `{commit_id(commit)[:12]}`."] if commit else []),
+        *([f"Commit `{commit[:12]}`."] if commit else []),
     ]
-    where = f"[the run]({link_target(link)})" if link else "the run"
+    where = f"[the run]({link})" if link else "the run"
     parts = [
         Part(0, "\n\n".join(head) + "\n"),
         Part(1, rows=[*_notes(run)], noun="note", most=_NOTES),

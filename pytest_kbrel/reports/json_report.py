@@ -65,8 +65,13 @@ def report_dict(run: Run) -> dict[str, Any]:
         "settings": dict(sorted(run.settings)),
         "cases": [_case(case) for case in view.ordered(run)],
         "aggregates": {
-            kind: _aggregate(
-                case for case in view.aggregates(run) if case.probe == kind
+            kind: dict(
+                view.named_apart(
+                    (value.name, case, value.value)
+                    for case in view.aggregates(run)
+                    if case.probe == kind
+                    for value in case.metrics
+                )
             )
             for kind in kinds
         },
@@ -138,18 +143,6 @@ def _case(case: CaseResult) -> dict[str, Any]:
             }
             for value in case.metrics
         },
-    }
-
-
-def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
-    """Join the metrics of aggregates; where two suites have the same one, the node id keeps them apart."""
-    figures = [(case, value) for case in cases for value in case.metrics]
-    names = [value.name for _, value in figures]
-    return {
-        value.name
-        if names.count(value.name) == 1
-        else f"{value.name} ({case.nodeid})": value.value
-        for case, value in figures
     }
 
 

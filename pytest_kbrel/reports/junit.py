@@ -7,7 +7,6 @@ case. So the figures of a case stand in its output, a line each, unless the user
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -107,15 +106,13 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
 
 
 def _overall(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield the key figures over several cases; where two suites have the same one, the node id is added."""
-    figures = [
-        (f"{case.probe}_{case.slice}_{value.name}", case.nodeid, value.value)
+    """Yield the key figures over several cases."""
+    figures = view.named_apart(
+        (f"{case.probe}_{case.slice}_{value.name}", case, value.value)
         for case in view.aggregates(run)
         for value in _key_figures(case)
-    ]
-    counts = Counter(name for name, _, _ in figures)
-    for name, nodeid, value in figures:
-        yield name if counts[name] == 1 else f"{name} ({nodeid})", number(value, 4)
+    )
+    yield from ((name, number(value, 4)) for name, value in figures)
 
 
 def _correlations(run: Run) -> Iterator[tuple[str, str]]:

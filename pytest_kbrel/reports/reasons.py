@@ -6,7 +6,7 @@ import re
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
+from pytest_kbrel.records import CaseResult, GateResult, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     bound,
@@ -45,29 +45,14 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
             f"{moved}, {number(gate.observed)} of it recovered",
             f"at least {limit}",
         )
-    if gate.verdict == "inconclusive":
-        moved += _with_interval(gate, value)
-    return f"{moved}, allowed {limit}{_found_within(gate)}"
-
-
-def _with_interval(gate: GateResult, value: MetricValue) -> str:
-    """Return the interval of what was observed, or why there is none; empty where it has one end."""
-    if ends := interval(gate.low, gate.high):
-        return f", {GATE_RULES[gate.rule].observed} {ends}"
-    if gate.low is not None or gate.high is not None:
-        return ""
-    return f", {phrases.no_interval(value)}"
-
-
-def _found_within(gate: GateResult) -> str:
-    """Return why a gate failed though what was observed is allowed; empty where that is not so."""
-    if gate.verdict != "fail" or _excess(gate) > _SLACK:
-        return ""
-    return (
-        ""
-        if gate.beyond is None
-        else f", surely {phrases.side(gate)} {bound(gate.beyond)}"
-    )
+    # An interval with one end is left out.
+    if gate.verdict == "inconclusive" and (gate.low is None) == (gate.high is None):
+        ends = interval(gate.low, gate.high)
+        seen = f"{rule.observed} {ends}" if ends else phrases.no_interval(value)
+        moved = f"{moved}, {seen}"
+    if gate.verdict == "fail" and gate.beyond is not None and _excess(gate) <= _SLACK:
+        limit += f", surely {phrases.side(gate)} {bound(gate.beyond)}"
+    return f"{moved}, allowed {limit}"
 
 
 def case_reason(case: CaseResult) -> str:

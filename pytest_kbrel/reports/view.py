@@ -301,6 +301,18 @@ def _counted(run: Run, words: Mapping[Judgement, str]) -> str:
     return ", ".join(parts) or "no case was decided"
 
 
+def named_apart(
+    figures: Iterable[tuple[str, CaseResult, float | None]],
+) -> list[tuple[str, float | None]]:
+    """Return figures by name; where two suites have the same one, the node ids keep them apart."""
+    figures = list(figures)
+    counts = Counter(name for name, _, _ in figures)
+    return [
+        (name if counts[name] == 1 else f"{name} ({case.nodeid})", value)
+        for name, case, value in figures
+    ]
+
+
 def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
     pearson, spearman = (

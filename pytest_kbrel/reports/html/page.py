@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from itertools import chain, count, groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.catalogue.verdicts import SEVERITY
@@ -291,25 +291,17 @@ def _worst_of(group: Group) -> int:
     return min(SEVERITY.index(case.verdict) for case in group.cases)
 
 
-class _Room(NamedTuple):
-    """Number of bytes of details: of the facts of one case and of all cases, by whether they passed."""
-
-    failing: int
-    passing: int
-    all_failing: int
-    all_passing: int
-
-
-def _room(cases: Sequence[CaseResult]) -> _Room:
+def _room(cases: Sequence[CaseResult]) -> dict[str, int]:
+    """Return the bytes of details: of the facts of one case and of all cases, by whether they passed."""
     passed = sum(case.verdict == "pass" for case in cases)
     failed = len(cases) - passed
     all_failing = min(_DETAILS - _LEAST_PASSING, 60_000 * failed)
-    return _Room(
-        failing=min(40_000, 600_000 // max(1, failed)),
-        passing=min(12_000, 350_000 // max(1, passed)),
-        all_failing=all_failing,
-        all_passing=_DETAILS - all_failing,
-    )
+    return {
+        "failing": min(40_000, 600_000 // max(1, failed)),
+        "passing": min(12_000, 350_000 // max(1, passed)),
+        "all_failing": all_failing,
+        "all_passing": _DETAILS - all_failing,
+    }
 
 
 def _shown_metrics(case: CaseResult) -> list[MetricValue]:
