@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -115,21 +115,24 @@ def groups(run: Run) -> tuple[Group, ...]:
     """
     tables: list[Group] = []
     suites = _suites(run)
+
+    def add(
+        row: str, title: str, columns: Sequence[str], cases: list[CaseResult]
+    ) -> None:
+        if cases:
+            labels = tuple(_label(case, suites) for case in cases)
+            tables.append(Group(row, title, tuple(columns), tuple(cases), labels))
+
     for probe in PROBES.values():
         of_probe = [case for case in slices(run) if case.probe == probe.name]
         for kind in probe.kinds:
             # By the name: a case that was not run, or is invalid, has no metrics to tell by.
-            cases = tuple(case for case in of_probe if probe.kind(case.slice) == kind)
-            if not cases:
-                continue
-            columns = tuple(dict.fromkeys(chain(*columns_of(cases, probe))))
+            cases = [case for case in of_probe if probe.kind(case.slice) == kind]
+            columns = dict.fromkeys(chain(*columns_of(cases, probe)))
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
-            labels = tuple(_label(case, suites) for case in cases)
-            tables.append(Group("slice", title, columns, cases, labels))
-    tests = tuple(case for case in slices(run) if case.probe == "test")
-    if tests:
-        labels = tuple(_label(case, suites) for case in tests)
-        tables.append(Group("test", "Tests in Python", (), tests, labels))
+            add("slice", title, [*columns], cases)
+    tests = [case for case in slices(run) if case.probe == "test"]
+    add("test", "Tests in Python", (), tests)
     return tuple(tables)
 
 

@@ -19,7 +19,6 @@ WIDTH = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 262
 # The room of a letter, by which labels are cut: that of a wide font, for it is the reader's that is used.
 _LETTER = 6.8
-_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
 _MOST_MARKS = 6
 
 Spot = tuple[float, float]
@@ -59,15 +58,14 @@ class Scale:
         size = self.high - self.low
         if not math.isfinite(size):
             return []
-        step = next((one for one in _STEPS if size / one <= _MOST_MARKS), size)
+        power = 10.0 ** math.floor(math.log10(size / _MOST_MARKS))
+        steps = (power * one for one in (1, 2, 5, 10))
+        step = next(step for step in steps if size <= step * _MOST_MARKS)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
+        decimals = max(0, math.ceil(-math.log10(step) - 1e-9))
         values = [number * step for number in range(first, last + 1)]
-        texts = [f"{value:.3g}" for value in values]
-        decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
-        if not any("e" in text for text in texts):
-            texts = [f"{value:.{decimals}f}" for value in values]
-        return list(zip(values, texts, strict=True))
+        return [(value, f"{value:.{decimals}f}") for value in values]
 
 
 def scale_over(values: Sequence[float], start: float, end: float) -> Scale:
