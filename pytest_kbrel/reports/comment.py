@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pytest_kbrel.records import CaseResult, Judgement, Run
-from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.records import Judgement, Run
+from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text
 from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.formatting import count
@@ -16,6 +16,7 @@ from pytest_kbrel.reports.markdown import (
     headlines,
     markdown_text,
     problems,
+    why,
 )
 
 # GitHub refuses comments of more than 65,536 characters.
@@ -119,23 +120,15 @@ def _notes(run: Run) -> Iterator[str]:
 def _sections(run: Run) -> Iterator[Part]:
     cases = reasons.deciding(run)
     decided = [case for case in cases if case.verdict != "inconclusive"]
-    yield Part(2, rows=[*_why(decided, run)], noun="case", most=_CASES)
+    yield Part(2, rows=[*why(decided, run, comment_text)], noun="case", most=_CASES)
     undecided = [case for case in cases if case.verdict == "inconclusive"]
-    yield _folded(3, "Not ruled out", "", [*_why(undecided, run)], "case", _CASES)
+    yield _folded(
+        3, "Not ruled out", "", [*why(undecided, run, comment_text)], "case", _CASES
+    )
     moved = changed_facts(run)
     for changes, word in ((moved.lost, "lost"), (moved.gained, "gained")):
         title = f"{count(len(changes), 'fact')} {word}"
         yield _folded(4, title, *fact_table(changes, comment_text), "fact", _FACTS)
-
-
-def _why(cases: Sequence[CaseResult], run: Run) -> Iterator[str]:
-    """Yield why each case did not pass: the gate that carries it, and waivers that expired."""
-    names = view.names(run)
-    for case in cases:
-        told = dict.fromkeys([reasons.told(case), *phrases.expired_waivers(case)])
-        why = "<br>".join(comment_text(reason, 2 * _REASON) for reason in told)
-        word, name = phrases.verdict_words(case, run), names[case.nodeid]
-        yield f"- **{word}** {comment_text(name)}: {why}"
 
 
 def _folded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
@@ -55,7 +55,7 @@ def summary_markdown(run: Run) -> str:
     left out first, then rows of tables and lists, which are counted.
     """
     whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
-    head, broken, why, *rest = _parts(run)
+    head, broken, told, *rest = _parts(run)
     detailed = len(whole)
     while True:
         blocks = Part(
@@ -67,7 +67,7 @@ def summary_markdown(run: Run) -> str:
         )
         parts = [
             part
-            for part in (head, broken, why, blocks, *rest)
+            for part in (head, broken, told, blocks, *rest)
             if part.rows or part is head
         ]
         if not detailed or total_size(parts) <= LARGEST:
@@ -89,7 +89,13 @@ def _parts(run: Run) -> Iterator[Part]:
             noun="problem",
             share=0.1,
         ),
-        Part(1, "### Why\n", [*_why(run)], noun="reason", share=0.1),
+        Part(
+            1,
+            "### Why\n",
+            [*why(reasons.deciding(run), run, markdown_text)],
+            noun="reason",
+            share=0.1,
+        ),
         Part(3, heading, [*_table(run)], noun="case", share=0.3),
         Part(
             4,
@@ -126,12 +132,14 @@ def problems(run: Run, text: Escape) -> Iterator[str]:
         yield f"- {text(note, _LONGEST_NOTE)}"
 
 
-def _why(run: Run) -> Iterator[str]:
-    """Yield a sentence for each case that did not pass, those that carry the verdict first."""
+def why(cases: Iterable[CaseResult], run: Run, text: Escape) -> Iterator[str]:
+    """Yield why each case did not pass: the gate that carries it, and waivers that expired."""
     names = view.names(run)
-    for case in reasons.deciding(run):
-        word, name = phrases.verdict_words(case, run), markdown_text(names[case.nodeid])
-        yield f"- **{word}** {name}: {markdown_text(reasons.case_reason(case), _LONGEST_NOTE)}"
+    for case in cases:
+        told = dict.fromkeys([reasons.told(case), *phrases.expired_waivers(case)])
+        shown = "<br>".join(text(reason, _LONGEST_NOTE) for reason in told)
+        word, name = phrases.verdict_words(case, run), text(names[case.nodeid])
+        yield f"- **{word}** {name}: {shown}"
 
 
 def _in_order(run: Run) -> list[CaseResult]:

@@ -22,6 +22,7 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
+    difference,
     number,
     one_line,
     p_value,
@@ -108,6 +109,15 @@ def unsure(value: MetricValue) -> str:
     )
     # That nothing changed says it all.
     return no_interval(value) if ends == (None, None) and value.delta != 0 else ""
+
+
+def moved(value: MetricValue) -> str:
+    """Return a difference to the baseline with its interval: ``-0.071 [-0.111, -0.031]``."""
+    text = signed(value.delta)
+    # An equals sign says it all where no outcome changed.
+    if value.delta or value.delta_low or value.delta_high:
+        text = f"{text} {difference(value.delta_low, value.delta_high)}"
+    return text.rstrip()
 
 
 def observed(gate: GateResult) -> str:
@@ -204,22 +214,22 @@ def waiver_reason(given: Waiver) -> str:
     return f"waived {_terms(given)}"
 
 
-def _terms(given: Waiver) -> str:
-    return f"until {one_line(given.expires, 40)} by {_grounds(given)}"
+def _terms(given: Waiver, word: str = "until") -> str:
+    who, why = one_line(given.owner, 80), one_line(given.reason, 300)
+    return f"{word} {one_line(given.expires, 40)} by {who}: {why}"
 
 
 def expired_waivers(case: CaseResult) -> tuple[str, ...]:
     """Return what the expired waivers of a case say, one after the other."""
-    return tuple(
-        f"the waiver of {f'fact {one_line(of.fact, 80)}' if of.fact else one_line(of.case, 80)} expired on "
-        f"{one_line(of.expires, 40)}, by {_grounds(of)}; stated in {one_line(case.suite)}:{of.line}; "
-        "allowed: a later 'expires', or no waiver"
-        for of in case.expired
-    )
-
-
-def _grounds(given: Waiver) -> str:
-    return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
+    texts = []
+    for given in case.expired:
+        what = f"fact {given.fact}" if given.fact else given.case
+        stated = f"stated in {one_line(case.suite)}:{given.line}"
+        texts.append(
+            f"the waiver of {one_line(what, 80)} {_terms(given, 'expired on')}; {stated}; "
+            "allowed: a later 'expires', or no waiver"
+        )
+    return tuple(texts)
 
 
 def share_text(part: Share) -> str:

@@ -132,19 +132,9 @@ def _scale(
 
 
 def _size_marks(low: float, high: float) -> Marks:
-    """Return the marks of a logarithmic axis: powers of ten, with steps between these where they are few."""
-    marks: Marks = ()
-    for steps in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
-        values = [
-            step * 10.0**power
-            for power in range(math.floor(low), math.ceil(high) + 1)
-            for step in steps
-        ]
-        logs = [(math.log10(value), size_text(value)) for value in values]
-        marks = [(at, text) for at, text in logs if low <= at <= high]
-        if len(marks) > 2:
-            break
-    return marks
+    """Return the marks of a logarithmic axis: its ends, and the powers of ten between these."""
+    powers = range(math.ceil(low), math.floor(high) + 1)
+    return [(at, size_text(10**at)) for at in sorted({low, high, *powers})]
 
 
 def size_text(parameters: float) -> str:

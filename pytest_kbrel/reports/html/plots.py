@@ -10,14 +10,12 @@ from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
-    difference,
     metric_title,
     number,
-    signed,
 )
 from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import (
@@ -99,7 +97,7 @@ def _difference(
         low=low,
         high=high,
         allowed=_tolerance(gate, value) if gate else None,
-        words=f"{signed(value.delta)} {difference(value.delta_low, value.delta_high)}",
+        words=phrases.moved(value),
         bound=bound(gate.bound) if gate else "",
     )
 

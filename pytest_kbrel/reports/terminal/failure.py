@@ -11,11 +11,9 @@ from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import examples, fact_cells
 from pytest_kbrel.reports.formatting import (
     count,
-    difference,
     number,
     one_line,
     p_value,
-    signed,
     with_interval,
 )
 from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
@@ -120,7 +118,7 @@ def _measured(value: MetricValue | None, facts: int) -> str:
 
 
 def _paired(value: MetricValue) -> str:
-    parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
+    parts = [phrases.moved(value)]
     if value.paired:
         parts.append(f"over {count(value.paired, 'paired fact')}")
     if value.unpaired:

@@ -11,7 +11,6 @@ from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, origin, probability
 from pytest_kbrel.reports.formatting import (
-    difference,
     number,
     one_line,
     signed,
@@ -74,21 +73,13 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
             yield from wrapped(why, width, markup=markup)
         shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
-        for value in (value for value in case.metrics if value.name in shown):
-            parts = [with_interval(value.value, value.low, value.high)]
-            if value.delta is not None:
-                parts.append(signed(value.delta))
-                # An equals sign says it all where no outcome changed.
-                if value.delta or value.delta_low or value.delta_high:
-                    parts.append(difference(value.delta_low, value.delta_high))
-            elif value.value is None and value.note:
-                parts.append(one_line(value.note, 200))
-            parts.append(phrases.unsure(value))
-            yield (
-                f"    {one_line(value.name):<{wide}} "
-                + " ".join(part for part in parts if part),
-                markup,
-            )
+        for value in case.metrics:
+            if value.name in shown:
+                figure = with_interval(value.value, value.low, value.high)
+                note = value.note if value.value is None else phrases.unsure(value)
+                parts = (figure, phrases.moved(value), one_line(note, 200))
+                text = " ".join(filter(None, parts))
+                yield f"    {one_line(value.name):<{wide}} {text}", markup
     yield "", PLAIN
 
 
