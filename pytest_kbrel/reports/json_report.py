@@ -27,7 +27,7 @@ from pytest_kbrel.reports.changes import (
     changed_facts,
     changes_headline,
 )
-from pytest_kbrel.serialization import to_wire
+from pytest_kbrel.serialization import fields_of, to_wire
 from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
@@ -89,11 +89,8 @@ def report_dict(run: Run) -> dict[str, Any]:
         "files": dict(sorted(run.files)),
     }
     if run.shard is not None:
-        of = run.shard.shard
         report["shard"] = {
-            "index": of.index,
-            "count": of.count,
-            "by": of.by,
+            **fields_of(run.shard.shard),
             "commit": run.shard.commit,
             "suites": dict(run.shard.suites),
         }

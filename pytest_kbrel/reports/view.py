@@ -278,7 +278,7 @@ def unjudged_count(run: Run) -> int:
 
 def headline(run: Run) -> str:
     """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
-    return _counted(run, {word: word for word in JUDGEMENTS})
+    return _counted(run, {})
 
 
 def tally(run: Run, *, is_first: bool = False) -> str:
@@ -286,21 +286,22 @@ def tally(run: Run, *, is_first: bool = False) -> str:
 
     ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.
     """
-    words = {word: kind.shown for word, kind in verdicts.VERDICTS.items()}
-    return _counted(
-        run, words | ({"no baseline": "not compared yet"} if is_first else {})
-    )
+    words: dict[str, str] = {
+        word: kind.shown for word, kind in verdicts.VERDICTS.items()
+    }
+    if is_first:
+        words["no baseline"] = "not compared yet"
+    return _counted(run, words)
 
 
-def _counted(run: Run, words: Mapping[Judgement, str]) -> str:
-    counts = verdict_counts(run)
+def _counted(run: Run, words: Mapping[str, str]) -> str:
+    counts = Counter(case.verdict for case in run.cases)
     waived = Counter(case.verdict for case in run.cases if case.waived)
-    parts = [
-        f"{counts[word]} {words[word]}"
-        + (f" ({waived[word]} waived)" if waived[word] else "")
-        for word in verdicts.SEVERITY
-        if counts.get(word)
-    ]
+    parts = []
+    for word in verdicts.SEVERITY:
+        if counts[word]:
+            note = f" ({waived[word]} waived)" if waived[word] else ""
+            parts.append(f"{counts[word]} {words.get(word, word)}{note}")
     return ", ".join(parts) or "no case was decided"
 
 

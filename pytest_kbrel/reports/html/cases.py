@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from pytest_kbrel.records import (
@@ -17,10 +18,9 @@ from pytest_kbrel.records import (
     Response,
     Run,
     Scored,
-    Table,
 )
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.changes import examples, probability
+from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import end_of
 from pytest_kbrel.reports.responses import from_line, numbered
 
@@ -48,13 +48,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class WorstFact:
-    """A fact that speaks against the model: why it is listed (``lost``, ``wrong``), and what was asked."""
+    """A fact that speaks against the model, what changed if it was lost, and what was asked about it."""
 
-    why: str
-    question: str
-    expected: str
-    answer: str
-    moved: str
+    row: Outcome
+    change: Change | None
     asked: tuple[Asked, ...]
 
 
@@ -72,51 +69,34 @@ def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, 
         if responses is not None and responses.is_file()
         else {}
     )
-    return {
-        case.nodeid: tuple(
-            _worst(
-                case.table, row, change, exchanges.get((case.nodeid, row.fact_id), ())
-            )
-            for row, change in chosen[case.nodeid]
-        )
-        for case in cases
-    }
+    worst: dict[str, tuple[WorstFact, ...]] = {}
+    for case in cases:
+        facts = []
+        for row, change in chosen[case.nodeid]:
+            values = dict(zip(case.table.columns, row.values, strict=False))
+            asked = _asked(exchanges.get((case.nodeid, row.fact_id), ()), values, row)
+            facts.append(WorstFact(row, change, tuple(islice(asked, _MOST_PARTS))))
+        worst[case.nodeid] = tuple(facts)
+    return worst
 
 
 def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
     """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
     rows = {row.fact_id: row for row in case.table.rows}
     lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
-    first = [change.fact_id for change in examples(tuple(lost.values()), most)]
+    first = examples(tuple(lost.values()), most)
     columns = case.table.columns
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
     # The term of MONITOR is large for a fact whose probability depends on frame and context.
-    others = [row for row in case.table.rows if row.fact_id not in lost]
-    if by != "term":
-        others = [row for row in others if row.label == "wrong"]
-    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
-    chosen = [rows[fact] for fact in first[:most]]
-    return [
-        (row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])
+    others = [
+        row
+        for row in case.table.rows
+        if row.fact_id not in lost and (by == "term" or row.label == "wrong")
     ]
-
-
-def _worst(
-    table: Table,
-    row: Outcome,
-    change: Change | None,
-    exchanges: Iterable[Exchange],
-) -> WorstFact:
-    values = dict(zip(table.columns, row.values, strict=False))
-    return WorstFact(
-        why="lost" if change is not None else row.label,
-        question=row.question,
-        expected=row.expected,
-        answer=row.answer,
-        moved=probability(change) if change is not None else "",
-        asked=tuple(_asked(exchanges, values, row))[:_MOST_PARTS],
-    )
+    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
+    chosen = [(rows[change.fact_id], change) for change in first]
+    return [*chosen, *((row, None) for row in others[: most - len(chosen)])]
 
 
 def _exchanges(
