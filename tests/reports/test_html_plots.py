@@ -100,7 +100,7 @@ def test_differences_are_turned_towards_what_is_better(
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
     (row,) = forest(replace(small_run, cases=(case,))).rows
     assert (row.at, (row.low, row.high), row.allowed) == (at, ends, allowed)
-    assert row.tone == ("none" if rule == "min" else "fail")
+    assert row.gate == (None if rule == "min" else gate)
 
 
 def test_many_differences_are_folded_and_then_cut(many_cases):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue
@@ -58,10 +59,9 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "word_of": side_by_side.word,
         "gate_counts": side_by_side.gate_counts,
         "change_counts": side_by_side.change_counts,
-        "unasked": lambda side: side_by_side.unasked_count(comparison, side),
+        "unasked": partial(side_by_side.unasked_count, comparison),
         "values_of": _values,
         "judged_of": _judged,
-        "holm_of": _holm,
         "size": size_text,
         "scatters": scatter_plots(comparison),
         "scales": scale_plots(comparison),
@@ -92,7 +92,3 @@ def _judged(side: Side, nodeid: str) -> tuple[GateResult, ...]:
     if case is None or side.run is None:
         return ()
     return tuple(gate for gate in case.gates if gate.verdict != "pass")
-
-
-def _holm(side: Side, case: CaseResult, value: MetricValue) -> float | None:
-    return side.p_holm.get((case.nodeid, value.name))

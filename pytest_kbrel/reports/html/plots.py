@@ -10,9 +10,8 @@ from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.formatting import (
-    bound,
     count,
     metric_title,
     number,
@@ -44,14 +43,12 @@ class Difference:
     """
 
     case: CaseResult
-    metric: str
-    tone: str
+    value: MetricValue
+    gate: GateResult | None
     at: float
     low: float
     high: float
     allowed: float | None
-    words: str
-    bound: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +88,12 @@ def _difference(
     low, high = sorted((sign * value.delta_low, sign * value.delta_high))
     return Difference(
         case=case,
-        metric=value.name,
-        tone=_tone(gate) if gate else "none",
+        value=value,
+        gate=gate,
         at=sign * value.delta,
         low=low,
         high=high,
         allowed=_tolerance(gate, value) if gate else None,
-        words=phrases.moved(value),
-        bound=bound(gate.bound) if gate else "",
     )
 
 
@@ -118,8 +113,8 @@ def _tolerance(gate: GateResult, value: MetricValue) -> float:
     return -(1 - gate.bound) * abs(value.baseline or 0.0)
 
 
-def _tone(judged: CaseResult | GateResult) -> str:
-    return judged.verdict.replace(" ", "-")
+def _tone(case: CaseResult) -> str:
+    return case.verdict.replace(" ", "-")
 
 
 def figure_plots(run: Run, published: Sequence[PublishedModel]) -> Iterator[Plot]:
