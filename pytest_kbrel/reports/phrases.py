@@ -243,7 +243,8 @@ def share_text(part: Share) -> str:
 def share_count(part: Share) -> str:
     """Return what was counted: ``14 of 20``; of anchors the mean of what was added up."""
     if part.name == ANCHOR:
-        return f"mean anchor probability {part.value / part.total if part.total else 0.0:.2g}"
+        mean = part.value / (part.total or 1)
+        return f"mean anchor probability {mean:.2g}"
     return f"{part.value} of {part.total}"
 
 

@@ -103,7 +103,8 @@ def _title(entry: Entry, names: dict[str, str]) -> str:
         return one_line(names[entry.cases[0].nodeid], 200)
     shown = [one_line(names[case.nodeid], 80) for case in entry.cases[:_MOST_NAMES]]
     more = len(entry.cases) - len(shown)
-    return f"{len(entry.cases)} cases: {', '.join(shown)}{f' and {more} more' if more else ''}"
+    title = f"{len(entry.cases)} cases: {', '.join(shown)}"
+    return f"{title} and {more} more" if more else title
 
 
 def example(case: CaseResult, run: Run) -> str:
