@@ -288,11 +288,14 @@ def unmatched_lists(facts: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield words, ids
 
 
-def unmatched(facts: Unmatched) -> str:
-    """Return how many facts have no partner in the baseline, and why; empty where all have one."""
-    return ", ".join(
-        f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts)
-    )
+def unmatched(*of_cases: Unmatched) -> str:
+    """Return how many facts have no partner in the baseline, each once, and why; empty where all have one."""
+    parts = []
+    for name, words in _UNMATCHED.items():
+        ids = {fact for facts in of_cases for fact in getattr(facts, name)}
+        if ids:
+            parts.append(f"{count(len(ids), 'fact')} {words}")
+    return ", ".join(parts)
 
 
 def case_notes(case: CaseResult, most: int) -> Iterator[str]:
@@ -342,20 +345,6 @@ def unmeasured_note(case: CaseResult) -> str:
     return case.notes[0] if case.notes else "nothing was measured"
 
 
-def all_unmatched(run: Run) -> Unmatched:
-    """Return the facts without partner of all cases, each once."""
-    cases = slices(run)
-
-    def ids(name: str) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                fact for case in cases for fact in getattr(case.unmatched, name)
-            )
-        )
-
-    return Unmatched(**{name: ids(name) for name in _UNMATCHED})
-
-
 def prompt_form(model: Fingerprint) -> str:
     """Return the prompt format of a model; empty for a scripted model, which has only one."""
     if model.backend == "scripted":
@@ -366,8 +355,8 @@ def prompt_form(model: Fingerprint) -> str:
 def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
     """Yield the notes on a run and its comparison as a whole, a sentence each.
 
-    ``brief`` leaves out what needs no attention: how the model was loaded, that its weights are others than
-    the baseline's, and the positive controls.
+    ``brief`` leaves out what needs no attention: how the model was loaded, and that its weights are others
+    than the baseline's.
     """
     if run.shard is not None:
         of = run.shard.shard
@@ -386,8 +375,8 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         text for text in run.differences if not text.startswith(expected)
     ]:
         yield f"differs from the baseline in: {'; '.join(map(one_line, differences))}"
-    if facts := unmatched(all_unmatched(run)):
-        yield f"compared without {facts}"
+    if without := unmatched(*(case.unmatched for case in slices(run))):
+        yield f"compared without {without}"
     looks = [case.looks for case in run.cases if case.looks is not None]
     if looks:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)

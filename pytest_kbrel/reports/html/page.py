@@ -267,7 +267,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "tokenizer", model.tokenizer_digest[:16]
         yield "quantisation", model.quantisation
         yield "decoding", model.decoding
-        yield "prompts", "in the chat template" if model.chat_template else "raw"
+        yield "prompts", phrases.prompt_form(model)
         yield "said of prompts", model.prompting
     yield from view.helper_models(run)
     yield "made", run.created
