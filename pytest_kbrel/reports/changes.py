@@ -22,8 +22,6 @@ from pytest_kbrel.reports.view import names, relation_title, slices
 
 UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
 _LONGEST = 60
-_ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
-_LAST = {UNANSWERABLE: len(BUCKETS) + 1, UNBUCKETED: len(BUCKETS) + 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,29 +86,17 @@ def bucket_of(change: Change) -> str:
 
 
 def _bucket_order(bucket: str) -> int:
-    return _ORDER.get(bucket, _LAST.get(bucket, len(_ORDER)))
+    order: tuple[str, ...] = (*BUCKETS, "", UNANSWERABLE, UNBUCKETED)
+    # Any other stands behind those from head to tail.
+    return order.index(bucket if bucket in order else "")
 
 
-def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+def examples(changes: Iterable[Change], most: int | None = None) -> tuple[Change, ...]:
     """Return up to ``most`` of the changes that stand for all: one of each group, the largest group first.
 
     A group are the facts of one bucket and relation. Where there are fewer groups than ``most``, further
-    facts follow in the order of :class:`ChangedFacts`.
+    facts follow, group by group, those that moved furthest first.
     """
-    return tuple(_one_of_each_group(_largest_group_first(changes))[:most])
-
-
-def _one_of_each_group(changes: Iterable[Change]) -> list[Change]:
-    """Return the first change of each group (bucket and relation), then the others."""
-    seen, first, others = set[tuple[str, str]](), list[Change](), list[Change]()
-    for change in changes:
-        group = (bucket_of(change), change.relation)
-        (others if group in seen else first).append(change)
-        seen.add(group)
-    return [*first, *others]
-
-
-def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
     changes = list(changes)
     buckets = Counter(map(bucket_of, changes))
     groups = Counter((bucket_of(change), change.relation) for change in changes)
@@ -118,15 +104,19 @@ def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
     def place(change: Change) -> tuple[object, ...]:
         bucket = bucket_of(change)
         size = groups[bucket, change.relation]
-        return (
-            -buckets[bucket],
-            _bucket_order(bucket),
-            -size,
-            change.relation,
-            -abs(_fall(change) or 0.0),
-        )
+        moved = abs(_fall(change) or 0.0)
+        order = _bucket_order(bucket)
+        return (-buckets[bucket], order, -size, change.relation, -moved)
 
-    return sorted(changes, key=place)
+    first: dict[tuple[str, str], Change] = {}
+    others = []
+    for change in sorted(changes, key=place):
+        group = (bucket_of(change), change.relation)
+        if group in first:
+            others.append(change)
+        else:
+            first[group] = change
+    return tuple([*first.values(), *others][:most])
 
 
 def changes_headline(run: Run) -> str:
@@ -252,9 +242,7 @@ def _each_once(run: Run, of: Literal["lost", "gained"]) -> tuple[Change, ...]:
     return tuple(
         change
         for _, keys in groupby(by_fact, key=severity.__getitem__)
-        for change in _one_of_each_group(
-            _largest_group_first(by_fact[key] for key in keys)
-        )
+        for change in examples(by_fact[key] for key in keys)
     )
 
 

@@ -86,6 +86,9 @@ def _difference(
         return None
     sign = 1 if value.better == "higher" else -1
     low, high = sorted((sign * value.delta_low, sign * value.delta_high))
+    allowed = None if gate is None else -gate.bound
+    if gate is not None and GATE_RULES[gate.rule].ratio:
+        allowed = -(1 - gate.bound) * abs(value.baseline or 0.0)
     return Difference(
         case=case,
         value=value,
@@ -93,7 +96,7 @@ def _difference(
         at=sign * value.delta,
         low=low,
         high=high,
-        allowed=_tolerance(gate, value) if gate else None,
+        allowed=allowed,
     )
 
 
@@ -105,12 +108,6 @@ def _gate_on(case: CaseResult, name: str) -> GateResult | None:
         if gate.metric == name and GATE_RULES[gate.rule].relative
     ]
     return min(gates, key=lambda gate: SEVERITY.index(gate.verdict), default=None)
-
-
-def _tolerance(gate: GateResult, value: MetricValue) -> float:
-    if not GATE_RULES[gate.rule].ratio:
-        return -gate.bound
-    return -(1 - gate.bound) * abs(value.baseline or 0.0)
 
 
 def _tone(case: CaseResult) -> str:
