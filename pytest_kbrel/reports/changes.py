@@ -9,7 +9,15 @@ from itertools import groupby
 from typing import Literal
 
 from pytest_kbrel.catalogue import verdicts
-from pytest_kbrel.records import BUCKETS, CaseResult, Change, Divergence, Run
+from pytest_kbrel.records import (
+    BUCKETS,
+    CaseResult,
+    Change,
+    Divergence,
+    Run,
+    record,
+    sparse,
+)
 from pytest_kbrel.reports.formatting import (
     answer_text,
     count,
@@ -24,14 +32,14 @@ UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
 _LONGEST = 60
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Numbers of facts of one bucket or relation that were lost and gained."""
 
     name: str
     lost: int
     gained: int
-    label: str = ""
+    label: str = sparse("")
 
     @property
     def title(self) -> str:
@@ -257,7 +265,12 @@ def _parts(
 ) -> list[Part]:
     of_lost, of_gained = Counter(filter(None, lost)), Counter(filter(None, gained))
     return [
-        Part(name, of_lost[name], of_gained[name], labels.get(name, ""))
+        Part(
+            name=name,
+            lost=of_lost[name],
+            gained=of_gained[name],
+            label=labels.get(name, ""),
+        )
         for name in sorted(of_lost | of_gained)
     ]
 

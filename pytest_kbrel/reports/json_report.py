@@ -11,7 +11,7 @@ from typing import Any
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.records import CaseKind, CaseResult, Run
+from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import (
     REPORT,
     earlier_note,
@@ -22,7 +22,6 @@ from pytest_kbrel.reports import (
     write_text,
 )
 from pytest_kbrel.reports.changes import (
-    ChangedFacts,
     Part,
     changed_facts,
     changes_headline,
@@ -49,6 +48,7 @@ def report_dict(run: Run) -> dict[str, Any]:
     Raises ``ValueError`` where a number is NaN or infinite.
     """
     kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
+    moved = changed_facts(run)
     report = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -80,7 +80,11 @@ def report_dict(run: Run) -> dict[str, Any]:
             "verdict": view.verdict(run),
             **view.verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
-            **_changed(changed_facts(run)),
+            "facts_lost": len(moved.lost),
+            "facts_gained": len(moved.gained),
+            "by_bucket": _by_name(moved.buckets),
+            "by_relation": _by_name(moved.relations),
+            "worst_relations": [part.name for part in moved.worst],
             "headline": changes_headline(run),
         },
         "exit_status": run.exit_status,
@@ -109,24 +113,12 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: ChangedFacts) -> dict[str, Any]:
-    def counts(parts: Iterable[Part]) -> dict[str, Any]:
-        return {
-            part.name: {
-                "lost": part.lost,
-                "gained": part.gained,
-                **({"label": part.label} if part.label else {}),
-            }
-            for part in parts
-        }
-
-    return {
-        "facts_lost": len(moved.lost),
-        "facts_gained": len(moved.gained),
-        "by_bucket": counts(moved.buckets),
-        "by_relation": counts(moved.relations),
-        "worst_relations": [part.name for part in moved.worst],
-    }
+def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
+    named = {}
+    for record in records:
+        fields = fields_of(record)
+        named[fields.pop("name")] = fields
+    return named
 
 
 def _case(case: CaseResult) -> dict[str, Any]:
@@ -134,12 +126,7 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "id": case.nodeid,
         **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
-        "metrics": {
-            value.name: {
-                key: part for key, part in to_wire(value).items() if key != "name"
-            }
-            for value in case.metrics
-        },
+        "metrics": _by_name(case.metrics),
     }
 
 

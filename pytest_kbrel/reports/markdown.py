@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
@@ -54,21 +53,27 @@ def summary_markdown(run: Run) -> str:
     It has at most :data:`LARGEST` characters. Where that is not enough, the changed facts of some cases are
     left out first, then rows of tables and lists, which are counted.
     """
+    head = [f"## Knowledge gates: {view.verdict(run)}", *headlines(run, markdown_text)]
+    heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
+    told = why(reasons.deciding(run), run, markdown_text)
+    pairs, notes = _correlations(run), _notes(run)
     whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
-    head, broken, told, *rest = _parts(run)
+    first = [
+        Part(0, "\n\n".join(head) + "\n", end=""),
+        _part(1, "### Problems\n", problems(run, markdown_text), "problem", 0.1),
+        _part(1, "### Why\n", told, "reason", 0.1),
+    ]
+    last = [
+        _part(3, heading, _table(run), "case", 0.3),
+        _part(4, "### Correlations over slices\n", pairs, "pair", 0.05),
+        _part(4, "### About this run\n", notes, "note", 0.1),
+    ]
     detailed = len(whole)
     while True:
-        blocks = Part(
-            2,
-            rows=[*whole[:detailed], *brief[detailed:]],
-            noun="case",
-            where=_WHERE,
-            share=0.4,
-        )
+        rows = [*whole[:detailed], *brief[detailed:]]
+        blocks = Part(2, rows=rows, noun="case", where=_WHERE, share=0.4)
         parts = [
-            part
-            for part in (head, broken, told, blocks, *rest)
-            if part.rows or part is head
+            part for part in (*first, blocks, *last) if part.rows or part.rank == 0
         ]
         if not detailed or total_size(parts) <= LARGEST:
             return bounded_text(parts, LARGEST)
@@ -76,37 +81,8 @@ def summary_markdown(run: Run) -> str:
         detailed //= 2
 
 
-def _parts(run: Run) -> Iterator[Part]:
-    """Yield all parts but the blocks of the cases, which stand behind the first three."""
-    heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
-    head = [f"## Knowledge gates: {view.verdict(run)}", *headlines(run, markdown_text)]
-    parts = (
-        Part(0, "\n\n".join(head) + "\n"),
-        Part(
-            1,
-            "### Problems\n",
-            [*problems(run, markdown_text)],
-            noun="problem",
-            share=0.1,
-        ),
-        Part(
-            1,
-            "### Why\n",
-            [*why(reasons.deciding(run), run, markdown_text)],
-            noun="reason",
-            share=0.1,
-        ),
-        Part(3, heading, [*_table(run)], noun="case", share=0.3),
-        Part(
-            4,
-            "### Correlations over slices\n",
-            [*_correlations(run)],
-            noun="pair",
-            share=0.05,
-        ),
-        Part(4, "### About this run\n", [*_notes(run)], noun="note", share=0.1),
-    )
-    yield from (replace(part, end="", where=_WHERE) for part in parts)
+def _part(rank: int, head: str, rows: Iterable[str], noun: str, share: float) -> Part:
+    return Part(rank, head, [*rows], "", noun, _WHERE, share)
 
 
 def headlines(run: Run, text: Escape) -> Iterator[str]:

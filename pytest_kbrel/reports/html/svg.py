@@ -175,7 +175,7 @@ def scatter(
     points: Sequence[Point],
     *,
     curves: Sequence[Sequence[Spot]] = (),
-    marks: Marks | None = None,
+    marks: Marks = (),
 ) -> Markup:
     """Draw points, each joined with a ring where the baseline has it; the last are on top.
 
@@ -190,7 +190,7 @@ def scatter(
         return across(value[0]), up(value[1])
 
     drawing = Drawing(_BOTTOM + 34, description)
-    drawing.x_axis(across, _TOP, _BOTTOM, x, across.marks() if marks is None else marks)
+    drawing.x_axis(across, _TOP, _BOTTOM, x, marks or across.marks())
     drawing.y_axis(up, _LEFT, _RIGHT, y)
     for curve in curves:
         drawing.path(list(map(spot, curve)), "trace")
