@@ -132,9 +132,10 @@ def _scale(
 
 
 def _size_marks(low: float, high: float) -> Marks:
-    """Return the marks of a logarithmic axis: its ends, and the powers of ten between these."""
+    """Return the marks of a logarithmic axis: powers of ten, or its ends where there are too few of these."""
     powers = range(math.ceil(low), math.floor(high) + 1)
-    return [(at, size_text(10**at)) for at in sorted({low, high, *powers})]
+    ends = sorted({low, high})
+    return [(at, size_text(10**at)) for at in (powers if len(powers) > 1 else ends)]
 
 
 def size_text(parameters: float) -> str:

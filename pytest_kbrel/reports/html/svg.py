@@ -19,7 +19,7 @@ WIDTH = 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 262
 # The room of a letter, by which labels are cut: that of a wide font, for it is the reader's that is used.
 _LETTER = 6.8
-_MOST_MARKS = 6
+_MOST_MARKS = 8
 
 Spot = tuple[float, float]
 Marks = Sequence[tuple[float, str]]
