@@ -129,7 +129,6 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(
 
     capsys.readouterr()
     assert main(["compare", "before", "kbrel-report"]) == 0
-    assert main(["cache", "info"]) == 0
     out = capsys.readouterr()
     assert commands_in(out.out + out.err) == []
     assert "# #[knows]" in out.out

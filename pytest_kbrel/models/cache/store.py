@@ -147,12 +147,6 @@ class Store:
                 rows = self._connection.execute(text, values).fetchall()
         return rows
 
-    def shrink(self) -> None:
-        """Return the space of deleted rows to the disk."""
-        with self._guarded():
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
     def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
         """Return the response of a row; raise :class:`StoreError` if it is not the one of this key."""
         try:
