@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import DIVERGENCE_METRICS
-from pytest_kbrel.gates.figures import Figure, good_share, is_good
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
+from pytest_kbrel.gates.figures import Figure, good_share, is_good, pooled
 from pytest_kbrel.gates.measurement import Measured, Pairing, pair
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.metrics.divergence import agreement
@@ -146,8 +146,8 @@ def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
         [tuple(fact for of, fact, _ in compared if of == case) for case in cases],
         [3] * len(pairings),
     )
-    kl = stats.estimate(rows, lambda parts: _over_all(parts, 0), bounds=(0.0, math.inf))
-    top1 = stats.estimate(rows, lambda parts: _over_all(parts, 1, 2), bounds=(0.0, 1.0))
+    kl = stats.estimate(rows, _mean_kl, bounds=(0.0, math.inf))
+    top1 = stats.estimate(rows, _agreed, bounds=(0.0, 1.0))
     assert kl.value is not None
     assert top1.value is not None
     return Divergence(
@@ -162,18 +162,14 @@ def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
     )
 
 
-def _over_all(parts: stats.Parts, above: int, below: int | None = None) -> stats.Array:
-    """Return the sum of a column over that of another, or over the number of rows."""
-    # Not one sum: the parts have different shapes while one case's facts are left out in turn.
-    (totals, n), *others = parts
-    numerator, denominator = (
-        totals[..., above],
-        n if below is None else totals[..., below],
-    )
-    for more, rows in others:
-        numerator = numerator + more[..., above]
-        denominator = denominator + (rows if below is None else more[..., below])
-    return ratio(numerator, denominator)
+def _mean_kl(parts: stats.Parts) -> stats.Array:
+    totals, n = pooled(parts)
+    return ratio(totals[..., 0], n)
+
+
+def _agreed(parts: stats.Parts) -> stats.Array:
+    totals, _ = pooled(parts)
+    return ratio(totals[..., 1], totals[..., 2])
 
 
 def change_figures(
@@ -187,46 +183,27 @@ def change_figures(
     if churn is None:
         return ()
     facts = sum(len(pairing.baseline.rows) for pairing in pairings)
-    counts = (("churn", churn.texts), ("flips", churn.labels))
-    values = [
-        _share(name, count * facts / churn.facts, facts) for name, count in counts
-    ]
+    figures = []
+    for name, changed in (("churn", churn.texts), ("flips", churn.labels)):
+        count = changed * facts / churn.facts
+        figures.append(_figure(name, facts, count / facts, *stats.wilson(count, facts)))
     if (moved := churn.divergence) is not None:
-        of_name = {
-            "kl": (moved.kl, moved.kl_low, moved.kl_high),
-            "top1_agreement": (moved.top1_agreement, moved.top1_low, moved.top1_high),
-        }
-        for name, (value, low, high) in of_name.items():
-            better = DIVERGENCE_METRICS[name].better
-            values.append(
-                MetricValue(
-                    name=name,
-                    better=better,
-                    value=value,
-                    low=low,
-                    high=high,
-                    n=moved.facts,
-                )
-            )
-    return tuple(
-        Measured(
-            figure=Figure(
-                name=value.name,
-                better=value.better,
-                columns=(),
-                statistic=_none,
-                rate=True,
-            ),
-            value=value,
-        )
-        for value in values
-    )
+        kl = moved.kl, moved.kl_low, moved.kl_high
+        top1 = moved.top1_agreement, moved.top1_low, moved.top1_high
+        figures.append(_figure("kl", moved.facts, *kl))
+        figures.append(_figure("top1_agreement", moved.facts, *top1))
+    return tuple(figures)
 
 
-def _share(name: str, count: float, facts: int) -> MetricValue:
-    low, high = stats.wilson(count, facts)
-    return MetricValue(
-        name=name, better="lower", value=count / facts, low=low, high=high, n=facts
+def _figure(
+    name: str, n: int, value: float, low: float | None, high: float | None
+) -> Measured:
+    better = CHANGE_METRICS[name].better
+    return Measured(
+        figure=Figure(name=name, better=better, columns=(), statistic=_none, rate=True),
+        value=MetricValue(
+            name=name, better=better, value=value, low=low, high=high, n=n
+        ),
     )
 
 

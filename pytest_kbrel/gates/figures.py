@@ -12,7 +12,6 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import RowStatistic, ratio
+from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
@@ -39,28 +38,18 @@ _fact_of = operator.attrgetter("fact_id")
 
 
 @record
-class Figure:
+class Figure(MetricTraits):
     """A metric of one case, or one over several cases ("members").
 
     ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
     (totals, n) in this order. It is made of as many parts as ``terms``, each over the pooled facts of so many
-    of the columns; ``shares`` are those of the terms in it, adding up to 1 (empty: all alike). The other
-    fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
+    of the columns; ``shares`` are those of the terms in it, adding up to 1 (empty: all alike).
     """
 
-    name: str
-    better: Literal["higher", "lower"]
     columns: tuple[tuple[int, tuple[str, ...]], ...]
     statistic: stats.Statistic
-    bounds: tuple[float, float] = (0.0, 1.0)
-    rate: bool = False
-    over: str = ""
-    undefined: str = "no fact"
-    vacuous: bool = False
     terms: tuple[int, ...] = (1,)
     shares: tuple[float, ...] = ()
-    of_rows: RowStatistic | None = None
-    has_interval: bool = True
 
     @property
     def span(self) -> float:
@@ -85,12 +74,11 @@ class Figure:
         """Return the number of facts the figure is over, all members together, each once."""
         counts, facts = 0.0, set()
         for member, _ in self.columns:
-            table = tables[member]
-            if self.over in table.columns:
-                column = table.columns.index(self.over)
-                counts += sum(row.values[column] for row in table.rows)
+            counted = self._counted(tables[member])
+            if self.over in tables[member].columns:
+                counts += sum(count for _, count in counted)
             else:
-                facts |= {row.fact_id for row in table.rows}
+                facts |= {fact for fact, _ in counted}
         return round(counts) + len(facts)
 
     def weight(self, tables: Sequence[Table]) -> int:
@@ -145,14 +133,15 @@ class Figure:
 
     def value(self, tables: Sequence[Table]) -> float | None:
         """Return the figure itself; ``None`` where it is undefined."""
-        if self.of_rows is not None:
-            (rows,) = self.sample(tables).values
+        sample = self.sample(tables)
+        if self.of_rows is None:
+            result = float(self.statistic(sample.totals))
+        else:
+            (rows,) = sample.values
             result = (
                 float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
             )
-        else:
-            result = float(self.statistic(self.sample(tables).totals))
-        return None if result != result else result
+        return None if math.isnan(result) else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
         """Return the figure with its interval, if it has one."""
@@ -188,28 +177,22 @@ class Figure:
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
     """Return metrics as figures of a single case."""
-    return tuple(figure_of(metric) for metric in metrics)
+    return tuple(_figure_of(metric) for metric in metrics)
 
 
-def figure_of(metric: MetricFormula) -> Figure:
-    """Return a metric as the figure of a single case."""
+def _figure_of(metric: MetricFormula) -> Figure:
+    traits = {
+        field.name: getattr(metric, field.name)
+        for field in dataclasses.fields(MetricTraits)
+    }
     return Figure(
-        name=metric.name,
-        better=metric.better,
         columns=((0, metric.columns),),
         statistic=lambda parts: metric.formula(*parts[0]),
-        bounds=metric.bounds,
-        rate=metric.rate,
-        over=metric.over,
-        undefined=metric.undefined,
-        vacuous=metric.vacuous,
-        of_rows=metric.of_rows,
-        has_interval=metric.has_interval,
+        **traits,
     )
 
 
-if TYPE_CHECKING:
-    Combine = Callable[[Sequence[stats.Array]], stats.Array]
+Combine = Callable[[Sequence[stats.Array]], stats.Array]
 
 # A metric over the pooled facts of some members, by their numbers.
 Term = tuple[MetricFormula, tuple[int, ...]]
@@ -362,6 +345,15 @@ def _weighted(values: Sequence[stats.Array], weights: Sequence[float]) -> stats.
     return total
 
 
+def pooled(parts: stats.Parts) -> tuple[stats.Array, stats.Array]:
+    """Return column totals and number of facts of several members together."""
+    # Not one sum: the parts have different shapes while one member's facts are left out in turn.
+    (totals, n), *others = parts
+    for more, facts in others:
+        totals, n = totals + more, n + facts
+    return totals, n
+
+
 def _figure(
     name: str,
     terms: Sequence[Term],
@@ -371,14 +363,12 @@ def _figure(
 
     def statistic(parts: stats.Parts) -> stats.Array:
         remaining = iter(parts)
-        values = []
-        for metric, group in terms:
-            totals, n = next(remaining)
-            for _ in group[1:]:
-                more, facts = next(remaining)
-                totals, n = totals + more, n + facts
-            values.append(metric.formula(totals, n))
-        return combine(values)
+        return combine(
+            [
+                metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
+                for metric, group in terms
+            ]
+        )
 
     return Figure(
         name=name,
@@ -404,25 +394,8 @@ AS_EXPECTED = "as_expected"
 
 def pooled_figures(members: int) -> tuple[Figure, ...]:
     """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
-
-    def share(parts: stats.Parts) -> stats.Array:
-        # Not one sum: the parts have different shapes while one member's facts are left out in turn.
-        (totals, n), *rest = parts
-        good = totals[..., 0]
-        for more, facts in rest:
-            good, n = good + more[..., 0], n + facts
-        return ratio(good, n)
-
-    return (
-        Figure(
-            name=AS_EXPECTED,
-            better="higher",
-            columns=tuple((member, (AS_EXPECTED,)) for member in range(members)),
-            statistic=share,
-            rate=True,
-            terms=(members,),
-        ),
-    )
+    share = mean(AS_EXPECTED, AS_EXPECTED, rate=True)
+    return (_figure(AS_EXPECTED, [(share, tuple(range(members)))], _mean),)
 
 
 def is_good(reply: Reply, expected: str) -> bool:
@@ -447,8 +420,10 @@ def as_expected(table: Table, asked: Table) -> Table:
     return Table(
         columns=(AS_EXPECTED,),
         rows=tuple(
-            _as_expected_row(
-                row, good_share(row, expected.get(row.fact_id, row.expected))
+            dataclasses.replace(
+                row,
+                values=(good_share(row, expected.get(row.fact_id, row.expected)),),
+                cluster="",
             )
             for row in table.rows
         ),
@@ -465,17 +440,3 @@ def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
         ):
             distinct[change.fact_id] = change
     return tuple(distinct[fact] for fact in sorted(distinct))
-
-
-def _as_expected_row(row: Outcome, good: float) -> Outcome:
-    return Outcome(
-        fact_id=row.fact_id,
-        question=row.question,
-        expected=row.expected,
-        answer=row.answer,
-        label=row.label,
-        values=(good,),
-        prompt_digest=row.prompt_digest,
-        others=row.others,
-        top=row.top,
-    )

@@ -15,11 +15,6 @@ from pytest_kbrel.metrics.calibration import calibration_metrics
 _LATER = ("em", "rules", "unparsable")
 
 
-def hallucination(accuracy: float, missing: float) -> float:
-    """Return the hallucination rate H = 1 - A - M (section 2.2); all are shares of the facts, 0..1."""
-    return 1.0 - accuracy - missing
-
-
 def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with the columns correct, missing (0 or 1), f1 and rouge_l (0..1).
 

@@ -37,34 +37,6 @@ OPTIONS = 5
 _LABELS = (("correct", "no correct answer"), ("wrong", "no wrong answer"))
 
 
-def ncr(cr: float, wr: float) -> float:
-    """Net correct rate on seen knowledge: CR - WR, -1..1."""
-    return cr - wr
-
-
-def ccr(cr: float, c_correct: float) -> float:
-    """Consistently correct rate on seen knowledge: CR * C_correct, 0..1."""
-    return cr * c_correct
-
-
-def cwr(wr: float, c_wrong: float) -> float:
-    """Consistently wrong rate on seen knowledge: WR * C_wrong, 0..1."""
-    return wr * c_wrong
-
-
-def nccr(ccr: float, cwr: float) -> float:
-    """Net consistently correct rate on seen knowledge: CCR - CWR, -1..1."""
-    return ccr - cwr
-
-
-def iur(ur: float, c_wrong: float) -> float:
-    """Inconsistent or uninformative rate on unseen knowledge: 1 - (1 - UR) * C_wrong, 0..1.
-
-    With UR = 1 no answer is wrong, C_wrong is undefined (nan) and the rate 1.
-    """
-    return 1.0 if ur == 1 else 1.0 - (1.0 - ur) * c_wrong
-
-
 def c_wrong(seen: Array, unseen: Array) -> Array:
     """Return the unweighted mean of the slices' C_wrong, and the other one where one is nan.
 
