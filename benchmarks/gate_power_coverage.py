@@ -12,6 +12,7 @@ from scipy.stats import beta, binom, multinomial
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Difference, Estimate, Sample
+from tests.stats.samples import bootstrap, paired_difference
 
 SLICES = 20
 UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
@@ -75,9 +76,7 @@ def compared(
 ) -> Difference:
     """The difference of two ratios, as the gates have it."""
     after, before = pair
-    return stats.paired_difference(
-        of(after), of(before), ratio, better=better, bounds=bounds
-    )
+    return paired_difference(of(after), of(before), ratio, better=better, bounds=bounds)
 
 
 def exact_coverage(n: int, down: float, up: float) -> list[float]:
@@ -189,7 +188,7 @@ def differences() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]
     def macro(rng: Rng, n: int) -> Estimate:
         pairs = [several_questions(rng, n, 0.02, 0.05) for _ in range(SLICES)]
         after, before = (of(*(pair[run] for pair in pairs)) for run in (0, 1))
-        return stats.paired_difference(
+        return paired_difference(
             after, before, average, better="higher", bounds=UNIT, facts=n * SLICES
         ).estimate
 
@@ -217,7 +216,7 @@ def against_bootstrap(draws: int) -> Iterator[tuple[str, int, float]]:
             for number in range(max(draws // 20, 5)):
                 rows = of(make(rng, n))
                 ours = stats.estimate(rows, ratio, bounds=bounds)
-                low, high = stats.bootstrap([(1.0, rows)], ratio, seed=number)
+                low, high = bootstrap([(1.0, rows)], ratio, seed=number)
                 apart.append(
                     (abs(ours.low - low) + abs(ours.high - high)) / 2 / (high - low)
                 )

@@ -113,8 +113,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     """Print the sensitivity and specificity of the verdicts in a labelled file."""
-    from pytest_kbrel.stats import LEVEL, z_of
-    from pytest_kbrel.stats.intervals import score_interval
+    from pytest_kbrel.stats import wilson
 
     counts: Counter[tuple[bool, bool]] = Counter()
     for _, pair in json_records(options.source, _FORM, _labelled):
@@ -128,7 +127,7 @@ def _report(options: argparse.Namespace) -> int:
             fault = f"no answer is labelled {human}; allowed: labels of either kind"
             raise SuiteError(fault, options.source, 1)
         share = counts[kind, kind] / n
-        low, high = score_interval(share, n, z_of((1 - LEVEL) / 2))
+        low, high = wilson(counts[kind, kind], n)
         shares[name] = {"value": share, "low": low, "high": high, "n": n}
         about = "right answers called right" if kind else "others not called right"
         lines.append(f"{name} {share:.3f} [{low:.3f}, {high:.3f}]: {about}, {n} labels")

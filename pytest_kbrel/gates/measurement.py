@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -19,8 +18,6 @@ _SAME = 1e-4
 # count as a change of every fact. No gate is about the fifth digit of one fact, and all facts together then
 # move a mean by no more. Smaller than _SAME, for this also decides what is said where other facts changed.
 _ROUNDING = 1e-5
-# A figure against a share of the baseline's; ``level`` is that of the interval.
-Compare = Callable[..., stats.Difference]
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
 # The chance that a 95 % interval misses the truth at one end.
@@ -55,7 +52,7 @@ class Measured:
     independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
     ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
     early: its intervals are then of the level of its look.
-    ``compare`` is :func:`comparison_of` the figure.
+    ``comparison`` is :func:`comparison_of` the figure.
     """
 
     figure: Figure
@@ -68,7 +65,7 @@ class Measured:
     own: stats.Estimate = stats.Estimate()
     printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
-    compare: Compare | None = None
+    comparison: stats.Comparison | None = None
 
     @property
     def early(self) -> bool:
@@ -133,23 +130,35 @@ class Measurement:
             return stats.unpaired_contrast(
                 [(weights[0], measured.own), (weights[1], measured.printed)]
             )
-        assert measured.compare is not None
-        return measured.compare(recovery, level=_level(measured.looks))
+        assert measured.comparison is not None
+        return stats.paired_difference(
+            dataclasses.replace(measured.comparison, share=recovery)
+        )
 
 
-def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
-    """Return what compares a figure of the candidate with a share of the baseline's, at some level."""
+def comparison_of(
+    figure: Figure, pairings: Sequence[Pairing], looks: Looks | None = None
+) -> stats.Comparison:
+    """Return what is compared of a figure over some pairings."""
+    after = [pairing.candidate for pairing in pairings]
     before = [pairing.baseline for pairing in pairings]
-    return functools.partial(
-        stats.paired_recovery,
-        figure.sample([pairing.candidate for pairing in pairings]),
+    clusters: dict[str, str] = {}
+    for member, _ in figure.columns:
+        # A fact that several cases ask about is in one cluster: that of the first which has any for it.
+        clusters = {
+            row.fact_id: row.cluster for row in after[member].rows if row.cluster
+        } | clusters
+    return stats.Comparison(
+        figure.sample(after),
         figure.sample(before),
         figure.statistic,
         better=figure.better,
         bounds=figure.bounds,
         rate=figure.rate,
         facts=figure.weight(before),
-        clusters=clusters_of(figure, pairings),
+        clusters=clusters,
+        case_weights=figure.case_weights(after),
+        level=_level(looks),
     )
 
 
@@ -160,18 +169,6 @@ def _level(looks: Looks | None) -> float:
         if looks is None
         else stats.look_level(looks.of, looks.taken, PASS_ALPHA)
     )
-
-
-def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
-    """Return the clusters that the facts of a figure change in, and what its cases weigh."""
-    tables = [pairing.candidate for pairing in pairings]
-    of_fact: dict[str, str] = {}
-    for member, _ in figure.columns:
-        # A fact that several cases ask about is in one cluster: that of the first which has any for it.
-        of_fact = {
-            row.fact_id: row.cluster for row in tables[member].rows if row.cluster
-        } | of_fact
-    return stats.Clusters(of_fact=of_fact, case_weights=figure.case_weights(tables))
 
 
 def measure_figures(
@@ -334,8 +331,8 @@ def _measured(
         return Measured(figure=figure, value=value)
     if figure.of_rows is not None:
         return Measured(figure=figure, value=_moved(figure, value, pairings))
-    compare = comparison_of(figure, pairings)
-    difference = compare(1.0, level=_level(looks))
+    comparison = comparison_of(figure, pairings, looks)
+    difference = stats.paired_difference(comparison)
     delta = difference.estimate
     of_probabilities = any(
         set(names) & set(PROBABILITIES) for _, names in figure.columns
@@ -378,7 +375,7 @@ def _measured(
         identical=same,
         alpha=alpha,
         looks=looks,
-        compare=compare,
+        comparison=comparison,
     )
 
 

@@ -5,9 +5,9 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from pytest_kbrel.stats.clusters import Clusters, cluster_df, clustered_mean
-from pytest_kbrel.stats.differences import paired_difference, paired_recovery
-from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
+from pytest_kbrel.stats.clusters import cluster_df, clustered_mean
+from pytest_kbrel.stats.differences import paired_difference
+from pytest_kbrel.stats.drop_tests import sign_flip
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FEWEST_UNLOST,
@@ -22,6 +22,7 @@ from pytest_kbrel.stats.estimates import (
     UNDEFINED,
     Array,
     ClusteredMean,
+    Comparison,
     Difference,
     Estimate,
     Flips,
@@ -29,7 +30,6 @@ from pytest_kbrel.stats.estimates import (
     Sample,
     Statistic,
     sample,
-    z_of,
 )
 from pytest_kbrel.stats.family import (
     benjamini_hochberg,
@@ -40,7 +40,6 @@ from pytest_kbrel.stats.family import (
     simes,
 )
 from pytest_kbrel.stats.intervals import (
-    bootstrap,
     bootstrap_rows,
     estimate,
     jackknife,
@@ -67,7 +66,6 @@ from pytest_kbrel.stats.power import (
 )
 from pytest_kbrel.stats.sequential import (
     boundaries,
-    equal_shares,
     look_level,
     sequential_p,
     spent,
@@ -88,7 +86,7 @@ __all__ = [
     "UNDEFINED",
     "Array",
     "ClusteredMean",
-    "Clusters",
+    "Comparison",
     "Difference",
     "Estimate",
     "Flips",
@@ -96,7 +94,6 @@ __all__ = [
     "Sample",
     "Statistic",
     "benjamini_hochberg",
-    "bootstrap",
     "bootstrap_rows",
     "boundaries",
     "cluster_df",
@@ -104,12 +101,10 @@ __all__ = [
     "contrast",
     "detectable",
     "drop_p",
-    "equal_shares",
     "estimate",
     "facts_needed",
     "facts_to_alarm",
     "facts_to_clear",
-    "fewest_flips",
     "fewest_lost",
     "holm",
     "hommel",
@@ -120,7 +115,6 @@ __all__ = [
     "mde",
     "null_end",
     "paired_difference",
-    "paired_recovery",
     "rate_mde",
     "rate_power",
     "rate_recovery",
@@ -136,5 +130,4 @@ __all__ = [
     "unpaired_contrast",
     "unpaired_difference",
     "wilson",
-    "z_of",
 ]

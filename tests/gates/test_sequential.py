@@ -62,7 +62,7 @@ def test_an_early_pass_lies_within_the_interval_of_its_look() -> None:
     # At look 4 of 10 each end holds at z = 3.367: 200 facts of which 1 was lost are not within 0.08.
     few, many = at_look(4, 200, 4).gates[0], at_look(4, 400, 4).gates[0]
     assert (few.verdict, many.verdict) == ("inconclusive", "pass")
-    z = stats.boundaries(0.025, stats.equal_shares(10))[3]
+    z = stats.boundaries(0.025, 10)[3]
     assert many.high == pytest.approx(-stats.tango(400, 4, 0, z)[0], abs=1e-9)
     assert many.high is not None
     assert many.high <= 0.08
@@ -116,9 +116,7 @@ def stopping(
     rng = np.random.default_rng(7)
     looks = planned_looks(case(WORLD), n)
     sizes = [look.asked for look in looks]
-    passing = [
-        stats.boundaries(0.025, stats.equal_shares(10))[number] for number in range(10)
-    ]
+    passing = [stats.boundaries(0.025, 10)[number] for number in range(10)]
     level, cached = stats.sidak(m), {}
     counts = {"pass": 0, "fail": 0}
     facts = 0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from tests.stats.samples import macro, mean, sample
+from tests.stats.samples import macro, mean, paired_difference, sample
 
 X = np.array([1, 1, 1, 0, 0, 0, -1, 0, 1, 0, 0, 0], dtype=float)
 OBJECTS = np.array([0] * 5 + [1] * 3 + [2] * 2 + [3] * 2)
@@ -149,14 +149,14 @@ def compared(
     if better == "lower":
         before, after = after, before
     facts = {f"0/{number}": f"object {of}" for number, of in enumerate(objects)}
-    return stats.paired_difference(
+    return paired_difference(
         sample(after),
         sample(before),
         mean,
         better=better,  # type: ignore[arg-type]
         bounds=(0, 1),
         rate=rate,
-        clusters=stats.Clusters(of_fact=facts),
+        clusters=facts,
     )
 
 
@@ -205,12 +205,13 @@ def test_cases_count_by_their_weights() -> None:
     of_fact = {f"0/{i}": str(objects[i]) for i in range(12)} | {
         f"1/{i}": str(objects[12 + i]) for i in range(8)
     }
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(1 - first, 1 - second),
         sample(np.ones(12), np.ones(8)),
         macro,
         better="higher",
-        clusters=stats.Clusters(of_fact=of_fact, case_weights=(0.5, 0.5)),
+        clusters=of_fact,
+        case_weights=(0.5, 0.5),
     )
     weights = np.concatenate([np.full(12, 1 / 24), np.full(8, 1 / 16)])
     expected = stats.clustered_mean(np.concatenate([first, second]), objects, weights)
@@ -223,10 +224,8 @@ def test_cases_count_by_their_weights() -> None:
 def test_a_recovered_share_has_its_clusters_too() -> None:
     before = np.array([1.0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1])
     after = before - np.array([1.0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    clusters = stats.Clusters(
-        of_fact={f"0/{i}": str(of) for i, of in enumerate(OBJECTS)}
-    )
-    result = stats.paired_recovery(
+    clusters = {f"0/{i}": str(of) for i, of in enumerate(OBJECTS)}
+    result = paired_difference(
         sample(after),
         sample(before),
         mean,
@@ -251,7 +250,7 @@ def test_many_facts_a_little_worse_and_few_much_better_are_no_loss(seed: int) ->
     for _ in range(600):
         # The mean change is 0: nine of ten facts lose .02, one gains .18.
         drops = np.where(rng.random(60) < 0.9, 0.02, -0.18) + rng.normal(0, 0.002, 60)
-        result = stats.paired_difference(
+        result = paired_difference(
             sample(1 - drops), sample(np.ones(60)), mean, better="higher"
         )
         alarms["t"] += result.tests[0].p(0.0) < 0.0026  # type: ignore[operator]

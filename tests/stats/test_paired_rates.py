@@ -14,7 +14,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Flips
 from pytest_kbrel.stats.paired_rates import rate_difference
-from tests.stats.samples import mean, pooled, quotient, sample
+from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda result: sum(result) > 1)
 
@@ -33,7 +33,7 @@ def marks(of: Flips) -> tuple[list[float], list[float]]:
 
 def compared(of: Flips, better: str = "higher") -> stats.Difference:
     after, before = marks(of)
-    return stats.paired_difference(
+    return paired_difference(
         sample(after), sample(before), mean, better=better, bounds=(0, 1), rate=True  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
     rows = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
     before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(rows),
         sample(before),
         quotient,
@@ -190,7 +190,7 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     assert among_kept is not None
     assert stats.facts_to_clear(result, 0.1) == math.ceil(among_kept * 63 / 23)
     other = [[0.0, 0.0], *before[1:]]
-    unlike = stats.paired_difference(
+    unlike = paired_difference(
         sample(rows),
         sample(other),
         quotient,
@@ -210,13 +210,13 @@ def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
     cases = [
         sample(*(np.array(marks)[part] for part in split)) for marks in (after, before)
     ]
-    together = stats.paired_difference(
+    together = paired_difference(
         *cases, pooled, better="higher", bounds=(0, 1), rate=True
     )
     assert together == compared(flips(9, 2, 30, 10))
     ids = tuple(f"f{i}" for i in range(51))
     shared = [sample(marks, marks, facts=[ids, ids]) for marks in (after, before)]
-    twice = stats.paired_difference(
+    twice = paired_difference(
         *shared, pooled, better="higher", bounds=(0, 1), rate=True
     )
     assert (twice.flips, twice.estimate.n) == (None, 51)
