@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -67,11 +67,6 @@ class Measured:
     looks: Looks | None = None
     comparison: stats.Comparison | None = None
 
-    @property
-    def early(self) -> bool:
-        """Whether this is not the last look at the case, so that only its boundaries may decide."""
-        return self.looks is not None and self.looks.early
-
     def p_over_looks(self, p: float | None) -> float | None:
         """Return a p-value adjusted for the looks that the case may have."""
         if p is None or self.looks is None:
@@ -81,18 +76,14 @@ class Measured:
     @property
     def nothing_lost(self) -> bool:
         """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
-        if self.early:
+        if self.looks is not None and self.looks.early:
+            # Before the last look only its boundaries may decide.
             return False
-        if self.identical:
-            return True
-        compared = (
+        return self.identical or (
             self.difference is not None
             and self.published is None
             and self.value.delta is not None
-        )
-        return (
-            compared
-            and not self.difference.worse  # type: ignore[union-attr]
+            and not self.difference.worse
             and self.value.paired >= stats.FEWEST_UNLOST
         )
 
@@ -277,12 +268,24 @@ def _value(
     )
 
 
-def _detectable(
-    figure: Figure, difference: stats.Difference, alpha: float
-) -> float | None:
-    """Return the drop that would be found; ``None`` where that is not known, or none that can be would."""
-    drop = stats.detectable(difference, 0.0, alpha)
-    return None if drop is None or drop > figure.span else drop
+def _compared(
+    figure: Figure,
+    value: MetricValue,
+    baseline: float | None,
+    difference: stats.Difference,
+    alpha: float,
+) -> MetricValue:
+    """Return a value with its difference from the baseline, and the drop that would be found."""
+    delta, drop = difference.estimate, stats.detectable(difference, 0.0, alpha)
+    return dataclasses.replace(
+        value,
+        baseline=baseline,
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=None if drop is None or drop > figure.span else drop,
+    )
 
 
 def _unpaired(
@@ -295,20 +298,12 @@ def _unpaired(
     difference = stats.unpaired_difference(
         own, printed, better=figure.better, bounds=figure.bounds
     )
-    delta = difference.estimate
-    value = dataclasses.replace(
-        _value(figure, tables, own),
-        baseline=published.value,
-        delta=delta.value,
-        delta_low=delta.low,
-        delta_high=delta.high,
-        p=difference.p,
-        mde=_detectable(figure, difference, alpha),
-        unpaired=True,
+    value = _compared(
+        figure, _value(figure, tables, own), published.value, difference, alpha
     )
     return Measured(
         figure=figure,
-        value=value,
+        value=dataclasses.replace(value, unpaired=True),
         difference=difference,
         published=published,
         own=own,
@@ -338,31 +333,19 @@ def _measured(
         set(names) & set(PROBABILITIES) for _, names in figure.columns
     )
     same = not of_probabilities and _identical(
-        unchanged[member] for member, _ in figure.columns
+        [unchanged[member] for member, _ in figure.columns]
     )
     if same and delta.note == stats.UNCHANGED:
         delta = dataclasses.replace(delta, note=IDENTICAL)
         difference = dataclasses.replace(difference, estimate=delta)
+    notes = (value.note, _delta_note(figure, delta, value, before))
+    clustered = difference.clustered
     compared = dataclasses.replace(
-        value,
-        baseline=figure.value(before),
-        delta=delta.value,
-        delta_low=delta.low,
-        delta_high=delta.high,
-        p=difference.p,
-        mde=_detectable(figure, difference, alpha),
+        _compared(figure, value, figure.value(before), difference, alpha),
         paired=delta.n,
-        design_effect=None
-        if difference.clustered is None
-        else difference.clustered.design_effect,
-        clusters=None
-        if difference.clustered is None
-        else difference.clustered.effective,
-        note="; ".join(
-            dict.fromkeys(
-                filter(None, (value.note, _delta_note(figure, delta, value, before)))
-            )
-        ),
+        design_effect=None if clustered is None else clustered.design_effect,
+        clusters=None if clustered is None else clustered.effective,
+        note="; ".join(dict.fromkeys(filter(None, notes))),
     )
     unasked = {
         fact for member, _ in figure.columns for fact in pairings[member].unasked
@@ -417,20 +400,22 @@ def _labels(row: Outcome) -> list[str]:
     return [reply.label for reply in row.others]
 
 
-def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
-    facts: set[str] = set()
-    for ids in unchanged:
-        if ids is None:
-            return False
-        facts |= ids
-    return len(facts) >= stats.FEWEST_UNLOST
+def _identical(unchanged: Sequence[frozenset[str] | None]) -> bool:
+    facts = [ids for ids in unchanged if ids is not None]
+    return (
+        len(facts) == len(unchanged)
+        and len(frozenset().union(*facts)) >= stats.FEWEST_UNLOST
+    )
 
 
 def _delta_note(
     figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]
 ) -> str:
-    if delta.value is not None or value.value is None:
-        return delta.note if delta.value is not None else ""
+    if delta.value is not None:
+        return delta.note
+    if value.value is None:
+        return ""
     if not delta.n:
         return "no fact in common with the baseline"
-    return f"{'baseline' if figure.value(before) is None else 'paired facts'}: {figure.undefined}"
+    where = "baseline" if figure.value(before) is None else "paired facts"
+    return f"{where}: {figure.undefined}"

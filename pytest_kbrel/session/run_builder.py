@@ -233,7 +233,7 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.gates import decide_aggregate
+    from pytest_kbrel.gates import Against, decide_aggregate
 
     helpers = results.helpers
     for suite in suites:
@@ -265,10 +265,12 @@ def decide_aggregates(
                         for member in members
                         if member in results.cases
                     ],
-                    baseline=baseline,
-                    comparisons=family,
-                    another_tokenizer=another_tokenizer(model, baseline),
-                    incomparable=reasons,
+                    Against(
+                        baseline=baseline,
+                        comparisons=family,
+                        another_tokenizer=another_tokenizer(model, baseline),
+                        incomparable=reasons,
+                    ),
                 ),
             )
 

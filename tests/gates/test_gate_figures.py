@@ -9,7 +9,7 @@ import pytest
 from pytest_kbrel import stats
 from pytest_kbrel.gates import with_family
 from pytest_kbrel.records import CaseResult, GateResult, Table
-from tests.gates.tables import answers, case, consistency, decided, gate
+from tests.gates.tables import answers, case, consistency, decided, gate, run_of
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 AFTER = "-" * 12 + BEFORE[12:]
@@ -105,7 +105,7 @@ def test_the_p_values_of_a_run_are_corrected_together() -> None:
             same,
             comparisons=4,
         ),
-        decided(case(*demands, slice="c"), same, baseline_asked=True, comparisons=4),
+        decided(case(*demands, slice="c"), same, baseline=run_of(), comparisons=4),
     ]
     actual = with_family(cases)
     made = [one for result in actual for one in result.gates if one.p is not None]

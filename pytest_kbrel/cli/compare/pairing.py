@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.baselines import (
     Baseline,
@@ -39,6 +39,9 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
+
+if TYPE_CHECKING:
+    from pytest_kbrel.gates import Against
 
 # The first one is the baseline: what it lacks is a failure.
 FAILING = failing(compared=True)
@@ -138,7 +141,6 @@ def decide_outcomes(
     from pytest_kbrel.gates import compare_case, decide_aggregate, with_looks_told
     from pytest_kbrel.gates.waivers import under_waivers
 
-    tokenizer = another_tokenizer(side.run.model, baseline)
     cases: list[CaseResult] = []
     for case in side.cases:
         before = baseline.case(case)
@@ -150,31 +152,14 @@ def decide_outcomes(
         decided = compare_case(
             completed,
             [gate_of(gate) for gate in case.gates],
-            baseline=before,
-            baseline_asked=True,
-            comparisons=max(comparisons, 1),
-            incomparable=_incomparable(side.run, baseline, [completed]),
-            another_tokenizer=tokenizer,
-            other_suites=baseline.other_suites(case.suite),
-            looks=case.looks,
+            _against(side.run, baseline, [completed], comparisons),
         )
         cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
         members = [case for case in cases if case.suite == aggregate.suite]
-        cases.append(
-            decide_aggregate(
-                aggregate,
-                members,
-                baseline=baseline,
-                comparisons=max(comparisons, 1),
-                incomparable=_incomparable(
-                    side.run,
-                    baseline,
-                    [case for case in members if case.id in aggregate.members],
-                ),
-                another_tokenizer=tokenizer,
-            )
-        )
+        own = [case for case in members if case.id in aggregate.members]
+        against = _against(side.run, baseline, own, comparisons)
+        cases.append(decide_aggregate(aggregate, members, against))
     return cases
 
 
@@ -184,7 +169,7 @@ def _obstacles(
     """Return why cases cannot be compared, whether they have gates or not."""
     from pytest_kbrel.baselines import setting_differences
     from pytest_kbrel.gates.cases import obstacle_of
-    from pytest_kbrel.gates.measurement import Measurement, Pairing, pair
+    from pytest_kbrel.gates.measurement import Pairing, pair
 
     tables = {}
     for case in cases:
@@ -202,25 +187,37 @@ def _obstacles(
             )
         obstacle = obstacle_of(
             [case.id],
-            Measurement(figures=(), pairings=pairings),
+            case.suite,
+            pairings,
             () if pairings else (case.id,),
-            asked=True,
-            incomparable=_incomparable(side.run, baseline, [case]),
-            another_tokenizer=another_tokenizer(side.run.model, baseline),
-            other_suites=baseline.other_suites(case.suite),
+            _against(side.run, baseline, [case]),
         )
         if obstacle is not None:
             tables[case.nodeid] = ": ".join(obstacle)
     return tables
 
 
-def _incomparable(
-    run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]
-) -> tuple[str, ...]:
+def _against(
+    run: Baseline,
+    baseline: Baseline,
+    cases: Sequence[CaseResult],
+    comparisons: int = 1,
+) -> Against:
+    from pytest_kbrel.gates import Against
+
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
-    return incomparable(
-        run.model, baseline, judged=_is_judged(cases), judge=run.judge, writers=writers
+    return Against(
+        baseline=baseline,
+        comparisons=comparisons,
+        incomparable=incomparable(
+            run.model,
+            baseline,
+            judged=_is_judged(cases),
+            judge=run.judge,
+            writers=writers,
+        ),
+        another_tokenizer=another_tokenizer(run.model, baseline),
     )
 
 
