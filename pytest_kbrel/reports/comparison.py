@@ -77,10 +77,10 @@ class Scatter:
 
     within: str
     whole: bool
-    nodeid: str
     points: tuple[tuple[int, float, float], ...]
     pearson: Correlation
     spearman: Correlation
+    nodeid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

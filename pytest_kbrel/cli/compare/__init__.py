@@ -257,7 +257,6 @@ def _run_recorded(options: argparse.Namespace) -> int:
     from pytest_kbrel.cli.compare.models import (
         correlated_points,
         figure_tables,
-        in_order,
         read_models,
     )
     from pytest_kbrel.cli.compare.pairing import (
@@ -277,7 +276,6 @@ def _run_recorded(options: argparse.Namespace) -> int:
     models = read_models(options.model, Path.cwd())
     tables = figure_tables(models)
     correlated = correlated_points(models)
-    correlations = in_order(correlated)
     sides = [read_outcomes(model.name, Path.cwd()) for model in models]
     unpaired = [
         (at, side) for at, side in enumerate(sides, start=1) if isinstance(side, str)
@@ -300,7 +298,7 @@ def _run_recorded(options: argparse.Namespace) -> int:
             "--exit-code: no gate can be judged, since no two runs can be paired: "
             f"{'; '.join(f'{models[at - 1].name}: {why}' for at, why in unpaired)}"
         )
-    document = report_json(models, tables, correlations, pairs, names)
+    document = report_json(models, tables, correlated, pairs, names)
     paired = dict(zip(numbers[1:], pairs, strict=True)) if pairs else {}
     comparison = side_by_side(models, tables, correlated, paired, dict(unpaired))
     written = []
@@ -334,7 +332,7 @@ def _run_recorded(options: argparse.Namespace) -> int:
         *model_lines(models),
         *summary_lines(pairs, numbers),
         *not_paired,
-        *figure_lines(models, tables, correlations, width),
+        *figure_lines(models, tables, correlated, width),
         *paired_lines(pairs, names, numbers, width),
         *written,
     )

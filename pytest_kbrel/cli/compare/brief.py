@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.cli.compare.render import coefficients
 from pytest_kbrel.printing import cells, fit, pad, wrap
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.comparison import Comparison, Side
-from pytest_kbrel.reports.formatting import count, number, one_line, p_value
+from pytest_kbrel.reports.formatting import count, one_line
 from pytest_kbrel.reports.terminal import table_lines
 from pytest_kbrel.reports.view import Group
 
@@ -285,12 +286,8 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
     if strong:
         yield ""
     for one in strong[:_MOST_CORRELATIONS]:
-        both = ", ".join(
-            f"{of.method} {number(of.r)} ({p_value(of.p)})"
-            for of in (one.pearson, one.spearman)
-        )
         names = f"{one_line(one.within)} {one.pearson.x}, {one.pearson.y}"
-        yield from wrap(f"{names}: {both}, n = {one.pearson.n}", width, "")
+        yield from wrap(f"{names}: {coefficients(one)}", width, "")
 
 
 def _rest(left: Sequence[Line], width: int, *, correlated: bool) -> str:

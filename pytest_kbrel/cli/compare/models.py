@@ -11,10 +11,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_kbrel.catalogue.metrics import BESIDE
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Correlation, ProbeName, is_published, record
+from pytest_kbrel.records import ProbeName, is_published, record
 from pytest_kbrel.reports import REPORT, runs_beside
+from pytest_kbrel.reports.comparison import Scatter
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
@@ -34,18 +35,19 @@ _MOST = 10**15
 
 @record
 class RecordedCase:
-    """What a report says of a case beside its figures: number of facts, whether it is invalid, its label."""
+    """What a report says of a case beside its figures: facts, whether it is invalid, its label, its settings."""
 
     n: int = 0
     invalid: bool = False
     label: str = ""
+    settings: Pairs = ()
 
 
 @record
 class ComparedModel:
     """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
 
-    ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
+    ``settings`` are those of its run, empty for a paper.
     ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``spec`` is the
     model itself, ``parameters`` their number, 0 where it is not known: as recorded, of a paper's model as its
     name says. ``family`` is what models of several sizes have in common. ``recorded`` is known of reports.
@@ -55,7 +57,6 @@ class ComparedModel:
     about: str
     cases: Mapping[Key, Figures]
     settings: Pairs = ()
-    case_settings: tuple[tuple[Key, Pairs], ...] = ()
     setting: str = ""
     spec: str = ""
     parameters: int = 0
@@ -190,10 +191,6 @@ def _recorded(
                 for key, entry in entries.items()
             },
             settings=string_pairs(settings),
-            case_settings=tuple(
-                (_key(key), string_pairs(entry.get("settings", {})))
-                for key, entry in entries.items()
-            ),
             spec=spec,
             parameters=_count(model.get("parameters")),
             family=family_of(spec, str(model.get("architecture", ""))),
@@ -202,6 +199,7 @@ def _recorded(
                     n=_count(entry.get("n")),
                     invalid=entry.get("verdict") == "invalid",
                     label=str(entry.get("label") or ""),
+                    settings=string_pairs(entry.get("settings", {})),
                 )
                 for key, entry in entries.items()
             },
@@ -241,7 +239,13 @@ def string_pairs(settings: Mapping[str, Any]) -> Pairs:
     return tuple(sorted((str(name), str(value)) for name, value in settings.items()))
 
 
-def _key(nodeid: str) -> tuple[str, str]:
+def probe_and_slice(case_id: str) -> tuple[Probe | None, str]:
+    """Return the probe and the slice that a case's id names; ``None`` for a case of no probe."""
+    name, _, rest = case_id.partition("[")
+    return probe_named(name), rest.removesuffix("]")
+
+
+def _key(nodeid: str) -> Key:
     suite, _, case_id = nodeid.rpartition("::")
     return PurePath(suite).name, case_id
 
@@ -269,12 +273,10 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     Raises ``KbrelError`` when there are none.
     """
     named = _named(models)
-    labels = [
-        (of.label, case)
-        for model in models
-        for (_, case), of in model.recorded.items()
-        if of.label
-    ]
+    labels: dict[str, str] = {}
+    for model in models:
+        for (_, case_id), recorded in model.recorded.items():
+            labels[case_id] = labels.get(case_id) or recorded.label
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
@@ -291,20 +293,12 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
             if name in shared
         ]
         if rows:
-            label = next(
-                (
-                    label
-                    for label, of in labels
-                    if of in (case, case.rpartition("::")[2])
-                ),
-                "",
-            )
             tables.append(
                 FigureTable(
                     case=case,
                     rows=tuple(rows),
                     differing=_differing(models, case),
-                    label=label,
+                    label=labels.get(case.rpartition("::")[2], ""),
                 )
             )
     if not tables:
@@ -337,51 +331,19 @@ def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
 def _differing(models: Sequence[ComparedModel], case: str) -> str:
     """Return in words how the runs that have a case differ in its suite, settings and judge."""
     case_id = case.rpartition("::")[2]
-    having = [
-        (suite, dict(settings), model)
-        for model in models
-        for (suite, own_id), settings in model.case_settings
-        if own_id == case_id and case in (case_id, f"{suite}::{case_id}")
-    ]
-    suites = list(dict.fromkeys(suite for suite, _, _ in having))
-    parts = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
-    for name in dict.fromkeys(name for _, settings, _ in having for name in settings):
-        values = list(
-            dict.fromkeys(
-                settings[name] for _, settings, _ in having if name in settings
-            )
-        )
-        parts += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
-    judges = list(
-        dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having)
-    )
-    probe = probe_named(case_id.partition("[")[0])
-    if len(judges) > 1 and (probe is None or probe.judged):
-        parts.append(f"judges {', '.join(judges)}")
-    return "; ".join(parts)
-
-
-@record
-class CorrelatedPoints:
-    """Two figures of the models within a case or a group of slices: Pearson's and Spearman's correlation.
-
-    ``points`` are (index of a model, x, y) of the models that have both. ``whole`` says that all slices of a
-    probe, or all in one prompt setting, are behind them.
-    """
-
-    within: str
-    whole: bool
-    pearson: Correlation
-    spearman: Correlation
-    points: tuple[tuple[int, float, float], ...]
-
-
-def in_order(
-    correlated: Sequence[CorrelatedPoints],
-) -> tuple[tuple[str, Correlation], ...]:
-    """Return the coefficients with what each is within, Pearson's before Spearman's."""
-    return tuple(
-        (one.within, of) for one in correlated for of in (one.pearson, one.spearman)
+    values: dict[str, dict[str, None]] = {"suites": {}}
+    judges: dict[str, None] = {}
+    for model in models:
+        for (suite, own_id), recorded in model.recorded.items():
+            if own_id == case_id and case in (case_id, f"{suite}::{case_id}"):
+                judges[dict(model.settings).get("judge", "")] = None
+                for name, value in (("suites", suite), *recorded.settings):
+                    values.setdefault(name, {})[value] = None
+    probe, _ = probe_and_slice(case_id)
+    if probe is None or probe.judged:
+        values["judges"] = judges
+    return "; ".join(
+        f"{name} {', '.join(of)}" for name, of in values.items() if len(of) > 1
     )
 
 
@@ -391,7 +353,7 @@ def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
     return tuple((of.index(own) + 1) % (at + 1) for at, own in enumerate(of))
 
 
-def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints, ...]:
+def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
     """Return the figures that are correlated over the models, with their points; twins are one model.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
@@ -408,7 +370,11 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
     for key in dict.fromkeys(key for of in points for key in of):
         suite, probe, name = key
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
-        settings = _settings_of(models, [key in of for of in points])
+        having = [
+            model.setting for of, model in zip(points, models, strict=True) if key in of
+        ]
+        # One that is empty where no model has any.
+        settings = tuple(dict.fromkeys(filter(None, having))) or ("",)
         for setting in settings:
             # Over all slices a run without slices is one model in whatever setting.
             of_models = {
@@ -419,14 +385,14 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
             label = f"{within}, {setting}" if len(settings) > 1 else within
             both = correlations(probe, list(of_models.values()), over="models")
             rows += [
-                CorrelatedPoints(
+                Scatter(
                     within=label,
                     whole=PROBES[probe].is_overall(name)
                     or len(PROBES[probe].kinds) > 1,
                     pearson=pearson,
                     spearman=spearman,
                     points=tuple(
-                        (at, x, y)
+                        (at + 1, x, y)
                         for at, of in of_models.items()
                         if (x := of.get(pearson.x)) is not None
                         and (y := of.get(pearson.y)) is not None
@@ -436,18 +402,6 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
                 if pearson.n > 1
             ]
     return tuple(rows)
-
-
-def _settings_of(
-    models: Sequence[ComparedModel], having: Sequence[bool]
-) -> tuple[str, ...]:
-    """Return the prompt settings of the models ``having`` a case; one that is empty where none has any."""
-    of = (
-        model.setting
-        for model, has in zip(models, having, strict=True)
-        if has and model.setting
-    )
-    return tuple(dict.fromkeys(of)) or ("",)
 
 
 def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
@@ -479,12 +433,9 @@ def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Fig
     placed = []
     for case, figures in cases.items():
         suite, case_id = _key(case)
-        name, _, rest = case_id.partition("[")
-        placed += [
-            (suite, probe, rest.removesuffix("]"), figures)
-            for probe in PROBES
-            if probe == name
-        ]
+        probe, slice_name = probe_and_slice(case_id)
+        if probe is not None:
+            placed.append((suite, probe.name, slice_name, figures))
     # Seen and unseen slices of one setting are one point, which has the figures over both.
     several = {
         probe

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from pytest_kbrel import __version__
 from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
@@ -17,15 +18,14 @@ from pytest_kbrel.baselines import (
     read_baseline,
 )
 from pytest_kbrel.baselines.format import load_tables, read_compressed
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
-from pytest_kbrel.cli.compare.models import string_pairs
+from pytest_kbrel.cli.compare.models import probe_and_slice, string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
-    CaseKind,
     CaseResult,
     Fingerprint,
     Gate,
@@ -90,44 +90,70 @@ def pair_runs(
     ``strict`` is that of :class:`PairedRun`.
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
-    from pytest_kbrel import stats
-    from pytest_kbrel.gates.family import with_family
-
     family = sum(family_size(side) for _, side in candidates)
-    decided = [decide_outcomes(side, baseline.run, family) for _, side in candidates]
-    adjusted = iter(with_family([case for cases in decided for case in cases]))
     runs = [
-        _run_of(side, tuple(next(adjusted) for _ in cases), baseline.run, name)
-        for (_, side), cases in zip(candidates, decided, strict=True)
+        _run_of(side, decide_outcomes(side, baseline.run, family), baseline.run, name)
+        for _, side in candidates
     ]
-    figures = [
-        (of, case.nodeid, value.name, value.p)
-        for of, run in enumerate(runs)
-        for case in run.cases
-        for value in case.metrics
+    obstacles = [
+        _obstacles(side, run.cases, baseline.run)
+        for run, (_, side) in zip(runs, candidates, strict=True)
     ]
-    holm = stats.holm([p for *_, p in figures])
-    by_figure: list[dict[tuple[str, str], float | None]] = [{} for _ in runs]
-    for (of, case_id, name_of_figure, _), p in zip(figures, holm, strict=True):
-        by_figure[of][case_id, name_of_figure] = p
+    return corrected_runs(runs, obstacles, strict=strict)
+
+
+def corrected_runs(
+    runs: Sequence[Run],
+    obstacles: Sequence[Mapping[str, str]],
+    *,
+    strict: bool,
+    unit: str = "fact",
+) -> tuple[PairedRun, ...]:
+    """Return decided runs with the p-values of all of them corrected together, of gates and of figures."""
+    from pytest_kbrel import stats
+    from pytest_kbrel.gates import with_family
+
+    adjusted = iter(with_family([case for run in runs for case in run.cases]))
+    runs = [
+        dataclasses.replace(run, cases=tuple(next(adjusted) for _ in run.cases))
+        for run in runs
+    ]
+    ps = [value.p for run in runs for case in run.cases for value in case.metrics]
+    holm = iter(stats.holm(ps))
     return tuple(
         PairedRun(
             run=run,
-            p_holm=ps,
-            obstacles=_obstacles(side, run.cases, baseline.run),
+            p_holm={
+                (case.nodeid, value.name): next(holm)
+                for case in run.cases
+                for value in case.metrics
+            },
+            obstacles=of_run,
             strict=strict,
+            unit=unit,
         )
-        for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
+        for run, of_run in zip(runs, obstacles, strict=True)
+    )
+
+
+def bare_run(baseline: str, cases: Iterable[CaseResult]) -> Run:
+    """Return cases as a run of which nothing else is known."""
+    return Run(
+        kbrel_version=__version__,
+        created="",
+        model=None,
+        environment=(),
+        settings=(),
+        cases=tuple(cases),
+        baseline=baseline,
     )
 
 
 def family_size(side: RecordedOutcomes) -> int:
     """Return the number of cases of a recorded run that compare with a baseline."""
-    gates = [case.gates for case in side.cases] + [
-        aggregate.gates for aggregate in side.aggregates
-    ]
+    cases: tuple[CaseResult | AggregateCase, ...] = (*side.cases, *side.aggregates)
     return sum(
-        any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates
+        any(GATE_RULES[gate.rule].relative for gate in case.gates) for case in cases
     )
 
 
@@ -253,7 +279,7 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
 
 
 def _run_of(
-    side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Baseline, name: str
+    side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline, name: str
 ) -> Run:
     run = Run(
         kbrel_version=side.run.kbrel_version,
@@ -261,7 +287,7 @@ def _run_of(
         model=side.run.model,
         environment=side.run.versions,
         settings=side.run.settings,
-        cases=cases,
+        cases=tuple(cases),
         baseline=name,
         helpers=side.run.helpers,
         base=baseline.model,
@@ -406,14 +432,14 @@ def _of_baseline(run: Baseline) -> RecordedOutcomes:
         if not isinstance(case, BaselineCase):
             continue
         suite, _, case_id = key.partition("::")
-        name, _, rest = case_id.partition("[")
-        probe: CaseKind = next(probe for probe in PROBES if probe == name)
+        probe, slice_name = probe_and_slice(case_id)
+        assert probe is not None
         cases.append(
             CaseResult(
                 id=case_id,
                 suite=PurePath(suite).name,
-                probe=probe,
-                slice=rest.removesuffix("]"),
+                probe=probe.name,
+                slice=slice_name,
                 verdict="pass",
                 n=len(case.table.rows),
                 duration=0.0,

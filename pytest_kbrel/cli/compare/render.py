@@ -12,9 +12,10 @@ from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable, run_settings
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
-from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, Correlation, MetricValue
+from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, examples
+from pytest_kbrel.reports.comparison import Scatter
 from pytest_kbrel.reports.formatting import (
     answer_text,
     count,
@@ -52,7 +53,7 @@ _WIDTHS = (0, 8, 7, 7, 19, 11)
 def report_json(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlations: Sequence[tuple[str, Correlation]],
+    scatters: Sequence[Scatter],
     pairs: Sequence[PairedRun],
     names: Sequence[str],
 ) -> str:
@@ -70,7 +71,9 @@ def report_json(
             for table in tables
         ],
         "correlations": [
-            {"within": within, **to_wire(one)} for within, one in correlations
+            {"within": one.within, **to_wire(of)}
+            for one in scatters
+            for of in (one.pearson, one.spearman)
         ],
         "paired": paired_json(pairs, names),
     }
@@ -92,7 +95,7 @@ def model_lines(models: Sequence[ComparedModel]) -> Iterator[str]:
 def figure_lines(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlations: Sequence[tuple[str, Correlation]],
+    scatters: Sequence[Scatter],
     width: int,
 ) -> Iterator[str]:
     """Yield the tables of figures and the correlations over the models."""
@@ -100,7 +103,7 @@ def figure_lines(
         yield ""
         yield from _table(table, len(models), width)
     yield ""
-    yield from _correlated(correlations)
+    yield from _correlated(scatters)
 
 
 def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
@@ -125,30 +128,31 @@ def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
         )
 
 
-def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
-    yield "Correlations over models"
-    pairs = list(zip(correlations[::2], correlations[1::2], strict=True))
-    lines = [
-        (within, pearson, spearman)
-        for (within, pearson), (_, spearman) in pairs
-        if pearson.r is not None
+def coefficients(scatter: Scatter) -> str:
+    """Return both coefficients of correlation with their p-values."""
+    both = [
+        f"{one.method} {number(one.r)} ({p_value(one.p)})"
+        for one in (scatter.pearson, scatter.spearman)
     ]
-    width = max((len(within) for within, _, _ in lines), default=0)
-    for within, pearson, spearman in lines:
-        both = [
-            f"{one.method} {number(one.r)} ({p_value(one.p)})"
-            for one in (pearson, spearman)
-        ]
+    return f"{', '.join(both)}, n = {scatter.pearson.n}"
+
+
+def _correlated(scatters: Sequence[Scatter]) -> Iterator[str]:
+    yield "Correlations over models"
+    lines = [one for one in scatters if one.pearson.r is not None]
+    width = max((len(one.within) for one in lines), default=0)
+    for one in lines:
+        pearson = one.pearson
         note = f" ({pearson.note})" if pearson.note else ""
-        head = f"{pad(one_line(within), width)}  {pearson.x}, {pearson.y}"
-        yield f"  {head}: {', '.join(both)}, n = {pearson.n}{note}"
+        head = f"{pad(one_line(one.within), width)}  {pearson.x}, {pearson.y}"
+        yield f"  {head}: {coefficients(one)}{note}"
     # Of two models every pair of every case has the same to say.
     reasons = Counter(
-        pearson.note.partition(";")[0] for (_, pearson), _ in pairs if pearson.r is None
+        one.pearson.note.partition(";")[0] for one in scatters if one.pearson.r is None
     )
     for reason, times in reasons.items():
         yield f"  {count(times, 'pair')} of figures: {reason}"
-    if not pairs:
+    if not scatters:
         yield "  none: no two models have two figures that the papers correlate"
 
 

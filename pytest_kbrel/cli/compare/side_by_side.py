@@ -7,22 +7,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from pytest_kbrel import __version__
 from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
-    CorrelatedPoints,
     Figures,
     FigureTable,
     Key,
     RecordedCase,
     case_names,
+    probe_and_slice,
     run_settings,
     twins,
 )
-from pytest_kbrel.cli.compare.pairing import PairedRun
-from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run
+from pytest_kbrel.records import CaseKind, CaseResult, MetricValue
 from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
@@ -30,7 +28,7 @@ from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 def side_by_side(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlated: Sequence[CorrelatedPoints],
+    correlated: Sequence[Scatter],
     paired: Mapping[int, PairedRun],
     unpaired: Mapping[int, str],
 ) -> Comparison:
@@ -56,24 +54,9 @@ def side_by_side(
     )
     return Comparison(
         sides=_sides(models, results, paired, unpaired),
-        cases=Run(
-            kbrel_version=__version__,
-            created="",
-            model=None,
-            environment=(),
-            settings=(),
-            cases=tuple(cases),
-            baseline=models[0].name,
-        ),
+        cases=bare_run(models[0].name, cases),
         scatters=tuple(
-            Scatter(
-                within=one.within,
-                whole=one.whole,
-                nodeid="::".join(keys[one.within]) if one.within in keys else "",
-                points=tuple((at + 1, x, y) for at, x, y in one.points),
-                pearson=one.pearson,
-                spearman=one.spearman,
-            )
+            dataclasses.replace(one, nodeid="::".join(keys.get(one.within, ())))
             for one in correlated
         ),
         labels={
@@ -175,28 +158,21 @@ def _results(
 
 def _recorded(key: Key, figures: Figures, recorded: RecordedCase) -> CaseResult:
     suite, case_id = key
-    name, _, rest = case_id.partition("[")
-    slice_name = rest.removesuffix("]")
-    kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
-    probe: CaseKind = next((kind for kind in kinds if kind == name), "test")
+    probe, slice_name = probe_and_slice(case_id)
+    is_pooled = case_id.startswith("pooled[")
+    kind: CaseKind = "pooled" if is_pooled else "test"
     return CaseResult(
         id=case_id,
         suite=suite,
-        probe=probe,
+        probe=kind if probe is None else probe.name,
         slice=slice_name,
         verdict="invalid" if recorded.invalid else "pass",
         n=recorded.n,
         duration=0.0,
         metrics=tuple(_value(metric, value) for metric, value in figures.items()),
         gates=(),
-        aggregate=_is_overall(probe, slice_name),
+        aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
     )
-
-
-def _is_overall(kind: CaseKind, slice_name: str) -> bool:
-    if (probe := probe_named(kind)) is not None:
-        return probe.is_overall(slice_name)
-    return kind == "pooled"
 
 
 def _value(name: str, value: float | None) -> MetricValue:
