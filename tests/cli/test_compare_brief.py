@@ -70,7 +70,7 @@ Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
 3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
-and 1 more line; -v has all and correlations, --html FILE a page
+and 1 more line; -v has all, --html FILE a page
 """,
     120: """
   1  runs/prod (base)                       baseline
@@ -95,7 +95,7 @@ Reliable KB, seen    n          cr          wr         ncr   c_correct         n
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
 3 unseen-zero-shot   120  0.710  0.910
--v has all and correlations, --html FILE a page
+-v has all, --html FILE a page
 """,
 }
 

@@ -130,7 +130,7 @@ def test_a_run_is_compared_by_the_look_that_it_took() -> None:
     recorded = case(HEAD, gate(), labels="+" * 38 + "-" * 2)
     look = Looks(taken=4, of=10, asked=40, facts=100)
     ordinary, early = (
-        pair_runs(before, [("b", of)], "a")[0].run.cases[0].gates[0]
+        pair_runs(before, [of], "a")[0].run.cases[0].gates[0]
         for of in (
             side(recorded),
             side(replace(recorded, looks=look)),
@@ -151,8 +151,8 @@ def test_gates_of_all_candidates_are_one_family() -> None:
         gate(rule="max", bound=0.9),
     )
     after = side(case(HEAD, *gates, labels="+" * 30 + "-" * 10))
-    one = pair_runs(before, [("b", after)], "a")
-    two = pair_runs(before, [("b", after), ("c", after)], "a")
+    one = pair_runs(before, [after], "a")
+    two = pair_runs(before, [after, after], "a")
     (p, sidak), (_, of_both) = (
         (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak)
         for pair in (one[0], two[0])
@@ -174,7 +174,7 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
     before = side(case(labels="++--"))
     broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
     new = case("head_to_tail[b]", gate(), labels="++--")
-    (pair,) = pair_runs(before, [("b", side(broken, new))], "a")
+    (pair,) = pair_runs(before, [side(broken, new)], "a")
     first, second = pair.run.cases
     assert (first, second.gates[0].verdict) == (broken, "no baseline")
     assert list(pair.obstacles) == [f"{SUITE}::head_to_tail[b]"]

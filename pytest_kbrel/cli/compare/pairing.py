@@ -80,24 +80,24 @@ class PairedRun:
 
 def pair_runs(
     baseline: RecordedOutcomes,
-    candidates: Sequence[tuple[str, RecordedOutcomes]],
+    candidates: Sequence[RecordedOutcomes],
     name: str,
     *,
     strict: bool = False,
 ) -> tuple[PairedRun, ...]:
-    """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
+    """Compare each candidate with the baseline, which is called ``name``.
 
     ``strict`` is that of :class:`PairedRun`.
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
-    family = sum(family_size(side) for _, side in candidates)
+    family = sum(map(family_size, candidates))
     runs = [
         _run_of(side, decide_outcomes(side, baseline.run, family), baseline.run, name)
-        for _, side in candidates
+        for side in candidates
     ]
     obstacles = [
         _obstacles(side, run.cases, baseline.run)
-        for run, (_, side) in zip(runs, candidates, strict=True)
+        for run, side in zip(runs, candidates, strict=True)
     ]
     return corrected_runs(runs, obstacles, strict=strict)
 
