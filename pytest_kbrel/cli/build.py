@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
-from pytest_kbrel.cli.arguments import add_json_flag, integer_within, print_result
+from pytest_kbrel.bounds import CAP, FLAG_SEED, YEAR, shown
+from pytest_kbrel.cli.arguments import Commands, finish, integer_within, print_result
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.facts.question_set import Columns, Manifest
 
 _ABOUT = """\
@@ -96,21 +95,13 @@ def register(commands: Commands) -> None:
         help="of DuckDB (default: 4GB)",
     )
     engine.add_argument(
-        "--threads",
-        type=integer_within(THREADS),
-        default=None,
-        metavar="N",
-        help="default: all cores",
-    )
-    engine.add_argument(
         "--temp-dir",
         type=Path,
         default=None,
         metavar="DIR",
         help="where to spill to disk",
     )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run)
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +167,6 @@ def _run(options: argparse.Namespace) -> int:
         ),
         engine=Engine(
             memory=options.memory_limit,
-            threads=options.threads,
             folder=options.temp_dir,
         ),
     )

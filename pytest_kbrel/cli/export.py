@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import add_json_flag, new_file, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.records import CaseResult, Outcome
 
 SCHEMA = "0.3.0"
@@ -56,11 +55,7 @@ def register(commands: Commands) -> None:
         metavar="ORG/NAME",
         help="what the model is called on the Hub (eee)",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace files that are there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace files that are there")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -7,14 +7,10 @@ import dataclasses
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_kbrel import resources
-from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 BASELINE = "prod"
 # What is typed next, and why.
@@ -56,8 +52,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="its folder (default: .)",
     )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run)
 
 
 @dataclasses.dataclass

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
-    add_json_flag,
+    Commands,
+    finish,
     integer_within,
     new_file,
     print_result,
@@ -23,7 +24,6 @@ from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes
 
 _DEFAULT = 150
@@ -62,11 +62,7 @@ def register(commands: Commands) -> None:
         default=_DEFAULT,
         help=f"how many answers to draw (default: {_DEFAULT})",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace the output if it is there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace the output if it is there")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,13 +6,9 @@ import argparse
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.errors import KbrelError
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 _INCONCLUSIVE = ("warn", "fail")
 # The keys of the report that --json prints.
@@ -65,11 +61,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="folder in which the suites' paths begin (default: .)",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace reports that are there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace reports that are there")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_kbrel.cli.arguments import STDOUT
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
+from pytest_kbrel.cli.arguments import STDOUT, Commands
 
 _PAGE = Path("kbrel-compare.html")
 _LIST: dict[str, Any] = {"action": "append", "default": []}
