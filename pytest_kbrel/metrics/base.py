@@ -8,7 +8,7 @@ order of the facts are functions of their rows instead, and have at most a boots
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,9 +83,15 @@ def mean(name: str, column: str, **more: Any) -> MetricFormula:
 
 
 def quotient(name: str, above: str, below: str, **more: Any) -> MetricFormula:
-    """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`."""
+    """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`.
+
+    It is over the facts that ``below`` counts, unless ``more`` says otherwise.
+    """
     return formula(
-        name, (above, below), lambda t, n: ratio(t[..., 0], t[..., 1]), **more
+        name,
+        (above, below),
+        lambda t, n: ratio(t[..., 0], t[..., 1]),
+        **{"over": below, **more},
     )
 
 
@@ -99,3 +105,11 @@ def difference(
         lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n),
         **more,
     )
+
+
+def computable(
+    metrics: Iterable[MetricFormula], columns: Iterable[str]
+) -> tuple[MetricFormula, ...]:
+    """Return the metrics whose columns a table with ``columns`` has."""
+    present = set(columns)
+    return tuple(metric for metric in metrics if present.issuperset(metric.columns))

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.metrics.base import MetricFormula, formula, mean, ratio
+from pytest_kbrel.metrics.base import MetricFormula, computable, formula, mean, ratio
 from pytest_kbrel.metrics.calibration import calibration_metrics
-
-# What a table has that was written since answers were first judged by a model.
-_LATER = ("em", "rules", "unparsable")
 
 
 def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
@@ -37,9 +34,7 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         _hallucination("hallucination_rules", "rules", rate=True),
         mean("unparsable", "unparsable", rate=True),
     )
-    absent = {name for name in _LATER if name not in columns}
-    own = tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
-    return (*own, *calibration_metrics(columns))
+    return (*computable(metrics, columns), *calibration_metrics(columns))
 
 
 def _hallucination(

@@ -15,6 +15,7 @@ from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.metrics.base import (
     Array,
     MetricFormula,
+    computable,
     difference,
     formula,
     mean,
@@ -56,7 +57,6 @@ _C_WRONG = quotient(
     "c_wrong",
     "consistency_wrong",
     "wrong",
-    over="wrong",
     undefined="no wrong answer",
     vacuous=True,
 )
@@ -73,7 +73,6 @@ _UNREAD = quotient(
     "choices_unread",
     "choices_unread",
     "choices",
-    over="choices",
     undefined="no multiple-choice question was asked",
     vacuous=True,
 )
@@ -83,7 +82,6 @@ _WRITTEN = quotient(
     "distractors_written",
     "distractors_written",
     "distractors",
-    over="distractors",
     undefined="no multiple-choice question was asked",
 )
 
@@ -93,14 +91,12 @@ _ALIKE = quotient(
     "distractors_alike",
     "distractors_alike",
     "distractors_drawn",
-    over="distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
 _LENGTH = quotient(
     "distractors_length",
     "distractors_length",
     "distractors_drawn",
-    over="distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
 _SEEN = (
@@ -114,7 +110,6 @@ _SEEN = (
         "c_correct",
         "consistency_correct",
         "correct",
-        over="correct",
         undefined="no correct answer",
     ),
     _C_WRONG,
@@ -154,27 +149,16 @@ def reliability_metrics(
     length divided by the larger one), and those of the controls. Seen slices have those of
     :mod:`pytest_kbrel.metrics.calibration` too; of unseen knowledge no answer is right.
     """
-    own = tuple(
-        m
-        for m in (_SEEN if kind == "seen" else _UNSEEN)
-        if set(m.columns) <= set(columns)
-    )
+    own = computable(_SEEN if kind == "seen" else _UNSEEN, columns)
     if kind == "seen":
         own += calibration_metrics(columns)
     names = {metric.name for metric in own}
-    return (
-        *own,
-        *(
-            control
-            for control in control_metrics(columns)
-            if controlled_metric(control.name) in names
-        ),
+    controls = (
+        control
+        for control in control_metrics(columns)
+        if control.name.partition("_control_")[0] in names
     )
-
-
-def controlled_metric(name: str) -> str:
-    """Return the metric that the control ``name`` stands beside."""
-    return name.partition("_control_")[0]
+    return (*own, *controls)
 
 
 def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
@@ -195,7 +179,6 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
                 f"c_{label}_control_shuffled",
                 f"shuffled_{label}",
                 label,
-                over=label,
                 undefined=undefined,
                 vacuous=label == "wrong",
             )
@@ -210,7 +193,7 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         difference("nccr_control_random", "correct", "wrong", OPTIONS),
         difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong"),
     )
-    return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
+    return computable(metrics, columns)
 
 
 def _random(label: str, undefined: str) -> MetricFormula:
