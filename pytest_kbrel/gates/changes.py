@@ -39,17 +39,16 @@ def fact_changes(
     are known where the ``case`` is. The probabilities are means over the tokens of MONITOR's primary anchor
     (0..1); ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
     """
-    relations = (
-        {fact.id: fact.relation for fact in case.facts} if case is not None else {}
+    facts, named, buckets = (
+        ((), (), ()) if case is None else (case.facts, case.relations, case.buckets)
     )
-    labels = (
-        {one.id: one.shown_label for one in case.relations} if case is not None else {}
-    )
-    buckets = dict(case.buckets) if case is not None else {}
+    relations = {fact.id: fact.relation for fact in facts}
+    labels = {one.id: one.shown_label for one in named}
+    bucket_of = dict(buckets)
     lost: list[Change] = []
     gained: list[Change] = []
     pairing = pair(table, baseline)
-    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
+    for new, old in pairing.rows:
         before, after = good_share(old, new.expected), good_share(new, new.expected)
         if before != after:
             was, now = _first_changed(old, new, is_lost=before > after)
@@ -61,7 +60,7 @@ def fact_changes(
                 new_answer=now.answer,
                 relation=relations.get(new.fact_id, ""),
                 label=labels.get(relations.get(new.fact_id, ""), ""),
-                bucket=buckets.get(new.fact_id, ""),
+                bucket=bucket_of.get(new.fact_id, ""),
                 old_probability=_anchor(pairing.baseline.columns, old),
                 new_probability=_anchor(pairing.candidate.columns, new),
             )
@@ -92,21 +91,18 @@ def churn_of(
     texts, and where both runs recorded them, those to the first wording by their most probable tokens: not
     with ``another_tokenizer``, whose ids are others.
     """
-    rows = [
-        (new, old, pairing)
-        for pairing in pairings
-        for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
-    ]
     replies = [
         both
-        for new, old, _ in rows
+        for pairing in pairings
+        for new, old in pairing.rows
         for both in zip(new.replies, old.replies, strict=True)
     ]
-    if not rows:
+    if not replies:
         return None
     moves = [
         after - before
-        for new, old, pairing in rows
+        for pairing in pairings
+        for new, old in pairing.rows
         if (after := _anchor(pairing.candidate.columns, new)) is not None
         and (before := _anchor(pairing.baseline.columns, old)) is not None
     ]
@@ -125,26 +121,24 @@ def churn_of(
 
 def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
     """Return how far the most probable tokens moved; ``None`` where no fact has any in both runs."""
-    compared = [
-        (case, new.fact_id, moved)
-        for case, pairing in enumerate(pairings)
-        for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
-        if (moved := agreement(old.top, new.top)) is not None
+    cases = [
+        {
+            new.fact_id: moved
+            for new, old in pairing.rows
+            if (moved := agreement(old.top, new.top)) is not None
+        }
+        for pairing in pairings
     ]
+    compared = [moved for case in cases for moved in case.values()]
     if not compared:
         return None
-    cases = range(len(pairings))
     rows = stats.sample(
         [
-            [
-                (one.kl, one.agreed, one.positions)
-                for of, _, one in compared
-                if of == case
-            ]
+            [(one.kl, one.agreed, one.positions) for one in case.values()]
             for case in cases
         ],
-        [tuple(fact for of, fact, _ in compared if of == case) for case in cases],
-        [3] * len(pairings),
+        [tuple(case) for case in cases],
+        [3] * len(cases),
     )
     kl = stats.estimate(rows, _mean_kl, bounds=(0.0, math.inf))
     top1 = stats.estimate(rows, _agreed, bounds=(0.0, 1.0))
@@ -152,7 +146,7 @@ def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
     assert top1.value is not None
     return Divergence(
         facts=len(compared),
-        positions=sum(one.positions for _, _, one in compared),
+        positions=sum(one.positions for one in compared),
         kl=kl.value,
         top1_agreement=top1.value,
         kl_low=kl.low,

@@ -42,6 +42,11 @@ class Pairing:
     settings: tuple[tuple[str, str, str], ...] = ()
     exact: bool = False
 
+    @property
+    def rows(self) -> list[tuple[Outcome, Outcome]]:
+        """The outcomes that are compared, each a candidate's and a baseline's."""
+        return list(zip(self.candidate.rows, self.baseline.rows, strict=True))
+
 
 @record
 class Measured:
@@ -385,7 +390,7 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
         if name in old.columns and name not in PROBABILITIES
     ]
     most = 0.0 if pairing.exact else _SAME
-    for ours, theirs in zip(new.rows, old.rows, strict=True):
+    for ours, theirs in pairing.rows:
         if ours.label != theirs.label or _labels(ours) != _labels(theirs):
             return None
         if any(
