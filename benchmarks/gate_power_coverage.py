@@ -12,6 +12,7 @@ from scipy.stats import beta, binom, multinomial
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Difference, Estimate, Sample
+from pytest_kbrel.stats.paired_rates import tango
 from tests.stats.samples import bootstrap, paired_difference
 
 SLICES = 20
@@ -91,7 +92,7 @@ def exact_coverage(n: int, down: float, up: float) -> list[float]:
     missed = np.zeros(2)
     for (d, u), weight in zip(counts, weights, strict=True):
         if weight > 1e-9:
-            low, high = stats.tango(n, d, u)
+            low, high = tango(n, d, u)
             missed += weight * np.array(
                 [low > up - down + 1e-12, high < up - down - 1e-12]
             )

@@ -31,6 +31,7 @@ from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
+from pytest_kbrel.stats.paired_rates import fewest_lost
 from pytest_kbrel.suites import load_suite
 from tests.stats.samples import paired_difference
 
@@ -113,7 +114,7 @@ def judged(
 ) -> tuple[Array, Array]:
     """Whether the test by facts rejects a drop of at most ``allowed`` at ``level``, and the larger p."""
     lost, gained = (x > 0).sum(1), (x < 0).sum(1)
-    fewest = stats.fewest_lost(x.shape[1], int(gained.max()), level, allowed)
+    fewest = fewest_lost(x.shape[1], int(gained.max()), level, allowed)
     by_facts = lost >= fewest[gained]
     mean, error, df = clustered(x, sizes)
     return by_facts, by_facts & (mean - allowed > student.ppf(1 - level, df) * error)

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.drop_tests import sign_flip
+from pytest_kbrel.stats.estimates import FRAGILE, SIGN_TEST, TOO_FEW
+from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
 from tests.stats.samples import (
     bootstrap,
     macro,
@@ -69,7 +72,7 @@ def test_where_few_changed_it_is_the_exact_permutation_test(
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> None:
     steps = np.array([-0.3] * down + [0.3] * up)
-    assert stats.sign_flip(steps) == pytest.approx(stats.mcnemar(down, up))
+    assert sign_flip(steps) == pytest.approx(mcnemar(down, up))
 
 
 def test_both_tests_agree_where_one_takes_over_from_the_other() -> None:
@@ -338,7 +341,7 @@ def test_one_change_in_a_small_case_is_as_one_in_a_large_case(
 def test_one_fact_decides_nothing() -> None:
     result = paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
     assert (result.estimate.value, result.estimate.low, result.p) == (-1.0, None, None)
-    assert result.estimate.note == stats.TOO_FEW
+    assert result.estimate.note == TOO_FEW
 
 
 @pytest.mark.parametrize("n", [12, 20])
@@ -347,7 +350,7 @@ def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
         sample([0.0] * n), sample([0.5] * n), mean, better="higher", bounds=(0, 1)
     )
     assert result.tests[0].p(0.0) == pytest.approx(0.5 ** (n + 1), abs=0)
-    assert result.estimate.note == stats.SIGN_TEST
+    assert result.estimate.note == SIGN_TEST
     assert result.estimate.low < -0.5 < result.estimate.high < 0  # type: ignore[operator]
     gained = paired_difference(
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
@@ -363,7 +366,7 @@ def test_one_case_lost_as_a_whole_and_one_gained_are_no_unchanged_run(
     before, after = sample([0.5] * n, [0.5] * n), sample([0.0] * n, [1.0] * n)
     result = paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
     assert (result.estimate.value, result.p) == (pytest.approx(0), pytest.approx(0.5))
-    assert result.estimate.note == stats.SIGN_TEST
+    assert result.estimate.note == SIGN_TEST
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -424,7 +427,7 @@ def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
         bounds=(0, 1),
     )
     assert (result.estimate.value, result.p) == (pytest.approx(-0.2), None)
-    assert result.estimate.note == stats.FRAGILE
+    assert result.estimate.note == FRAGILE
 
 
 def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
@@ -486,9 +489,9 @@ def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
         rate=True,
     ).estimate
     counts = stats.Flips(n=100, down=2, up=0, both=78)
-    expected = stats.rate_recovery(counts, 0.9)
+    expected = rate_recovery(counts, 0.9)
     assert dataclasses.replace(result, high=None) == expected
-    other = stats.rate_recovery(counts.mirrored, 1 / 0.9).low
+    other = rate_recovery(counts.mirrored, 1 / 0.9).low
     assert other is not None
     assert result.high == pytest.approx(-0.9 * other)
     lower = paired_difference(

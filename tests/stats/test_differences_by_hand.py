@@ -10,6 +10,7 @@ import pytest
 import scipy.stats
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.drop_tests import sign_flip
 from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 RNG = np.random.default_rng
@@ -89,7 +90,7 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     )
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
     assert result.tests[0].p(0.0) == pytest.approx(
-        stats.sign_flip(steps) if moved == 16 else paired
+        sign_flip(steps) if moved == 16 else paired
     )
     # The imagined facts widen the interval.
     assert result.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
