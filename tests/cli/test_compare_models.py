@@ -10,8 +10,8 @@ import pytest
 
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
-    RecordedCase,
     _recorded,
+    case_of,
     correlated_points,
     figure_tables,
     read_models,
@@ -37,13 +37,10 @@ HEAD = "head_to_tail[a]"
 
 
 def model(name: str = "a", cases: Any = None, **more: Any) -> ComparedModel:
-    return ComparedModel(
-        name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more
-    )
-
-
-def settings(case: str = HEAD, suite: str = SUITE, **values: str) -> Any:
-    return {(suite, case): RecordedCase(settings=tuple(values.items()))}
+    figures = cases or {(SUITE, HEAD): {"accuracy": 0.5}}
+    about = more.pop("recorded", {})
+    made = {key: case_of(key, of, **about) for key, of in figures.items()}
+    return ComparedModel(name=name, about="", cases=made, **more)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +67,13 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
     [
         ({}, {}, ""),
         (
-            {"recorded": settings(choices="3")},
-            {"recorded": settings(choices="3")},
+            {"recorded": {"settings": (("choices", "3"),)}},
+            {"recorded": {"settings": (("choices", "3"),)}},
             "",
         ),
         (
-            {"recorded": settings(), "settings": (("judge", "rules"),)},
-            {"recorded": settings(), "settings": (("judge", "openai/j"),)},
+            {"settings": (("judge", "rules"),)},
+            {"settings": (("judge", "openai/j"),)},
             "judges rules, openai/j",
         ),
     ],
@@ -300,7 +297,7 @@ def test_models_of_papers_are_named_by_folders_and_patterns(
 ) -> None:
     models = read_models(sources, tmp_path)
     assert len({one.name for one in models}) == len(models) == count
-    assert not any(one.settings or one.recorded for one in models)
+    assert not any(one.settings for one in models)
     for case in (case for one in models for case in one.cases):
         assert case[0] == ""
 

@@ -75,7 +75,7 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
         if note and note not in notes and len(notes) < _MOST_NOTES:
             notes.add(note)
             yield note
-        if reasons_left and (reason := _worst_failure(comparison, side)):
+        if reasons_left and (reason := _worst_failure(side)):
             reasons_left -= 1
             yield from wrap(reason, width, "     ")
     if more := len(own) - len(shown):
@@ -97,15 +97,13 @@ def _differences(side: Side) -> str:
     return f"     differs: {'; '.join(differences)}" if differences else ""
 
 
-def _worst_failure(comparison: Comparison, side: Side) -> str:
+def _worst_failure(side: Side) -> str:
     """Return why the worst failed case of a candidate failed; empty where none did."""
     worst = next(iter(reasons.deciding(side.run)), None) if side.run else None
     if worst is None or worst.verdict != "fail":
         return ""
-    nodeids = [nodeid for nodeid, case in side.results.items() if case is worst]
-    label = comparison.labels.get(nodeids[0], "") if nodeids else ""
-    name = view.case_title(dataclasses.replace(worst, label=label))
-    return one_line(f"{name}: {reasons.case_reason(worst)}", _LONGEST_REASON)
+    reason = f"{view.case_title(worst)}: {reasons.case_reason(worst)}"
+    return one_line(reason, _LONGEST_REASON)
 
 
 def _listed(comparison: Comparison) -> list[Side]:
@@ -203,13 +201,8 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
         )
         if not shown:
             continue
-        labels = dict(
-            zip((case.nodeid for case in group.cases), group.labels, strict=True)
-        )
-        names = [
-            f"{side.number} {side_by_side.slice_name(labels[nodeid], comparison.labels.get(nodeid, ''))}"
-            for nodeid, side in shown
-        ]
+        labels = {case.nodeid: label for case, label in group.labelled}
+        names = [f"{side.number} {labels[nodeid]}" for nodeid, side in shown]
         table = dataclasses.replace(
             group,
             row=group.title,

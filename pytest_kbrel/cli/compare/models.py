@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import re
 from collections import Counter
@@ -10,10 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.metrics import BESIDE, METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import ProbeName, is_published, record
+from pytest_kbrel.records import (
+    CaseKind,
+    CaseResult,
+    MetricValue,
+    ProbeName,
+    is_published,
+    record,
+)
 from pytest_kbrel.reports import REPORT, runs_beside
 from pytest_kbrel.reports.comparison import Scatter
 
@@ -34,34 +40,68 @@ _MOST = 10**15
 
 
 @record
-class RecordedCase:
-    """What a report says of a case beside its figures: facts, whether it is invalid, its label, its settings."""
-
-    n: int = 0
-    invalid: bool = False
-    label: str = ""
-    settings: Pairs = ()
-
-
-@record
 class ComparedModel:
-    """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
+    """One model: its cases, by suite (empty for a paper's) and id, with its figures; ``about`` says what it is.
 
-    ``settings`` are those of its run, empty for a paper.
-    ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``spec`` is the
-    model itself, ``parameters`` their number, 0 where it is not known: as recorded, of a paper's model as its
-    name says. ``family`` is what models of several sizes have in common. ``recorded`` is known of reports.
+    ``settings`` are those of its run, empty for a paper. ``setting`` is the prompt setting of a paper that
+    asks its models in several, else empty. ``spec`` is the model itself, ``parameters`` their number, 0 where
+    it is not known: as recorded, of a paper's model as its name says. ``family`` is what models of several
+    sizes have in common.
     """
 
     name: str
     about: str
-    cases: Mapping[Key, Figures]
+    cases: Mapping[Key, CaseResult]
     settings: Pairs = ()
     setting: str = ""
     spec: str = ""
     parameters: int = 0
     family: str = ""
-    recorded: Mapping[Key, RecordedCase] = dataclasses.field(default_factory=dict)
+
+    @property
+    def figures(self) -> dict[Key, Figures]:
+        """Its figures by case and name."""
+        return {
+            key: {value.name: value.value for value in case.metrics}
+            for key, case in self.cases.items()
+        }
+
+
+def case_of(
+    key: Key,
+    figures: Figures,
+    *,
+    n: int = 0,
+    invalid: bool = False,
+    label: str = "",
+    settings: Pairs = (),
+) -> CaseResult:
+    """Return a case with the figures that were recorded of it, without intervals and gates."""
+    suite, case_id = key
+    probe, slice_name = probe_and_slice(case_id)
+    is_pooled = case_id.startswith("pooled[")
+    kind: CaseKind = "pooled" if is_pooled else "test"
+    return CaseResult(
+        id=case_id,
+        suite=suite,
+        probe=kind if probe is None else probe.name,
+        slice=slice_name,
+        label=label,
+        verdict="invalid" if invalid else "pass",
+        n=n,
+        duration=0.0,
+        metrics=tuple(
+            MetricValue(
+                name=name,
+                better=METRICS[name].better if name in METRICS else "higher",
+                value=value,
+            )
+            for name, value in figures.items()
+        ),
+        gates=(),
+        aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
+        settings=settings,
+    )
 
 
 @record
@@ -139,7 +179,9 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
         settings = dict(baseline.settings)
         about = ", ".join(value for value in settings.values() if value)
         cases = {
-            ("", case.id): {figure.name: figure.value for figure in case.figures}
+            ("", case.id): case_of(
+                ("", case.id), {figure.name: figure.value for figure in case.figures}
+            )
             for case in baseline.cases.values()
             if isinstance(case, PublishedCase)
         }
@@ -183,19 +225,13 @@ def _recorded(
             name=source,
             about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
             cases={
-                _key(key): {
-                    # A report has the whole record of a figure, a baseline its value.
-                    name: _number(figure["value"] if kind == "report" else figure)
-                    for name, figure in entry["metrics"].items()
-                }
-                for key, entry in entries.items()
-            },
-            settings=string_pairs(settings),
-            spec=spec,
-            parameters=_count(model.get("parameters")),
-            family=family_of(spec, str(model.get("architecture", ""))),
-            recorded={
-                _key(key): RecordedCase(
+                _key(key): case_of(
+                    _key(key),
+                    {
+                        # A report has the whole record of a figure, a baseline its value.
+                        name: _number(figure["value"] if kind == "report" else figure)
+                        for name, figure in entry["metrics"].items()
+                    },
                     n=_count(entry.get("n")),
                     invalid=entry.get("verdict") == "invalid",
                     label=str(entry.get("label") or ""),
@@ -203,6 +239,10 @@ def _recorded(
                 )
                 for key, entry in entries.items()
             },
+            settings=string_pairs(settings),
+            spec=spec,
+            parameters=_count(model.get("parameters")),
+            family=family_of(spec, str(model.get("architecture", ""))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -275,8 +315,8 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     named = _named(models)
     labels: dict[str, str] = {}
     for model in models:
-        for (_, case_id), recorded in model.recorded.items():
-            labels[case_id] = labels.get(case_id) or recorded.label
+        for (_, case_id), of in model.cases.items():
+            labels[case_id] = labels.get(case_id) or of.label
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
@@ -334,22 +374,23 @@ def _differing(models: Sequence[ComparedModel], case: str) -> str:
     values: dict[str, dict[str, None]] = {"suites": {}}
     judges: dict[str, None] = {}
     for model in models:
-        for (suite, own_id), recorded in model.recorded.items():
-            if own_id == case_id and case in (case_id, f"{suite}::{case_id}"):
+        for (suite, own_id), of in model.cases.items():
+            # A paper says nothing of how its cases were asked.
+            if suite and own_id == case_id and case in (case_id, f"{suite}::{case_id}"):
                 judges[dict(model.settings).get("judge", "")] = None
-                for name, value in (("suites", suite), *recorded.settings):
+                for name, value in (("suites", suite), *of.settings):
                     values.setdefault(name, {})[value] = None
     probe, _ = probe_and_slice(case_id)
     if probe is None or probe.judged:
         values["judges"] = judges
     return "; ".join(
-        f"{name} {', '.join(of)}" for name, of in values.items() if len(of) > 1
+        f"{name} {', '.join(them)}" for name, them in values.items() if len(them) > 1
     )
 
 
 def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
     """Return for each model the number (from 1) of the first one with the same figures in all cases, or 0."""
-    of = [(model.setting, model.cases) for model in models]
+    of = [(model.setting, model.figures) for model in models]
     return tuple((of.index(own) + 1) % (at + 1) for at, own in enumerate(of))
 
 
@@ -424,7 +465,7 @@ def _named(models: Sequence[ComparedModel]) -> list[dict[str, Figures]]:
     """Return each model's cases by name."""
     names = case_names(models)
     return [
-        {names[key]: figures for key, figures in model.cases.items()}
+        {names[key]: figures for key, figures in model.figures.items()}
         for model in models
     ]
 

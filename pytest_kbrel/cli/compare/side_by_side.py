@@ -7,20 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
-    Figures,
     FigureTable,
     Key,
-    RecordedCase,
     case_names,
-    probe_and_slice,
     run_settings,
     twins,
 )
 from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run
-from pytest_kbrel.records import CaseKind, CaseResult, MetricValue
+from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
@@ -59,12 +55,6 @@ def side_by_side(
             dataclasses.replace(one, nodeid="::".join(keys.get(one.within, ())))
             for one in correlated
         ),
-        labels={
-            nodeids[key]: case.label
-            for model in models
-            for key, case in model.recorded.items()
-            if case.label
-        },
         differing={
             "::".join(keys[table.case]): table.differing
             for table in tables
@@ -149,37 +139,7 @@ def _results(
         decided = {
             (PurePath(case.suite).name, case.id): case for case in pair.run.cases
         }
-    return {
-        nodeids[key]: decided.get(key)
-        or _recorded(key, figures, model.recorded.get(key, RecordedCase()))
-        for key, figures in model.cases.items()
-    }
-
-
-def _recorded(key: Key, figures: Figures, recorded: RecordedCase) -> CaseResult:
-    suite, case_id = key
-    probe, slice_name = probe_and_slice(case_id)
-    is_pooled = case_id.startswith("pooled[")
-    kind: CaseKind = "pooled" if is_pooled else "test"
-    return CaseResult(
-        id=case_id,
-        suite=suite,
-        probe=kind if probe is None else probe.name,
-        slice=slice_name,
-        verdict="invalid" if recorded.invalid else "pass",
-        n=recorded.n,
-        duration=0.0,
-        metrics=tuple(_value(metric, value) for metric, value in figures.items()),
-        gates=(),
-        aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
-    )
-
-
-def _value(name: str, value: float | None) -> MetricValue:
-    known = METRICS.get(name)
-    return MetricValue(
-        name=name, better=known.better if known else "higher", value=value
-    )
+    return {nodeids[key]: decided.get(key) or case for key, case in model.cases.items()}
 
 
 def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:
@@ -190,6 +150,7 @@ def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:
         results[0],
         suite=suite,
         n=max(case.n for case in results),
+        label=next((case.label for case in results if case.label), ""),
         metrics=tuple(metrics.values()),
         gates=tuple(gates.values()),
     )
