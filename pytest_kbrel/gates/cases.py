@@ -173,16 +173,12 @@ def compare_case(
     ``result`` calls waived are in no comparison.
     """
     table, waived = result.table, result.unmatched.waived
-    run, published = against.case(result)
-    compared = without(table, waived)
-    before = None if run is None else without(run.table, waived)
-    pairings: tuple[Pairing, ...] = ()
+    pairings = _paired(result, against)
     lost: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
-    if run is not None and before is not None:
-        settings = setting_differences(result.settings, run.settings)
-        pairings = (pair(compared, before, settings),)
-        lost, gained = fact_changes(asked, compared, before)
+    for pairing in pairings:
+        lost, gained = fact_changes(asked, pairing)
+    _, published = against.case(result)
     judged = judge_figures(
         result,
         gates,
@@ -190,7 +186,7 @@ def compare_case(
         (table,),
         pairings,
         against,
-        missing=() if run is not None or published is not None else (result.id,),
+        missing=() if pairings or published is not None else (result.id,),
         published=published,
     )
     # A recorded run says itself who was asked in vain.
@@ -211,6 +207,24 @@ def compare_case(
             unanswered=tuple(fact for fact in unasked if fact in in_vain),
         ),
     )
+
+
+def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
+    """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
+    pairings = _paired(result, against)
+    missing = () if pairings else (result.id,)
+    return obstacle_of([result.id], result.suite, pairings, missing, against)
+
+
+def _paired(result: CaseResult, against: Against) -> tuple[Pairing, ...]:
+    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none."""
+    run, _ = against.case(result)
+    if run is None:
+        return ()
+    new, old = (
+        without(table, result.unmatched.waived) for table in (result.table, run.table)
+    )
+    return (pair(new, old, setting_differences(result.settings, run.settings)),)
 
 
 def judge_figures(

@@ -10,7 +10,7 @@ import numpy as np
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.gates.figures import Figure, good_share, is_good, pooled
-from pytest_kbrel.gates.measurement import Measured, Pairing, pair
+from pytest_kbrel.gates.measurement import Measured, Pairing
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.metrics.divergence import agreement
 from pytest_kbrel.records import (
@@ -21,7 +21,6 @@ from pytest_kbrel.records import (
     MetricValue,
     Outcome,
     Reply,
-    Table,
 )
 
 _KEPT, _ANCHOR = "kept", "anchor"
@@ -30,7 +29,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def fact_changes(
-    case: Case | None, table: Table, baseline: Table
+    case: Case | None, pairing: Pairing
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return the facts lost (good before, not now) and gained, in the order of fact ids.
 
@@ -47,7 +46,6 @@ def fact_changes(
     bucket_of = dict(buckets)
     lost: list[Change] = []
     gained: list[Change] = []
-    pairing = pair(table, baseline)
     for new, old in pairing.rows:
         before, after = good_share(old, new.expected), good_share(new, new.expected)
         if before != after:

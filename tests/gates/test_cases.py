@@ -280,7 +280,7 @@ def monitor_table(*rows):
 
 
 def test_a_fact_is_lost_or_gained_where_its_label_turned():
-    lost, gained = fact_changes(case(), answers("+-?+"), answers("++--"))
+    lost, gained = fact_changes(case(), pair(answers("+-?+"), answers("++--")))
     assert [(c.fact_id, c.old_answer, c.new_answer) for c in lost] == [
         ("Q001", "correct Q001", "wrong Q001")
     ]
@@ -292,7 +292,7 @@ def test_where_no_answer_exists_not_knowing_is_what_counts():
         consistency([("+", 1), ("?", 1)], expected=False),
         consistency([("?", 1), ("-", 1)]),
     )
-    lost, gained = fact_changes(case(probe="reliability"), table, before)
+    lost, gained = fact_changes(case(probe="reliability"), pair(table, before))
     assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (
         ["Q000"],
         ["Q001"],
@@ -304,7 +304,7 @@ def test_a_fact_that_was_asked_in_another_way_has_not_changed():
     other = replace(
         before, rows=(replace(before.rows[0], prompt_digest="another"), before.rows[1])
     )
-    lost, _ = fact_changes(case(), answers("--"), other)
+    lost, _ = fact_changes(case(), pair(answers("--"), other))
     assert [c.fact_id for c in lost] == ["Q001"]
 
 
@@ -313,7 +313,7 @@ def test_a_change_names_the_relation_and_the_bucket():
         Fact(id=f"Q{at:03}", relation="P36", subject="x", object="y") for at in range(1)
     )
     known = case(facts=facts, buckets=(("Q000", "tail"),))
-    (first, second), _ = fact_changes(known, answers("--"), answers("++"))
+    (first, second), _ = fact_changes(known, pair(answers("--"), answers("++")))
     assert (first.relation, first.bucket) == ("P36", "tail")
     assert (second.relation, second.bucket) == ("", "")
 
@@ -325,14 +325,13 @@ def test_a_change_names_the_relation_and_the_bucket():
 def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
     (change,), _ = fact_changes(
         case(probe="monitor"),
-        monitor_table((0, kept[1], 0.25)),
-        monitor_table((1, kept[0], 0.9)),
+        pair(monitor_table((0, kept[1], 0.25)), monitor_table((1, kept[0], 0.9))),
     )
     assert (change.old_probability, change.new_probability) == expected
 
 
 def test_other_probes_have_no_anchor():
-    (change,), _ = fact_changes(case(), answers("-"), answers("+"))
+    (change,), _ = fact_changes(case(), pair(answers("-"), answers("+")))
     assert (change.old_probability, change.new_probability) == (None, None)
 
 

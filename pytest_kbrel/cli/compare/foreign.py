@@ -328,7 +328,7 @@ def _changes(
         if figure.rate:
             lost, gained = (
                 tuple(_row_change(name, change) for change in changes)
-                for changes in fact_changes(None, pairing.candidate, pairing.baseline)
+                for changes in fact_changes(None, pairing)
             )
             return lost, gained
     return (), ()

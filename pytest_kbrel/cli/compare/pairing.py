@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_kbrel import __version__
+from pytest_kbrel import __version__, stats
 from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
@@ -23,6 +23,15 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.cli.compare.models import probe_and_slice, string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
+from pytest_kbrel.gates import (
+    Against,
+    compare_case,
+    decide_aggregate,
+    with_family,
+    with_looks_told,
+)
+from pytest_kbrel.gates.cases import obstacle_to
+from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
@@ -39,9 +48,6 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
-
-if TYPE_CHECKING:
-    from pytest_kbrel.gates import Against
 
 # The first one is the baseline: what it lacks is a failure.
 FAILING = failing(compared=True)
@@ -110,9 +116,6 @@ def corrected_runs(
     unit: str = "fact",
 ) -> tuple[PairedRun, ...]:
     """Return decided runs with the p-values of all of them corrected together, of gates and of figures."""
-    from pytest_kbrel import stats
-    from pytest_kbrel.gates import with_family
-
     adjusted = iter(with_family([case for run in runs for case in run.cases]))
     runs = [
         dataclasses.replace(run, cases=tuple(next(adjusted) for _ in run.cases))
@@ -164,9 +167,6 @@ def decide_outcomes(
 
     ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
     """
-    from pytest_kbrel.gates import compare_case, decide_aggregate, with_looks_told
-    from pytest_kbrel.gates.waivers import under_waivers
-
     cases: list[CaseResult] = []
     for case in side.cases:
         before = baseline.case(case)
@@ -193,34 +193,13 @@ def _obstacles(
     side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline
 ) -> dict[str, str]:
     """Return why cases cannot be compared, whether they have gates or not."""
-    from pytest_kbrel.baselines import setting_differences
-    from pytest_kbrel.gates.cases import obstacle_of
-    from pytest_kbrel.gates.measurement import Pairing, pair
-
-    tables = {}
-    for case in cases:
-        before = baseline.case(case)
-        if case.aggregate or not case.metrics:
-            continue
-        pairings: tuple[Pairing, ...] = ()
-        if isinstance(before, BaselineCase):
-            pairings = (
-                pair(
-                    case.table,
-                    before.table,
-                    setting_differences(case.settings, before.settings),
-                ),
-            )
-        obstacle = obstacle_of(
-            [case.id],
-            case.suite,
-            pairings,
-            () if pairings else (case.id,),
-            _against(side.run, baseline, [case]),
-        )
-        if obstacle is not None:
-            tables[case.nodeid] = ": ".join(obstacle)
-    return tables
+    return {
+        case.nodeid: ": ".join(obstacle)
+        for case in cases
+        if not case.aggregate
+        and case.metrics
+        and (obstacle := obstacle_to(case, _against(side.run, baseline, [case])))
+    }
 
 
 def _against(
@@ -229,8 +208,6 @@ def _against(
     cases: Sequence[CaseResult],
     comparisons: int = 1,
 ) -> Against:
-    from pytest_kbrel.gates import Against
-
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
     return Against(
