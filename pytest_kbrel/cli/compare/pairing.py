@@ -97,14 +97,11 @@ def pair_runs(
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
     family = sum(map(family_size, candidates))
-    runs = [
-        _run_of(side, decide_outcomes(side, baseline.run, family), baseline.run, name)
-        for side in candidates
-    ]
-    obstacles = [
-        _obstacles(side, run.cases, baseline.run)
-        for run, side in zip(runs, candidates, strict=True)
-    ]
+    runs, obstacles = [], []
+    for side in candidates:
+        cases = decide_outcomes(side, baseline.run, family)
+        runs.append(_run_of(side, cases, baseline.run, name))
+        obstacles.append(_obstacles(side, cases, baseline.run))
     return corrected_runs(runs, obstacles, strict=strict)
 
 
@@ -182,9 +179,12 @@ def decide_outcomes(
         )
         cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
-        members = [case for case in cases if case.suite == aggregate.suite]
-        own = [case for case in members if case.id in aggregate.members]
-        against = _against(side.run, baseline, own, comparisons)
+        members = [
+            case
+            for case in cases
+            if case.suite == aggregate.suite and case.id in aggregate.members
+        ]
+        against = _against(side.run, baseline, members, comparisons)
         cases.append(decide_aggregate(aggregate, members, against))
     return cases
 
