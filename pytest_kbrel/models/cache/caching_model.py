@@ -224,17 +224,23 @@ class SessionCache:
 
     def get(self, keys: Sequence[str]) -> dict[str, Response]:
         """Return the cached responses by key."""
-
-        def read(file: sqlite3.Connection) -> list[tuple[bytes, bytes]]:
-            query = "SELECT key, response FROM responses WHERE key IN"
-            return [
-                row
-                for marks, chunk in chunks(keys)
-                for row in file.execute(f"{query} ({marks})", chunk)
-            ]
-
-        rows = self._with_file(read) or ()
-        return {key.hex(): _read(response) for key, response in rows}
+        responses: dict[str, Response] = {}
+        with self._lock:
+            if self._file is None:
+                return {}
+            try:
+                for marks, chunk in chunks(keys):
+                    rows = self._file.execute(
+                        f"SELECT key, response FROM responses WHERE key IN ({marks})",
+                        chunk,
+                    )
+                    responses.update(
+                        (key.hex(), _read(response)) for key, response in rows
+                    )
+            except sqlite3.Error:
+                self._file = None
+                return {}
+        return responses
 
     def put(self, responses: Mapping[str, Response]) -> None:
         """Store responses by key; a later one replaces an earlier one."""
@@ -242,22 +248,17 @@ class SessionCache:
             (bytes.fromhex(key), _written(response))
             for key, response in responses.items()
         ]
-
-        def write(file: sqlite3.Connection) -> None:
-            file.execute("BEGIN")
-            file.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?)", rows)
-            file.execute("COMMIT")
-
-        self._with_file(write)
-
-    def _with_file(self, action: Callable[[sqlite3.Connection], T]) -> T | None:
         with self._lock:
-            if self._file is not None:
-                try:
-                    return action(self._file)
-                except sqlite3.Error:
-                    self._file = None
-        return None
+            if self._file is None:
+                return
+            try:
+                self._file.execute("BEGIN")
+                self._file.executemany(
+                    "INSERT OR REPLACE INTO responses VALUES (?, ?)", rows
+                )
+                self._file.execute("COMMIT")
+            except sqlite3.Error:
+                self._file = None
 
 
 class DeduplicatingModel:
