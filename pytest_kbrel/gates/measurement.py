@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -20,6 +20,7 @@ _SAME = 1e-4
 _ROUNDING = 1e-5
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
+Contrast = Callable[[float], stats.Difference]
 # The chance that a 95 % interval misses the truth at one end.
 PASS_ALPHA = (1 - stats.LEVEL) / 2
 
@@ -48,16 +49,21 @@ class Pairing:
         return list(zip(self.candidate.rows, self.baseline.rows, strict=True))
 
 
+def _no_contrast(share: float) -> stats.Difference:
+    return stats.Difference(estimate=stats.Estimate())
+
+
 @record
 class Measured:
     """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
 
     ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
-    what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
-    independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
-    ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
-    early: its intervals are then of the level of its look.
-    ``comparison`` is :func:`comparison_of` the figure.
+    what a paper prints of the figure, where that is the baseline. ``identical``: whatever was measured of
+    enough facts is as in the baseline. ``alpha`` is the level at which an alarm is raised. ``looks`` say how
+    far a case was asked that may stop early: its intervals are then of the level of its look.
+    ``contrast(share)`` compares the candidate with a share of the baseline, paired if it can be. Its estimate
+    is candidate - share * baseline where higher is better, baseline - share * candidate where lower is: at
+    least 0 when the candidate recovers that share.
     """
 
     figure: Figure
@@ -67,10 +73,8 @@ class Measured:
     identical: bool = False
     alpha: float = stats.FAMILY_LEVEL
     published: PublishedFigure | None = None
-    own: stats.Estimate = stats.Estimate()
-    printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
-    comparison: stats.Comparison | None = None
+    contrast: Contrast = _no_contrast
 
     def p_over_looks(self, p: float | None) -> float | None:
         """Return a p-value adjusted for the looks that the case may have."""
@@ -111,25 +115,6 @@ class Measurement:
     def values(self) -> tuple[MetricValue, ...]:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
-
-    def contrast(self, measured: Measured, recovery: float) -> stats.Difference:
-        """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
-
-        The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
-        candidate where lower is: at least 0 when the candidate recovers that share.
-        """
-        figure = measured.figure
-        if measured.published is not None:
-            weights = (
-                (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
-            )
-            return stats.unpaired_contrast(
-                [(weights[0], measured.own), (weights[1], measured.printed)]
-            )
-        assert measured.comparison is not None
-        return stats.paired_difference(
-            dataclasses.replace(measured.comparison, share=recovery)
-        )
 
 
 def comparison_of(
@@ -306,14 +291,20 @@ def _unpaired(
     value = _compared(
         figure, _value(figure, tables, own), published.value, difference, alpha
     )
+
+    def contrast(share: float) -> stats.Difference:
+        terms = [(1.0, own), (-share, printed)]
+        if figure.better == "lower":
+            terms = [(-share, own), (1.0, printed)]
+        return stats.unpaired_contrast(terms)
+
     return Measured(
         figure=figure,
         value=dataclasses.replace(value, unpaired=True),
         difference=difference,
         published=published,
-        own=own,
-        printed=printed,
         alpha=alpha,
+        contrast=contrast,
     )
 
 
@@ -363,7 +354,9 @@ def _measured(
         identical=same,
         alpha=alpha,
         looks=looks,
-        comparison=comparison,
+        contrast=lambda share: stats.paired_difference(
+            dataclasses.replace(comparison, share=share)
+        ),
     )
 
 

@@ -322,12 +322,12 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
     shown_ends = over and under
-    low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
+    low, high = recovered(measured, share) if shown_ends else (None, None)
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    within = measurement.contrast(measured, gate.bound).estimate
+    within = measured.contrast(gate.bound).estimate
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
     is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
     worst = _drop_ends(measured)[1]
@@ -347,7 +347,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        p=measurement.contrast(measured, beyond).p_of(0.0),
+        p=measured.contrast(beyond).p_of(0.0),
         passes=is_recovered
         or measured.nothing_lost
         or (worst is not None and worst <= 0),
@@ -356,9 +356,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     )
 
 
-def recovered(
-    measurement: Measurement, measured: Measured, share: float
-) -> tuple[float | None, float | None]:
+def recovered(measured: Measured, share: float) -> tuple[float | None, float | None]:
     """Return the ends of the 95 % interval of ``share``, the ratio above 0 as the rule ``recovery`` takes it.
 
     It holds the shares that the gate's own test would not rule out, so that a gate passes where its bound is
@@ -366,10 +364,10 @@ def recovered(
     """
 
     def above(of: float) -> float | None:
-        return measurement.contrast(measured, of).estimate.low
+        return measured.contrast(of).estimate.low
 
     def below(of: float) -> float | None:
-        high = measurement.contrast(measured, 1 / of).estimate.high
+        high = measured.contrast(1 / of).estimate.high
         return None if high is None else -high * of
 
     low = stats.ratio_low(above, share)
