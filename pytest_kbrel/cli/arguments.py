@@ -78,14 +78,6 @@ def scratch_folder(output: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def refuse_existing(output: Path, *, force: bool) -> None:
-    """Raise ``FileExistsError`` where ``output`` is a file already, unless ``force``."""
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output}: exists already; name another file or give --force"
-        )
-
-
 @contextmanager
 def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a new text file that is renamed to ``output`` when the block ends without an error.
@@ -93,7 +85,10 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     Raises ``FileExistsError`` where ``output`` is a file already, unless ``force``, and what
     :func:`scratch_folder` raises.
     """
-    refuse_existing(output, force=force)
+    if output.is_file() and not force:
+        raise FileExistsError(
+            f"{output}: exists already; name another file or give --force"
+        )
     with scratch_folder(output) as scratch:
         with (scratch / output.name).open(
             "w", encoding="utf-8", newline="\n"

@@ -97,7 +97,6 @@ def register(commands: Commands) -> None:
     engine.add_argument(
         "--temp-dir",
         type=Path,
-        default=None,
         metavar="DIR",
         help="where to spill to disk",
     )
@@ -107,13 +106,10 @@ def register(commands: Commands) -> None:
 def _columns(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the dump's columns")
     for name in ("subject", "relation", "object", "popularity"):
-        group.add_argument(
-            f"--{name}", default=None, metavar="COLUMN", help=f"default: {name}"
-        )
+        group.add_argument(f"--{name}", metavar="COLUMN", help=f"default: {name}")
     for name in ("year", "type"):
         group.add_argument(
             f"--{name}",
-            default=None,
             metavar="COLUMN",
             help=f"default: {name}, if there; '' for none",
         )
@@ -125,7 +121,6 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--format",
         choices=("csv", "tsv", "jsonl", "parquet"),
-        default=None,
         help="default: by name",
     )
     group.add_argument(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
 from pytest_kbrel.cli.arguments import (
@@ -52,17 +51,13 @@ def _run(options: argparse.Namespace) -> int:
     )
     from pytest_kbrel.reports.recorded import read_run
 
-    checks: tuple[tuple[str, Callable[[str], str]], ...] = (
-        ("name", marker),
-        ("link", link_target),
-        ("commit", commit_id),
-    )
-    for name, check in checks:
+    checks = {"name": marker, "link": link_target, "commit": commit_id}
+    stated = {name: getattr(options, name) for name in checks}
+    for name, check in checks.items():
         try:
-            check(getattr(options, name))
+            check(stated[name])
         except ValueError as error:
             raise KbrelError(f"--{name}: {error}") from None
-    stated = {"name": options.name, "link": options.link, "commit": options.commit}
     run = read_run(options.report)
     try:
         text = comment_markdown(run, **stated)

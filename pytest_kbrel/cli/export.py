@@ -59,20 +59,11 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
-    from pytest_kbrel.reports import REPORT, earlier_note
+    from pytest_kbrel.cli.compare.pairing import outcomes_of
     from pytest_kbrel.reports.json_report import read_report
 
     path = options.report
-    if not path.is_file() and not (path / REPORT).is_file():
-        earlier = earlier_note(path / REPORT)
-        raise KbrelError(
-            f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}"
-        )
-    side = read_outcomes(str(path), Path.cwd())
-    if not isinstance(side, RecordedOutcomes):
-        raise KbrelError(f"{path}: cannot be exported: {side}")
-    cases = [case for case in side.cases if case.table.rows]
+    cases = [case for case in outcomes_of(path).cases if case.table.rows]
     if not cases:
         raise KbrelError(
             f"{path}: no case has an outcome; allowed: a run with cases that are not invalid"

@@ -66,8 +66,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import read_outcomes
-    from pytest_kbrel.reports import REPORT, earlier_note
+    from pytest_kbrel.cli.compare.pairing import outcomes_of
 
     if options.source.is_file():
         return _report(options)
@@ -75,19 +74,10 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(
             "--output: found nothing; allowed: the file for the answers to label"
         )
-    report = options.source / REPORT
-    if not report.is_file():
-        allowed = f"the folder of a run's reports{earlier_note(report)}"
-        raise KbrelError(f"{options.source}: has no {REPORT}; allowed: {allowed}")
-    side = read_outcomes(str(options.source), Path())
-    if isinstance(side, str):
-        raise KbrelError(
-            f"{options.source}: {side}; allowed: a report folder as a run wrote it"
-        )
     # A judge says nothing new of an answer that it has judged.
     answers = {
         json.dumps([row[key] for key in ("question", "answers", "prediction")]): row
-        for row in _rows(side)
+        for row in _rows(outcomes_of(options.source))
     }
     if not answers:
         allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"

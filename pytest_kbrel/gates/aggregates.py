@@ -48,9 +48,6 @@ def decide_aggregate(
         slice=aggregate.slice,
         verdict="invalid",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         aggregate=True,
         members=aggregate.members,
     )

@@ -138,9 +138,6 @@ def _result_of(
         label=case.label,
         verdict=verdict,
         n=facts,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         errors=tuple(errors),
         settings=settings_of(case),
     )

@@ -506,9 +506,6 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
         slice=case_id if probe == "test" else rest.removesuffix("]"),
         verdict="invalid" if begun else "not run",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         errors=(_last_line(why),),
     )
 

@@ -103,9 +103,6 @@ def _case(
         slice="",
         verdict="pass",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
     )
     if before is None:
         why = f"{baseline.path} has no case {name}"

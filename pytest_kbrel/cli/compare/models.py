@@ -89,7 +89,6 @@ def case_of(
         label=label,
         verdict="invalid" if invalid else "pass",
         n=n,
-        duration=0.0,
         metrics=tuple(
             MetricValue(
                 name=name,
@@ -98,7 +97,6 @@ def case_of(
             )
             for name, value in figures.items()
         ),
-        gates=(),
         aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
         settings=settings,
     )

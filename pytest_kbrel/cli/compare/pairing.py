@@ -45,7 +45,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
-from pytest_kbrel.reports import OUTCOMES, REPORT
+from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -308,6 +308,19 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
         return str(error)
 
 
+def outcomes_of(path: Path) -> RecordedOutcomes:
+    """Return the outcomes of a report folder or a ``report.json``; raises ``KbrelError`` where there are none."""
+    if not path.is_file() and not (path / REPORT).is_file():
+        earlier = earlier_note(path / REPORT)
+        raise KbrelError(
+            f"{path}: has no {REPORT}; allowed: the folder of a run's reports{earlier}"
+        )
+    side = read_outcomes(str(path), Path())
+    if isinstance(side, str):
+        raise KbrelError(f"{path}: {side}; allowed: a report folder as a run wrote it")
+    return side
+
+
 def gate_of(result: GateResult) -> Gate:
     """Return the gate of a gate's result."""
     return Gate(
@@ -397,7 +410,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         )
     suite, _, case_id = str(entry["id"]).rpartition("::")
     kept = {key: entry[key] for key in _KEPT if entry.get(key) is not None}
-    about = {"id": case_id, "suite": suite, "duration": 0.0, "metrics": []}
+    about = {"id": case_id, "suite": suite}
     case = from_wire(CaseResult, kept | about)
     settings = string_pairs(entry.get("settings", {}))
     return dataclasses.replace(case, table=table, settings=settings)
@@ -419,9 +432,6 @@ def _of_baseline(run: Baseline) -> RecordedOutcomes:
                 slice=slice_name,
                 verdict="pass",
                 n=len(case.table.rows),
-                duration=0.0,
-                metrics=(),
-                gates=(),
                 table=case.table,
                 settings=case.settings,
             )
