@@ -422,7 +422,6 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
                 if model.setting in ("", setting) and of
             }
             label = f"{within}, {setting}" if len(settings) > 1 else within
-            both = correlations(probe, list(of_models.values()), over="models")
             rows += [
                 Scatter(
                     within=label,
@@ -437,7 +436,9 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
                         and (y := of.get(pearson.y)) is not None
                     ),
                 )
-                for pearson, spearman in zip(both[::2], both[1::2], strict=True)
+                for pearson, spearman in correlations(
+                    probe, list(of_models.values()), over="models"
+                )
                 if pearson.n > 1
             ]
     return tuple(rows)

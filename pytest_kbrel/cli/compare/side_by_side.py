@@ -17,7 +17,6 @@ from pytest_kbrel.cli.compare.models import (
 )
 from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run
 from pytest_kbrel.records import CaseResult
-from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
 
@@ -77,7 +76,9 @@ def _sides(
         zip(models, run_settings(models), twins(models), strict=True)
     ):
         pair = paired.get(at + 1)
-        if _outcomes(pair) != _outcomes(paired.get(twin)):
+        other = paired.get(twin)
+        # Of the same figures other answers may be lost, and other gates fail.
+        if (pair and pair.run.cases) != (other and other.run.cases):
             twin = 0
         side = Side(
             number=at + 1,
@@ -111,23 +112,6 @@ def _titled(sides: Sequence[Side]) -> tuple[Side, ...]:
         else side
         for side in sides
     )
-
-
-def _outcomes(pair: PairedRun | None) -> object:
-    """Return what models with the same figures may still differ in: facts lost and gained, and verdicts."""
-    if pair is None:
-        return []
-    changes = changed_facts(pair.run)
-    facts = [
-        sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)
-    ]
-    verdicts = [
-        (case.id, gate.metric, gate.verdict)
-        for case in pair.run.cases
-        for gate in case.gates
-        if gate.verdict != "pass"
-    ]
-    return [*facts, verdicts] if any((*facts, verdicts)) else []
 
 
 def _results(
