@@ -71,24 +71,23 @@ class _Work:
 
     def copy(self, source: Path, name: str) -> None:
         """Copy a folder."""
-        target = self.directory / name
-        if os.path.lexists(target):
-            self.present[target] = "exists already"
-            return
-        shutil.copytree(source, target)
-        self.files.append(target)
+        if (target := self._free(name)) is not None:
+            shutil.copytree(source, target)
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""
+        if (target := self._free(name)) is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8", newline="\n")
+
+    def _free(self, name: str) -> Path | None:
+        """Return the path to write, ``None`` where something is there."""
         target = self.directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with target.open("x", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-        except FileExistsError:
+        if os.path.lexists(target):
             self.present[target] = "exists already"
-        else:
-            self.files.append(target)
+            return None
+        self.files.append(target)
+        return target
 
     def ignore(self) -> None:
         """Add what runs leave behind to .gitignore."""

@@ -64,12 +64,13 @@ def clustered_mean(
     )
 
 
-def cluster_df(clusters: Sequence[int]) -> float | None:
-    """Return the degrees of freedom of :func:`clustered_mean`; ``None`` where all facts share a cluster."""
-    numbers = np.array(clusters)
-    by_cluster = _cr2(
-        np.zeros(len(numbers)), numbers, np.full(len(numbers), 1 / max(len(numbers), 1))
-    )
+def cluster_df(clusters: Sequence[str] | Sequence[int]) -> float | None:
+    """Return the degrees of freedom of :func:`clustered_mean` over facts in clusters of these names.
+
+    It is ``None`` where all facts share a cluster.
+    """
+    n, numbers = len(clusters), np.unique(clusters, return_inverse=True)[1]
+    by_cluster = _cr2(np.zeros(n), numbers, np.full(n, 1 / max(n, 1)))
     return None if by_cluster is None else by_cluster[1]
 
 
