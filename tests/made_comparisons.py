@@ -50,8 +50,8 @@ def comparison_of(candidates: Mapping[str, Run], *, first: str = "base") -> Comp
     baseline = model_of(first, next(iter(candidates.values())), baseline=True)
     models = [baseline, *(model_of(name, run) for name, run in candidates.items())]
     paired = {
-        number: PairedRun(run=run, p_holm={}, obstacles={})
-        for number, run in enumerate(candidates.values(), start=2)
+        number: PairedRun(number=number, name=name, run=run, p_holm={}, obstacles={})
+        for number, (name, run) in enumerate(candidates.items(), start=2)
     }
     return side_by_side(
         models, figure_tables(models), correlated_points(models), paired, {}

@@ -165,7 +165,7 @@ class Figure(MetricTraits):
         if value is None or not self.has_interval:
             return estimate
         low, high = stats.bootstrap_rows(
-            lambda counts: statistic(rows, counts), len(rows), seed=0
+            lambda counts: statistic(rows, counts), len(rows)
         )
         # Draws that are all alike say nothing about how far the figure could be off.
         return (

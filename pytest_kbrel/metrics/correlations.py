@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.metrics.reliability import c_wrong
 from pytest_kbrel.records import CaseResult, Correlation, ProbeName
 
 Point = tuple[float | None, float | None]
@@ -126,18 +125,10 @@ def joined(
         points.setdefault((suite, probe, point), {}).update(values)
     for (_, probe, _), point_figures in points.items():
         if len(kinds := PROBES[probe].kinds) > 1:
-            point_figures["c_wrong"] = _both(
-                *(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds)
-            )
+            parts = [point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds]
+            known = [part for part in parts if part is not None]
+            point_figures["c_wrong"] = sum(known) / len(known) if known else None
     return points
-
-
-def _both(seen: float | None, unseen: float | None) -> float | None:
-    numbers = [
-        np.array(math.nan if value is None else value) for value in (seen, unseen)
-    ]
-    both = float(c_wrong(*numbers))
-    return None if math.isnan(both) else both
 
 
 def _is_constant(values: Sequence[float]) -> bool:

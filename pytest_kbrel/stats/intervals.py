@@ -165,33 +165,26 @@ def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     return [np.broadcast_to(statistic(without), (sample.n,))]
 
 
-def bootstrap_rows(
-    statistic: Callable[[Array], Array],
-    n: int,
-    *,
-    seed: int,
-    draws: int = 1000,
-    level: float = LEVEL,
-) -> tuple[float, float]:
-    """Return the percentile interval of a statistic of ``n`` facts that is no function of column totals.
+def bootstrap_rows(statistic: Callable[[Array], Array], n: int) -> tuple[float, float]:
+    """Return the percentile interval (Efron 1979) of a statistic of ``n`` facts, from seeded draws.
 
-    ``statistic`` takes how often each fact was drawn, shape (draws, n), and returns shape (draws,). Draws in
-    which it is undefined are left out.
+    It need be no function of column totals. ``statistic`` takes how often each fact was drawn, shape (draws,
+    n), and returns shape (draws,). Draws in which it is undefined are left out.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = []
     step = max(1, _AT_ONCE // n)
-    for start in range(0, draws, step):
-        counts = rng.multinomial(
-            n, np.full(n, 1 / n), size=min(step, draws - start)
-        ).astype(float)
+    for start in range(0, _DRAWS, step):
+        size = min(step, _DRAWS - start)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
         drawn.append(statistic(counts))
     values = np.concatenate(drawn)
-    ends = [(1 - level) / 2, (1 + level) / 2]
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(values[~np.isnan(values)], ends)
     return float(low), float(high)
 
 
+_DRAWS = 1000
 # How many counts of drawn facts are in memory at once.
 _AT_ONCE = 1 << 21
 # Shares below this are none.

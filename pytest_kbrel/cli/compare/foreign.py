@@ -74,6 +74,7 @@ def pair_scored(
         for run in candidates
     ]
     return corrected_runs(
+        [(at, str(run.path)) for at, run in enumerate(candidates, start=2)],
         [
             bare_run(str(baseline.path), (case for case, _ in cases))
             for cases in decided

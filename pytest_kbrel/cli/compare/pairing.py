@@ -64,9 +64,12 @@ class PairedRun:
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
     ``obstacles`` say by node id why a case cannot be compared. ``strict``: what is inconclusive fails.
-    ``unit`` is what is paired: a fact, or a row of another tool.
+    ``unit`` is what is paired: a fact, or a row of another tool. The candidate is called ``name``, and has
+    the ``number`` among the models, of which the baseline is the first.
     """
 
+    number: int
+    name: str
     run: Run
     p_holm: Mapping[tuple[str, str], float | None]
     obstacles: Mapping[str, str]
@@ -86,26 +89,27 @@ class PairedRun:
 
 def pair_runs(
     baseline: RecordedOutcomes,
-    candidates: Sequence[RecordedOutcomes],
+    candidates: Mapping[tuple[int, str], RecordedOutcomes],
     name: str,
     *,
     strict: bool = False,
 ) -> tuple[PairedRun, ...]:
-    """Compare each candidate with the baseline, which is called ``name``.
+    """Compare candidates, by number and name, with the baseline, which is called ``name``.
 
     ``strict`` is that of :class:`PairedRun`.
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
-    family = sum(map(family_size, candidates))
+    family = sum(map(family_size, candidates.values()))
     runs, obstacles = [], []
-    for side in candidates:
+    for side in candidates.values():
         cases = decide_outcomes(side, baseline.run, family)
         runs.append(_run_of(side, cases, baseline.run, name))
         obstacles.append(_obstacles(side, cases, baseline.run))
-    return corrected_runs(runs, obstacles, strict=strict)
+    return corrected_runs(list(candidates), runs, obstacles, strict=strict)
 
 
 def corrected_runs(
+    names: Sequence[tuple[int, str]],
     runs: Sequence[Run],
     obstacles: Sequence[Mapping[str, str]],
     *,
@@ -122,6 +126,8 @@ def corrected_runs(
     holm = iter(stats.holm(ps))
     return tuple(
         PairedRun(
+            number=number,
+            name=name,
             run=run,
             p_holm={
                 (case.nodeid, value.name): next(holm)
@@ -132,7 +138,7 @@ def corrected_runs(
             strict=strict,
             unit=unit,
         )
-        for run, of_run in zip(runs, obstacles, strict=True)
+        for (number, name), run, of_run in zip(names, runs, obstacles, strict=True)
     )
 
 

@@ -55,9 +55,8 @@ def report_json(
     tables: Sequence[FigureTable],
     scatters: Sequence[Scatter],
     pairs: Sequence[PairedRun],
-    names: Sequence[str],
 ) -> str:
-    """Return everything as the text of a JSON file; ``names`` as for :func:`paired_lines`."""
+    """Return everything as the text of a JSON file."""
     wire = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": __version__,
@@ -75,7 +74,7 @@ def report_json(
             for one in scatters
             for of in (one.pearson, one.spearman)
         ],
-        "paired": paired_json(pairs, names),
+        "paired": paired_json(pairs),
     }
     return (
         json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
@@ -156,25 +155,20 @@ def _correlated(scatters: Sequence[Scatter]) -> Iterator[str]:
         yield "  none: no two models have two figures that the papers correlate"
 
 
-def paired_lines(
-    pairs: Sequence[PairedRun], names: Sequence[str], numbers: Sequence[int], width: int
-) -> Iterator[str]:
-    """Yield the lines about each candidate.
-
-    ``names[0]`` is the baseline's, ``names[k]`` candidate k's, and ``numbers`` are those they have above.
-    """
-    for at, paired in enumerate(pairs, start=1):
+def paired_lines(pairs: Sequence[PairedRun], width: int) -> Iterator[str]:
+    """Yield the lines about each candidate."""
+    for paired in pairs:
         run = paired.run
         yield ""
         how = f"paired {paired.unit} by {paired.unit}"
-        yield f"{numbers[at]} against {numbers[0]}, {how}: {one_line(names[at])}"
+        yield f"{paired.number} against 1, {how}: {one_line(paired.name)}"
         if run.differences:
             yield from wrap(
                 f"differs: {'; '.join(map(one_line, run.differences))}", width, "  "
             )
         for case in run.cases:
             yield ""
-            yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
+            yield from _case_lines(paired, case, width)
         yield ""
         yield from _changes(paired, width)
     if pairs:
@@ -187,29 +181,30 @@ def paired_lines(
         )
 
 
-def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterator[str]:
-    """Yield what became of each candidate, a line each; ``numbers`` as for :func:`paired_lines`."""
+def summary_lines(pairs: Sequence[PairedRun]) -> Iterator[str]:
+    """Yield what became of each candidate, a line each."""
     if pairs:
         yield ""
-    for at, paired in enumerate(pairs, start=1):
-        changes = changed_facts(paired.run)
-        facts = f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
-        yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
+    for paired in pairs:
+        yield f"{paired.number} against 1: {_verdicts(paired)}; {_changed(paired)}"
 
 
-def paired_json(
-    pairs: Sequence[PairedRun], names: Sequence[str]
-) -> list[dict[str, Any]]:
+def _changed(paired: PairedRun) -> str:
+    changes = changed_facts(paired.run)
+    return f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
+
+
+def paired_json(pairs: Sequence[PairedRun]) -> list[dict[str, Any]]:
     """Return every candidate's cases as JSON's own types."""
     return [
         {
-            "baseline": names[0],
-            "candidate": names[at],
+            "baseline": paired.run.baseline,
+            "candidate": paired.name,
             "differences": list(paired.run.differences),
             "fails": paired.fails,
             "cases": [_case_json(paired, case) for case in paired.run.cases],
         }
-        for at, paired in enumerate(pairs, start=1)
+        for paired in pairs
     ]
 
 
@@ -232,9 +227,7 @@ def _case_json(paired: PairedRun, case: CaseResult) -> dict[str, Any]:
     return wire
 
 
-def _case_lines(
-    paired: PairedRun, case: CaseResult, numbers: tuple[int, int], width: int
-) -> Iterator[str]:
+def _case_lines(paired: PairedRun, case: CaseResult, width: int) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
     shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
@@ -247,8 +240,8 @@ def _case_lines(
     if waiver := phrases.waiver(case, paired.run):
         yield from wrap(waiver, width)
     if values:
-        first, second = map(str, numbers)
-        heads = ("", first, second, f"{second} - {first}", " 95 % interval", "", "")
+        number_ = str(paired.number)
+        heads = ("", "1", number_, f"{number_} - 1", " 95 % interval", "", "")
         rows = [heads, *(_figure(paired, case, value) for value in values)]
         yield from format_table(rows, left=(0, 4, 5, 6), least=_WIDTHS, gap=" ")
     obstacle = paired.obstacles.get(case.nodeid, "")
@@ -290,7 +283,7 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
 
 def _changes(paired: PairedRun, width: int) -> Iterator[str]:
     changes = changed_facts(paired.run)
-    yield f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
+    yield _changed(paired)
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in examples(facts, SHOWN_FACTS):
             yield from wrap(f"{word}: {_change(change)}", width, "  ")

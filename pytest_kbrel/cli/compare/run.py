@@ -137,12 +137,11 @@ def _run_foreign(options: argparse.Namespace) -> int:
             "--exit-code: no gate can be judged: no case has a metric that is a number"
         )
     models = [compared_model(run) for run in runs]
-    names, numbers = [model.name for model in models], range(1, len(runs) + 1)
-    document = report_json(models, (), (), pairs, names)
+    document = report_json(models, (), (), pairs)
     lines = (
         *model_lines(models),
-        *summary_lines(pairs, numbers),
-        *paired_lines(pairs, names, numbers, _width()),
+        *summary_lines(pairs),
+        *paired_lines(pairs, _width()),
     )
     return _end(options, document, lines, pairs)
 
@@ -151,29 +150,26 @@ def _run_recorded(options: argparse.Namespace) -> int:
     models = read_models(options.model, Path.cwd())
     tables = figure_tables(models)
     correlated = correlated_points(models)
-    recorded: dict[int, RecordedOutcomes] = {}
+    recorded: dict[tuple[int, str], RecordedOutcomes] = {}
     unpaired: dict[int, str] = {}
     for at, model in enumerate(models, start=1):
         side = read_outcomes(model.name, Path.cwd())
         if isinstance(side, str):
             unpaired[at] = side
         else:
-            recorded[at] = side
-    numbers = list(recorded)
-    names = [models[at - 1].name for at in numbers]
+            recorded[at, model.name] = side
     pairs: Sequence[PairedRun] = ()
-    if 1 in recorded:
-        first, *candidates = recorded.values()
+    if (first := recorded.pop((1, models[0].name), None)) is not None:
         strict = options.inconclusive == "fail"
-        pairs = pair_runs(first, candidates, names[0], strict=strict)
+        pairs = pair_runs(first, recorded, models[0].name, strict=strict)
     if options.exit_code and not pairs:
         reasons = [f"{models[at - 1].name}: {why}" for at, why in unpaired.items()]
         raise KbrelError(
             "--exit-code: no gate can be judged, since no two runs can be paired: "
             f"{'; '.join(reasons)}"
         )
-    document = report_json(models, tables, correlated, pairs, names)
-    paired = dict(zip(numbers[1:], pairs, strict=True)) if pairs else {}
+    document = report_json(models, tables, correlated, pairs)
+    paired = {pair.number: pair for pair in pairs}
     comparison = side_by_side(models, tables, correlated, paired, unpaired)
     written = []
     if options.html is not None:
@@ -199,10 +195,10 @@ def _run_recorded(options: argparse.Namespace) -> int:
     not_paired = [f"{at} is not paired: {why}" for at, why in unpaired.items()]
     lines = (
         *model_lines(models),
-        *summary_lines(pairs, numbers),
-        *(not_paired if recorded else ()),
+        *summary_lines(pairs),
+        *(not_paired if len(unpaired) < len(models) else ()),
         *figure_lines(models, tables, correlated, width),
-        *paired_lines(pairs, names, numbers, width),
+        *paired_lines(pairs, width),
         *written,
     )
     return _end(options, document, lines, pairs)
