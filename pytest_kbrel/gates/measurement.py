@@ -139,16 +139,10 @@ def comparison_of(
         facts=figure.weight(before),
         clusters=clusters,
         case_weights=figure.case_weights(after),
-        level=_level(looks),
-    )
-
-
-def _level(looks: Looks | None) -> float:
-    """Return the level of an interval that misses the truth at either end with a chance of 2.5 %."""
-    return (
-        1 - 2 * PASS_ALPHA
+        # Its interval misses the truth at either end with a chance of 2.5 %.
+        level=stats.LEVEL
         if looks is None
-        else stats.look_level(looks.of, looks.taken, PASS_ALPHA)
+        else stats.look_level(looks.of, looks.taken, PASS_ALPHA),
     )
 
 

@@ -35,7 +35,14 @@ def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
     ``anchor`` holds the primary anchor's token probabilities, shape (L,); ``frames`` those of the same tokens
     in each frame without context, shape (R, L). Raises ``ValueError`` on other shapes.
     """
-    return _distance(anchor, frames, "frames")
+    primary = np.asarray(anchor, dtype=float)
+    foreign = np.asarray(frames, dtype=float)
+    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
+        raise ValueError(
+            "an anchor of shape (L,) and others of shape (at least 1, L), L > 0, are needed; "
+            f"found {primary.shape} and {foreign.shape}"
+        )
+    return float(np.abs(foreign - primary).mean())
 
 
 def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:
@@ -43,7 +50,7 @@ def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:
 
     As :func:`pfd`, with the probabilities after each of M wrong contexts, shape (M, L).
     """
-    return _distance(anchor, negatives, "negatives")
+    return pfd(anchor, negatives)
 
 
 def degree(pfd: float, ird: float) -> float:
@@ -55,17 +62,6 @@ def pad(probabilities: Sequence[float], length: int) -> list[float]:
     """Return ``probabilities`` cut at ``length`` or filled up with zeros, as the authors' script does."""
     cut = list(probabilities[:length])
     return cut + [0.0] * (length - len(cut))
-
-
-def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
-    primary = np.asarray(anchor, dtype=float)
-    foreign = np.asarray(others, dtype=float)
-    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
-        raise ValueError(
-            f"anchor of shape (L,) and {what} of shape (at least 1, L), L > 0, are needed; "
-            f"found {primary.shape} and {foreign.shape}"
-        )
-    return float(np.abs(foreign - primary).mean())
 
 
 def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:

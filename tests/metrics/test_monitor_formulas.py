@@ -51,8 +51,8 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
     ],
 )
 def test_wrong_shapes_are_refused(anchor: list[float], others: list[float]) -> None:
-    for degree_of, what in ((pfd, "frames"), (ird, "negatives")):
-        with pytest.raises(ValueError, match=rf"and {what} of shape"):
+    for degree_of in (pfd, ird):
+        with pytest.raises(ValueError, match="and others of shape"):
             degree_of(anchor, others)
 
 

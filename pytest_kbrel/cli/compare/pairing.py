@@ -216,26 +216,23 @@ def _against(
 ) -> Against:
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
+    judged = any(
+        row.expected
+        for case in cases
+        if (probe := probe_named(case.probe)) and probe.judged
+        for row in case.table.rows
+    )
     return Against(
         baseline=baseline,
         comparisons=comparisons,
         incomparable=incomparable(
             run.model,
             baseline,
-            judged=_is_judged(cases),
+            judged=judged,
             judge=run.judge,
             writers=writers,
         ),
         another_tokenizer=another_tokenizer(run.model, baseline),
-    )
-
-
-def _is_judged(cases: Sequence[CaseResult]) -> bool:
-    return any(
-        row.expected
-        for case in cases
-        if (probe := probe_named(case.probe)) and probe.judged
-        for row in case.table.rows
     )
 
 

@@ -97,7 +97,10 @@ class Journal:
         failed: int = 0,
     ) -> None:
         """Store responses with their requests, what the server said of itself, and the number of failures."""
-        texts = {key: _as_text(requests[key]) for key, _ in answers}
+        texts = {}
+        for key, _ in answers:
+            request = requests[key]
+            texts[key] = json.dumps([type(request).__name__, to_wire(request)])
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
@@ -431,10 +434,6 @@ def _same(then: Answer, now: Answer) -> bool:
 
 def _content(answer: Answer) -> object:
     return answer.text if isinstance(answer, Generated) else answer.probabilities
-
-
-def _as_text(request: Request) -> str:
-    return json.dumps([type(request).__name__, to_wire(request)])
 
 
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:
