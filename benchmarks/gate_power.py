@@ -209,7 +209,7 @@ def power_tables(goals: list[Goal]) -> Iterator[str]:
     yield from table(["facts a slice", "old rule", "two numbers"], rows, 0)
     yield "## Power\n"
     yield f"Red / passed slices by true drop, in %: within {WORLD['within']}, beyond {WORLD['beyond']},"
-    yield "at the level of the world suite's cases; then sessions of {SLICES} such slices"
+    yield f"at the level of the world suite's cases; then sessions of {SLICES} such slices"
     yield "that are red.\n"
     head = [
         "facts",

@@ -170,9 +170,7 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
     measurement = measure_figures(
         figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons)
     )
-    (result,) = rules.decide(
-        [gate], measurement, comparisons=comparisons, explain=False
-    )
+    (result,) = rules.decide([gate], measurement, comparisons=comparisons)
     return {"pass": GREEN, "inconclusive": UNDECIDED, "fail": RED}[result.verdict]
 
 

@@ -20,7 +20,6 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
-from pytest_kbrel.models import attribution
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.openai.spec import BUDGETS, OpenAISpec
@@ -58,8 +57,6 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     check_judge(settings)
     if settings.top_k and settings.from_run is None:
         _check_top_k(settings)
-    if settings.attribute:
-        attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
         if settings.limit is not None:
             raise pytest.UsageError(
@@ -112,11 +109,6 @@ def _check_shard(config: pytest.Config, settings: Settings) -> None:
             "until_decided",
             settings.until_decided,
             "a shard decides nothing, so that it cannot end early",
-        ),
-        (
-            "attribute",
-            settings.attribute,
-            "the worst facts of a case are known when its shards are joined",
         ),
         ("plan", settings.plan, "the plan is that of all shards together"),
     ):
@@ -293,22 +285,14 @@ def unused_flags(
     from pytest_kbrel.probes.grading import is_judged
 
     cases = _selected(suites, expected)
-    unused = []
-    explains = is_explicit(config, "attribute") and settings.attribute
-    if explains and not any(PROBES[case.probe].scored for case in cases):
-        titles = " and ".join(probe.title for probe in PROBES.values() if probe.scored)
-        unused.append(
-            f"--kb-attribute={settings.attribute} is not used: it explains {titles} cases, and none is "
-            "selected"
-        )
     judges = is_explicit(config, "judge") and settings.judge != RULES
-    if judges and not any(
+    if not judges or any(
         is_judged(case) and case.judge == settings.judge for case in cases
     ):
-        unused.append(
-            f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges"
-        )
-    return tuple(unused)
+        return ()
+    return (
+        f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges",
+    )
 
 
 def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:

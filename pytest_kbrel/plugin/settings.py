@@ -15,7 +15,6 @@ from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import (
     BATCH,
     DEVICES,
-    FACTS,
     FLAG_SEED,
     LIMIT,
     PRICE,
@@ -100,7 +99,6 @@ def _read_settings(config: pytest.Config) -> Settings:
         apply_chat_template=is_on(config, "apply_chat_template"),
         judge=text_of(config, "judge"),
         judge_args=text_of(config, "judge_args"),
-        attribute=_read(config, "attribute", FACTS.integer, f"{FACTS}, of facts"),
         baseline=_baseline(config),
         baseline_update=_update_name(config),
         inconclusive=_inconclusive(config),
@@ -314,7 +312,6 @@ _NEEDS_MODEL = {
     "dtype": "a model is loaded",
     "batch_size": "a model is asked",
     "apply_chat_template": "a model is asked",
-    "attribute": "an answer is explained, which needs the model",
     "top_k": "a model is asked",
     "plan": "a run is planned",
     "shard": "a model is asked",
@@ -357,7 +354,6 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     return replace(
         settings,
         **{name: value for name, value in values.items() if name not in kept},
-        attribute=0,
         shard=None,
         baseline_model=_base(config, settings, run),
         plan=False,

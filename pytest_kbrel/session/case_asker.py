@@ -26,7 +26,6 @@ from pytest_kbrel.evaluation.cases import (
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
-    Attribution,
     Case,
     CaseResult,
     Exchange,
@@ -182,9 +181,7 @@ class CaseAsker:
             )
             if is_decided(decided) or look is looks[-1]:
                 break
-        if decided.verdict == "invalid":
-            return decided
-        return dataclasses.replace(decided, attributions=self._explained(case, result))
+        return decided
 
     def ask_part(self, case: Case, first: int, size: int) -> None:
         """Ask so many facts of a case, from one on, and keep their outcomes and responses in files.
@@ -310,16 +307,6 @@ class CaseAsker:
         if in_parts:
             self._last_prepared = case, prepared
         return prepared
-
-    def _explained(self, case: Case, result: ProbeResult) -> tuple[Attribution, ...]:
-        if not self.settings.attribute:
-            return ()
-        from pytest_kbrel.models.attribution import attribute
-        from pytest_kbrel.probes.monitor.moved_cells import to_explain
-
-        pairs = to_explain(case, result.table, result.moved, self.settings.attribute)
-        asks = [ask for pair in pairs for ask in pair]
-        return tuple(attribute(self.pool.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
         from pytest_kbrel.probes.grading import is_judged

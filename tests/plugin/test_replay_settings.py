@@ -34,7 +34,6 @@ TYPED = {
     "dtype": "a model is loaded",
     "batch_size": "a model is asked",
     "apply_chat_template": "a model is asked",
-    "attribute": "an answer is explained, which needs the model",
     "top_k": "a model is asked",
     "plan": "a run is planned",
 }
@@ -80,7 +79,6 @@ def test_settings_of_the_record_are_the_recorded_ones(again, tmp_path):
         "judge_args": "seed=9",
         "limit": 9,
         "seed": 9,
-        "attribute": 4,
     }
     flags = {"plan": True}
     assert again(
