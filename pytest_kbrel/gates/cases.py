@@ -23,7 +23,7 @@ from pytest_kbrel.gates.changes import (
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.rules import Obstacle, decide
+from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
@@ -290,17 +290,8 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
 
 def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
     """Return all gates as invalid, for ``reason``."""
-    return tuple(
-        GateResult(
-            metric=gate.metric,
-            rule=gate.rule,
-            bound=gate.bound,
-            verdict="invalid",
-            reason=f"not judged: {reason}",
-            line=gate.line,
-        )
-        for gate in gates
-    )
+    why = f"not judged: {reason}"
+    return tuple(gate_result(gate, "invalid", why) for gate in gates)
 
 
 def obstacle_of(

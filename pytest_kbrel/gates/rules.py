@@ -61,7 +61,7 @@ def decide(
         measured = figures.get(gate.metric)
         early = _obstacle(gate, measured, figures, measurement, obstacle)
         if early is not None:
-            results[index] = _result(gate, *early)
+            results[index] = gate_result(gate, *early)
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
@@ -80,9 +80,10 @@ def decide(
     return tuple(_with_beside(results[index], figures) for index in range(len(gates)))
 
 
-def _result(
+def gate_result(
     gate: Gate, verdict: Judgement, reason: str, **figures: float | None
 ) -> GateResult:
+    """Return what became of a gate; ``figures`` are other fields of it."""
     rule = GATE_RULES[gate.rule]
     return GateResult(
         metric=gate.metric,
@@ -167,7 +168,7 @@ def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> GateR
     )
     note = f" ({value.note})" if value.low is None and value.note else ""
     reason = f"{gate.metric} is {number(value.value)}{between(value)} over {count(value.n, 'fact')}{note}; {allowed}"
-    return _result(
+    return gate_result(
         gate,
         "pass" if met else "fail",
         reason,
@@ -196,7 +197,7 @@ def _above_control(
             else f"{gate.metric} was measured without a control"
         )
         reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
-        return _result(gate, "inconclusive", reason)
+        return gate_result(gate, "inconclusive", reason)
     sign = 1 if value.better == "higher" else -1
     control = max(defined, key=lambda of: sign * (of.value or 0.0))
     assert control.value is not None
@@ -208,7 +209,7 @@ def _above_control(
         f"{control.name}, {figures[1]}; {allowed}"
     )
     verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"
-    return _result(gate, verdict, reason, observed=above)
+    return gate_result(gate, verdict, reason, observed=above)
 
 
 def _allowed(gate: Gate) -> str:
@@ -262,7 +263,7 @@ def _compared(
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"
         reason += change.open_end() + few_clusters(measured)
-    return _result(
+    return gate_result(
         gate,
         verdict,
         reason,

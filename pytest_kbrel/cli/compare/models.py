@@ -9,9 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from pytest_kbrel.baselines import PublishedCase, find_baseline, read_baseline
+from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
+from pytest_kbrel.baselines.format import META, read_meta
+from pytest_kbrel.baselines.reading import published_names, search_path
 from pytest_kbrel.catalogue.metrics import BESIDE, METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.metrics.correlations import correlations, joined
 from pytest_kbrel.records import (
     CaseKind,
     CaseResult,
@@ -22,6 +27,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports import REPORT, runs_beside
 from pytest_kbrel.reports.comparison import Scatter
+from pytest_kbrel.reports.json_report import read_report
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
@@ -147,23 +153,13 @@ def _read(source: str, rootdir: Path) -> list[ComparedModel]:
         return _read_published(source, rootdir)
     path = Path(source).expanduser()
     if path.is_file() or (path / REPORT).is_file():
-        from pytest_kbrel.reports.json_report import read_report
-
         return [_recorded(source, path, read_report(path), "report")]
-    from pytest_kbrel.baselines import find_baseline
-    from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
-    from pytest_kbrel.baselines.format import META, read_meta
-
     allowed = f"a report folder, or {WRITTEN}"
     folder = find_baseline(source, rootdir, allowed=allowed, others=runs_beside(path))
     return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
 def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
-    from pytest_kbrel.baselines import read_baseline
-    from pytest_kbrel.baselines.base import PublishedCase
-    from pytest_kbrel.baselines.reading import published_names, search_path
-
     names = published_names(search_path(rootdir))
     pattern = source.rstrip("/")
     chosen = [
@@ -176,19 +172,16 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
         baseline = read_baseline(name, rootdir)
         settings = dict(baseline.settings)
         about = ", ".join(value for value in settings.values() if value)
-        cases = {
-            ("", case.id): case_of(
-                ("", case.id), {figure.name: figure.value for figure in case.figures}
-            )
-            for case in baseline.cases.values()
-            if isinstance(case, PublishedCase)
-        }
-        about = f"{about}: {baseline.paper}"
+        cases: dict[Key, CaseResult] = {}
+        for case in baseline.cases.values():
+            if isinstance(case, PublishedCase):
+                figures = {figure.name: figure.value for figure in case.figures}
+                cases["", case.id] = case_of(("", case.id), figures)
         spec = settings.get("model", "")
         models.append(
             ComparedModel(
                 name=name,
-                about=about,
+                about=f"{about}: {baseline.paper}",
                 cases=cases,
                 setting=settings.get("setting", ""),
                 spec=spec,
@@ -399,8 +392,6 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
     of a case in several prompt settings is correlated within each of them, and the setting named: a model
     in three settings is not three models. Pairs of figures that fewer than two models have are left out.
     """
-    from pytest_kbrel.metrics.correlations import correlations, joined
-
     points = [
         {} if twin else joined(_placed(of))
         for of, twin in zip(_named(models), twins(models), strict=True)
