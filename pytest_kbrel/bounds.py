@@ -138,8 +138,6 @@ DELAY = Bounds(0, 3_600, whole=False)
 # Options of the command kbrel.
 YEAR = Bounds(0, 9_999)
 CAP = Bounds(1, 999_999)
-THREADS = Bounds(1, 1_024)
-AGE = Bounds(0, 100_000)
 
 
 def limit_value(text: str) -> int | float:

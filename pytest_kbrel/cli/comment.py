@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_kbrel.cli.arguments import (
-    add_json_flag,
+    Commands,
+    finish,
     is_json_only,
     new_file,
     print_document,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 
 def register(commands: Commands) -> None:
@@ -42,11 +39,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--commit", metavar="ID", default="", help="the commit that was gated"
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace a file that is there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace a file that is there")
 
 
 def _run(options: argparse.Namespace) -> int:

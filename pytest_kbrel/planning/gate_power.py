@@ -171,8 +171,5 @@ def _result(case: Case, columns: tuple[str, ...]) -> CaseResult:
         slice=case.slice,
         verdict="inconclusive",
         n=len(case.facts),
-        duration=0.0,
-        metrics=(),
-        gates=(),
         table=Table(columns=columns, rows=()),
     )

@@ -83,6 +83,7 @@ class CaseAsker:
         Raises ``KbrelError`` where no answers can be had.
         """
         from pytest_kbrel.gates import (
+            Against,
             decide_case,
             is_decided,
             part_result,
@@ -157,24 +158,23 @@ class CaseAsker:
                 asked,
                 result.table,
                 result.errors,
-                baseline=before,
-                baseline_asked=baseline is not None,
-                comparisons=self._family(case.suite),
-                incomparable=self._incomparable(case, baseline),
-                another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
-                paper=baseline.paper if baseline is not None else "",
-                other_suites=baseline.other_suites(case.suite)
-                if baseline is not None
-                else (),
-                duration=spent + time.perf_counter() - started,
-                requests=count,
-                looks=look,
+                Against(
+                    baseline=baseline,
+                    comparisons=self._family(case.suite),
+                    incomparable=self._incomparable(case, baseline),
+                    another_tokenizer=another_tokenizer(
+                        self.pool.fingerprint(), baseline
+                    ),
+                ),
+                look,
             )
             missing = self.pool.missing_responses(nodeid)
             decided = dataclasses.replace(
                 with_moved_facts(
                     with_looks_told(decided), result.moved, before, prompts
                 ),
+                duration=spent + time.perf_counter() - started,
+                requests=count,
                 base=base,
                 prompt=prompt,
                 errors=(*decided.errors, *filter(None, [missing])),

@@ -233,7 +233,7 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.gates import decide_aggregate
+    from pytest_kbrel.gates import Against, decide_aggregate
 
     helpers = results.helpers
     for suite in suites:
@@ -265,10 +265,12 @@ def decide_aggregates(
                         for member in members
                         if member in results.cases
                     ],
-                    baseline=baseline,
-                    comparisons=family,
-                    another_tokenizer=another_tokenizer(model, baseline),
-                    incomparable=reasons,
+                    Against(
+                        baseline=baseline,
+                        comparisons=family,
+                        another_tokenizer=another_tokenizer(model, baseline),
+                        incomparable=reasons,
+                    ),
                 ),
             )
 
@@ -504,9 +506,6 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
         slice=case_id if probe == "test" else rest.removesuffix("]"),
         verdict="invalid" if begun else "not run",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         errors=(_last_line(why),),
     )
 

@@ -67,10 +67,9 @@ class Rules:
 
 @record
 class Engine:
-    """Limits of DuckDB: memory, threads (``None``: all cores), and a folder to spill into."""
+    """Limits of DuckDB: memory, and a folder to spill into."""
 
     memory: str = "4GB"
-    threads: int | None = None
     folder: Path | None = None
 
 
@@ -235,8 +234,6 @@ def _connected(engine: Engine, dump: Dump) -> Iterator[duckdb.DuckDBPyConnection
         # Nothing is fetched: all that is needed comes with the package.
         "autoinstall_known_extensions": False,
     }
-    if engine.threads:
-        settings["threads"] = engine.threads
     with tempfile.TemporaryDirectory(
         prefix="kbrel-", dir=engine.folder, ignore_cleanup_errors=True
     ) as folder:

@@ -97,7 +97,10 @@ class Journal:
         failed: int = 0,
     ) -> None:
         """Store responses with their requests, what the server said of itself, and the number of failures."""
-        texts = {key: _as_text(requests[key]) for key, _ in answers}
+        texts = {}
+        for key, _ in answers:
+            request = requests[key]
+            texts[key] = json.dumps([type(request).__name__, to_wire(request)])
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
@@ -362,10 +365,8 @@ class Question:
     answer: Answer
 
 
-def choose_questions(
-    store: Store, digest: str, count: int = COUNT
-) -> tuple[Question, ...]:
-    """Return ``count`` stored questions of a journal: of different kinds, and with different responses.
+def choose_questions(store: Store, digest: str) -> tuple[Question, ...]:
+    """Return some stored questions of a journal: of different kinds, and with different responses.
 
     Fewer are returned if there are no more. The same responses give the same choice.
 
@@ -382,7 +383,8 @@ def choose_questions(
             request=_request(store, digest, key, request),
             answer=store.decode(key, text, checksum),
         )
-        kinds.setdefault(_kind(question.request), []).append(question)
+        kind = type(question.request), question.request.prompt[:_BEGINNING]
+        kinds.setdefault(kind, []).append(question)
     # In turns: the first of each kind, then the second of each; those with another response come first.
     in_turns = [
         one
@@ -396,7 +398,7 @@ def choose_questions(
     for one in in_turns:
         (repeated if _content(one.answer) in contents else new).append(one)
         contents.add(_content(one.answer))
-    return (*new, *repeated)[:count]
+    return (*new, *repeated)[:COUNT]
 
 
 def find_difference(model: Model, questions: Sequence[Question]) -> str:
@@ -430,24 +432,8 @@ def _same(then: Answer, now: Answer) -> bool:
     )
 
 
-def _kind(request: Request) -> object:
-    if isinstance(request, ScoreRequest):
-        return "score", request.prompt[:_BEGINNING]
-    return (
-        request.max_new_tokens,
-        request.stop,
-        request.num_beams,
-        request.steps,
-        request.prompt[:_BEGINNING],
-    )
-
-
 def _content(answer: Answer) -> object:
     return answer.text if isinstance(answer, Generated) else answer.probabilities
-
-
-def _as_text(request: Request) -> str:
-    return json.dumps([type(request).__name__, to_wire(request)])
 
 
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:

@@ -76,8 +76,7 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
     """Yield the cases of a table with their names, those that failed in any model first."""
     labelled = {case.nodeid: (case, label) for case, label in group.labelled}
     for nodeid in side_by_side.failed_first(comparison, labelled):
-        case, label = labelled[nodeid]
-        yield case, side_by_side.slice_name(label, comparison.labels.get(nodeid, ""))
+        yield labelled[nodeid]
 
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:
