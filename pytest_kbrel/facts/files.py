@@ -13,7 +13,6 @@ from typing import Any
 from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import (
-    Entry,
     Node,
     describe,
     json_records,
@@ -303,28 +302,26 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     return tuple(_relation(name, entry) for name, entry in entries.items())
 
 
-def _relation(name: str, entry: Entry) -> Relation:
+def _relation(name: str, entry: Node) -> Relation:
     if not ID.fullmatch(name):
         raise entry.error(
             f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
         )
-    keys = entry.node.keys(
-        f"relation {name}", _RELATION_KEYS, required=("label", "domain")
-    )
-    domain = keys["domain"].node
+    keys = entry.keys(f"relation {name}", _RELATION_KEYS, required=("label", "domain"))
+    domain = keys["domain"]
     if not ID.fullmatch(domain.text("domain")):
         raise domain.wrong("domain", "ASCII letters, digits, _ and .")
     return Relation(
         id=name,
-        label=keys["label"].node.text("label"),
+        label=keys["label"].text("label"),
         domain=domain.text("domain"),
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
-        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
+        answer_type=keys["answer_type"].choice("answer_type", ANSWER_TYPES)
         if "answer_type" in keys
         else "",
         popularity=float(
-            keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY)
+            keys["popularity"].number("popularity", str(POPULARITY), POPULARITY)
         )
         if "popularity" in keys
         else None,
@@ -332,12 +329,12 @@ def _relation(name: str, entry: Entry) -> Relation:
 
 
 def _templates(
-    keys: dict[str, Entry], key: str, counts: dict[str, int]
+    keys: dict[str, Node], key: str, counts: dict[str, int]
 ) -> tuple[str, ...]:
-    if key not in keys or keys[key].node.value == ():
+    if key not in keys or keys[key].value == ():
         return ()
     seen: dict[str, Node] = {}
-    for node in keys[key].node.items(key, of="texts"):
+    for node in keys[key].items(key, of="texts"):
         text = node.text(f"each of {key}")
         for placeholder, count in counts.items():
             if text.count(placeholder) != count:

@@ -63,7 +63,7 @@ def probe_cases(
     groups = _GROUPS[written.probe.slicing](written, world, shared.seed)
     chosen = written.slices
     if chosen is None:
-        whole = Node(path=written.entry.node.path, line=written.entry.line, value=None)
+        whole = Node(path=written.entry.path, line=written.entry.line, value=None)
         chosen = tuple(
             WrittenSlice(name=name, node=whole)
             for name, facts in groups.items()
@@ -355,7 +355,7 @@ def _over(
 
 
 def _error(written: WrittenProbe, gate: Gate, message: str) -> SuiteError:
-    return SuiteError(message, written.entry.node.path, gate.line)
+    return SuiteError(message, written.entry.path, gate.line)
 
 
 def pooled_case(

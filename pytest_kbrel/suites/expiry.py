@@ -70,7 +70,7 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
     """Return a warning for each probe whose unseen questions have expired, or are made for a later day."""
     warnings = []
     for probe in written.probes:
-        unseen, path = probe.unseen, probe.entry.node.path
+        unseen, path = probe.unseen, probe.entry.path
         if unseen is not None and today > unseen.expires:
             warnings.append(
                 f"{path}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "

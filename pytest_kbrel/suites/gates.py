@@ -13,7 +13,7 @@ from pytest_kbrel.bounds import SHARE_OR_NONE, shown
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, CONTROLS, Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import Entry, Node, unknown
+from pytest_kbrel.facts.located import Node, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 
 # The same demand by another name: evidently, pytest, llm-compressor.
@@ -76,7 +76,7 @@ WAIVER_KEYS = ("fact", "slice", "owner", "reason", "expires")
 
 
 def read_gates(
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, Node],
     metrics: Mapping[str, Metric],
     where: str,
     elsewhere: Mapping[str, str],
@@ -91,7 +91,7 @@ def read_gates(
         return ()
     metrics = {**metrics, **CHANGE_METRICS}
     gates: list[Gate] = []
-    for name, entry in entries["gates"].node.mapping(f"gates of {where}").items():
+    for name, entry in entries["gates"].mapping(f"gates of {where}").items():
         if name not in metrics:
             hint = f"; {name!r} {elsewhere[name]}" if name in elsewhere else ""
             raise entry.error(
@@ -108,9 +108,9 @@ def merged_gates(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate
     return tuple(merged.values())
 
 
-def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list[Gate]:
+def metric_gates(entry: Node, metric: Metric, controlled: bool = False) -> list[Gate]:
     """Read the gates on a metric: a number, or a mapping of rules; ``controlled`` as for :func:`as_gate`."""
-    node = entry.node
+    node = entry
     if not isinstance(node.value, dict):
         bound = node.number(
             f"the gate on {metric.name}",
@@ -131,11 +131,11 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
             ),
             None,
         )
-        if relative is not None and isinstance(rule.node.value, dict):
+        if relative is not None and isinstance(rule.value, dict):
             gate = _two_sided(rule, key, relative, metric)
         else:
-            bound = rule.node.number(f"{key!r} of {metric.name}")
-            gate = _gate(rule.line, rule.node, key, bound, metric, controlled)
+            bound = rule.number(f"{key!r} of {metric.name}")
+            gate = _gate(rule.line, rule, key, bound, metric, controlled)
         if gate.rule in gates:
             raise rule.error(
                 f"{key!r} of {metric.name} says {gate.rule!r} a second time; allowed: once"
@@ -159,17 +159,15 @@ def _gate(
     return Gate(metric=metric.name, rule=rule, bound=float(bound), line=line)
 
 
-def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
+def _two_sided(entry: Node, key: str, rule: GateRule, metric: Metric) -> Gate:
     """Read ``{within: T, beyond: S}`` of a rule that compares with a baseline."""
     what = f"{key!r} of {metric.name}"
     _refuse_never(entry, what)
-    written = entry.node.keys(what, tuple(THRESHOLDS), required=("within",))
+    written = entry.keys(what, tuple(THRESHOLDS), required=("within",))
     bounds: dict[str, float] = {}
     for name, of in written.items():
-        value = of.node.number(f"{name!r} of {what}")
-        bounds[name] = _gate(
-            of.line, of.node, key, value, metric, controlled=False
-        ).bound
+        value = of.number(f"{name!r} of {what}")
+        bounds[name] = _gate(of.line, of, key, value, metric, controlled=False).bound
     within, beyond = (bounds.get(name) for name in THRESHOLDS)
     assert within is not None
     less = "below" if rule.allows_more > 0 else "above"
@@ -193,9 +191,9 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
     )
 
 
-def _refuse_never(entry: Entry, what: str) -> None:
+def _refuse_never(entry: Node, what: str) -> None:
     """Raise ``SuiteError`` for the third number that a tolerance had in earlier versions."""
-    keys = entry.node.value
+    keys = entry.value
     if isinstance(keys, dict) and "never" in keys:
         raise keys["never"].error(
             f"'never' of {what} was removed: it failed models that lost nothing; leave it out, and use "
@@ -278,14 +276,11 @@ def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
         )
     if bound not in GATE_RULES[rule].range(metric.low, metric.most):
         allowed = GATE_RULES[rule].range_in_words(metric.low, metric.most)
-        percent = f"; did you mean {bound / 100:g}?" if 1 < bound <= 100 else ""
-        raise ValueError(
-            f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}"
-        )
+        raise ValueError(f"{what} of {metric.name} must be {allowed}, found {bound:g}")
 
 
 def read_integrity(
-    entries: Mapping[str, Entry], where: str, general: Integrity
+    entries: Mapping[str, Node], where: str, general: Integrity
 ) -> Integrity:
     """Return the limits under ``integrity`` of ``entries``; those it does not state come from ``general``.
 
@@ -295,9 +290,9 @@ def read_integrity(
     if "integrity" not in entries:
         return general
     what = f"integrity of {where}"
-    written = entries["integrity"].node.keys(what, tuple(LIMITS))
+    written = entries["integrity"].keys(what, tuple(LIMITS))
     stated: dict[str, Any] = {
-        name: _limit(name, entry.node, what) for name, entry in written.items()
+        name: _limit(name, entry, what) for name, entry in written.items()
     }
     return dataclasses.replace(general, **stated)
 
@@ -320,16 +315,16 @@ def read_waivers(node: Node) -> tuple[Waiver, ...]:
                 f"a waiver is of one 'fact' or one 'slice', found: {', '.join(keys)}; needed: one of both"
             )
         (kind,) = named
-        what = keys[kind].node.text(f"{kind} of a waiver")
+        what = keys[kind].text(f"{kind} of a waiver")
         if (kind, what) in waivers:
             first = waivers[kind, what].line
             raise item.error(
                 f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}"
             )
         waivers[kind, what] = Waiver(
-            owner=keys["owner"].node.text("owner of a waiver"),
-            reason=keys["reason"].node.text("reason of a waiver"),
-            expires=keys["expires"].node.date("expires of a waiver").isoformat(),
+            owner=keys["owner"].text("owner of a waiver"),
+            reason=keys["reason"].text("reason of a waiver"),
+            expires=keys["expires"].date("expires of a waiver").isoformat(),
             fact=what if kind == "fact" else "",
             case=what if kind == "slice" else "",
             line=item.line,

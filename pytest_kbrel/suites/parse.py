@@ -19,7 +19,7 @@ from pytest_kbrel.catalogue.probes import (
     reliability_slices,
 )
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
+from pytest_kbrel.facts.located import Node, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
 from pytest_kbrel.records import (
     CLUSTERS,
@@ -94,7 +94,7 @@ class WrittenProbe:
     """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
 
     probe: Probe
-    entry: Entry
+    entry: Node
     settings: dict[str, Value]
     slices: tuple[WrittenSlice, ...] | None
     limit: Limit
@@ -130,14 +130,14 @@ def read_suite_file(path: Path) -> WrittenSuite:
     """Read and check a suite file; raises ``SuiteError`` with the line of the first mistake."""
     root = read_document(path)
     keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
-    name = keys["suite"].node.text("suite")
+    name = keys["suite"].text("suite")
     facts, form = _facts(keys, path.parent)
     relations = (
         _relations(keys, path.parent, facts[0])
         if "relations" in keys or form.own
         else None
     )
-    seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
+    seed = keys["seed"].integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
     probes = tuple(
         _probe(probe, keys[name], limits)
@@ -148,10 +148,8 @@ def read_suite_file(path: Path) -> WrittenSuite:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
     uninformative = None
     if "uninformative" in keys:
-        uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
-    overall = (
-        keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
-    )
+        uninformative = _file(keys["uninformative"], "uninformative", path.parent)
+    overall = keys["overall"].keys("overall", ("gates",)) if "overall" in keys else {}
     return WrittenSuite(
         name=name,
         root=root,
@@ -161,12 +159,12 @@ def read_suite_file(path: Path) -> WrittenSuite:
         seed=seed,
         probes=probes,
         uninformative=uninformative,
-        language=_language(keys["language"].node) if "language" in keys else "",
+        language=_language(keys["language"]) if "language" in keys else "",
         overall_line=keys["overall"].line if "overall" in keys else root.line,
         overall_gates=read_gates(
             overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()
         ),
-        waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
+        waivers=read_waivers(keys["waivers"]) if "waivers" in keys else (),
     )
 
 
@@ -189,12 +187,12 @@ def _of_probes() -> dict[str, str]:
     )
 
 
-def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
+def _facts(keys: dict[str, Node], folder: Path) -> tuple[tuple[Path, ...], Format]:
     """Return the facts files and the format they are in."""
-    node = keys["facts"].node
+    node = keys["facts"]
     nodes = _names(node, "facts") if isinstance(node.value, tuple) else (node,)
     if "format" in keys:
-        form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
+        form = FORMATS[keys["format"].choice("format", tuple(FORMATS))]
     else:
         form = format_by_suffix(Path(nodes[0].text("facts")))
     return tuple(
@@ -202,9 +200,9 @@ def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Form
     ), form
 
 
-def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
+def _relations(keys: dict[str, Node], folder: Path, facts: Path) -> Path:
     if "relations" in keys:
-        return _file(keys["relations"].node, "relations", folder)
+        return _file(keys["relations"], "relations", folder)
     beside = facts.parent / "relations.yaml"
     if not beside.is_file():
         raise keys["facts"].error(
@@ -232,21 +230,15 @@ def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path
     )
 
 
-def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
-    keys = (
-        {}
-        if entry.node.value is None
-        else entry.node.keys(probe.name, probe_keys(probe))
-    )
+def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
+    keys = {} if entry.value is None else entry.keys(probe.name, probe_keys(probe))
     settings = _wording(probe, keys)
     for name, setting in probe.options.items():
         if name in keys:
-            settings[name] = _setting(
-                keys[name].node, f"{name} of {probe.name}", setting
-            )
+            settings[name] = _setting(keys[name], f"{name} of {probe.name}", setting)
     overall = keys.get("overall")
     what = f"overall of {probe.name}"
-    overall_keys = overall.node.keys(what, ("gates",)) if overall else {}
+    overall_keys = overall.keys(what, ("gates",)) if overall else {}
     inside = dict.fromkeys(
         probe.metrics,
         "is a figure of single slices: it stands under the probe's own 'gates'",
@@ -259,9 +251,7 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(
-            probe, keys["slices"].node, str(settings.get("slice_by", "none"))
-        )
+        slices=_slices(probe, keys["slices"], str(settings.get("slice_by", "none")))
         if "slices" in keys
         else None,
         limit=_limit(keys, probe.name),
@@ -270,19 +260,19 @@ def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
         overall_gates=read_gates(
             overall_keys, probe.overall_metrics, what, inside, controls=()
         ),
-        relations=_names(keys["relations"].node, f"relations of {probe.name}")
+        relations=_names(keys["relations"], f"relations of {probe.name}")
         if "relations" in keys
         else None,
-        unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
-        shots=_shots(keys["shots"].node, probe) if "shots" in keys else WrittenShots(),
+        unseen=_unseen(keys["unseen"]) if "unseen" in keys else None,
+        shots=_shots(keys["shots"], probe) if "shots" in keys else WrittenShots(),
         integrity=read_integrity(keys, probe.name, limits),
         cluster=_cluster(keys, probe.name) or "object",
     )
 
 
-def _cluster(keys: Mapping[str, Entry], where: str) -> str:
+def _cluster(keys: Mapping[str, Node], where: str) -> str:
     return (
-        keys["cluster"].node.choice(f"cluster of {where}", CLUSTERS)
+        keys["cluster"].choice(f"cluster of {where}", CLUSTERS)
         if "cluster" in keys
         else ""
     )
@@ -327,16 +317,16 @@ def _shots(node: Node, probe: Probe) -> WrittenShots:
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))
     counts = SHOTS | {
-        key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS)
+        key: entry.integer(f"{key} of shots", SHOT_BOUNDS)
         for key, entry in keys.items()
     }
     return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
-def _limit(keys: dict[str, Entry], where: str) -> Limit:
+def _limit(keys: dict[str, Node], where: str) -> Limit:
     if "limit" not in keys:
         return None
-    node, what = keys["limit"].node, f"limit of {where}"
+    node, what = keys["limit"], f"limit of {where}"
     # 1.0 is all of them, and 1 one of them.
     bounds = LIMIT if isinstance(node.value, int) else SHARE
     return node.number(what, f"{LIMIT}, or a share above 0 and up to 1.0", bounds)
@@ -372,14 +362,10 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
         )
     slices = []
     for name, entry in node.value.items():
-        item_node = Node(path=entry.node.path, line=entry.line, value=name)
+        item_node = Node(path=entry.path, line=entry.line, value=name)
         _check_name(probe, item_node, slice_by)
         where = f"slice {name} of {probe.name}"
-        keys = (
-            {}
-            if entry.node.value is None
-            else entry.node.keys(where, slice_keys(probe, name))
-        )
+        keys = {} if entry.value is None else entry.keys(where, slice_keys(probe, name))
         metrics = SLICE_METRICS[probe.kind(name)]
         across = dict.fromkeys(
             probe.overall_metrics,
@@ -393,7 +379,7 @@ def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]
                 limit=_limit(keys, where),
                 gates=gates,
                 cluster=_cluster(keys, where),
-                wordings=keys[WORDINGS].node.integer(
+                wordings=keys[WORDINGS].integer(
                     f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds
                 )
                 if WORDINGS in keys
@@ -421,15 +407,15 @@ def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
 def _unseen(node: Node) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
     as_of, expires = (
-        keys["as_of"].node.date("as_of"),
-        keys["expires"].node.date("expires"),
+        keys["as_of"].date("as_of"),
+        keys["expires"].date("expires"),
     )
     if expires <= as_of:
         raise keys["expires"].error(
             f"expires must be later than as_of ({as_of}), found {expires}"
         )
     return WrittenUnseen(
-        count=keys["count"].node.integer("count of unseen", UNSEEN),
+        count=keys["count"].integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
         as_of_line=keys["as_of"].line,
@@ -437,13 +423,13 @@ def _unseen(node: Node) -> WrittenUnseen:
     )
 
 
-def _wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
+def _wording(probe: Probe, keys: Mapping[str, Node]) -> dict[str, Value]:
     """Return the settings of the keys that word a probe's questions: prompt, system, cue, stop strings."""
     settings: dict[str, Value] = {}
     for key in probe.wording:
         if key not in keys:
             continue
-        node, what = keys[key].node, f"{key} of {probe.name}"
+        node, what = keys[key], f"{key} of {probe.name}"
         if key == "stop":
             settings[key] = _stop(node, what)
         elif key in ("system", "answer_cue"):
@@ -455,7 +441,7 @@ def _wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
                 node, what, probe, key
             )
     # A stop and a cue that are the probe's own are left out: whoever writes them down asks nothing else.
-    published = "variant" in keys and keys["variant"].node.value == "published"
+    published = "variant" in keys and keys["variant"].value == "published"
     if settings.get("stop") == ["\n"] and not published:
         del settings["stop"]
     texts = [
@@ -476,12 +462,12 @@ def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
         keys = node.keys(what, PROMPT_KEYS)
         settings: dict[str, Value] = {}
         if "setting" in keys:
-            settings["prompt"] = keys["setting"].node.choice(
+            settings["prompt"] = keys["setting"].choice(
                 f"setting of {what}", probe.prompts
             )
         if "text" in keys:
             settings["prompt_text"] = _template(
-                keys["text"].node, f"text of {what}", probe, "prompt"
+                keys["text"], f"text of {what}", probe, "prompt"
             )
         return settings
     if node.value in probe.prompts:
@@ -535,7 +521,7 @@ def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
             raise entry.error(unknown("kind", kind, UNINFORMATIVE))
         patterns += [
             (kind, _pattern(kind, node))
-            for node in entry.node.items(repr(kind), "regular expressions")
+            for node in entry.items(repr(kind), "regular expressions")
         ]
     if not patterns:
         raise SuiteError(

@@ -135,11 +135,11 @@ PUBLIC = "a public dataset in a format of its own needs that format's name.*'for
     [
         (
             b"id\tsubj\tprop\tobj\n1\tGeorge\toccupation\tpolitician\n",
-            r"not JSON: found 'id\\tsubj",
+            r"not JSON: .*found 'id\\tsubj",
         ),
         (
             b"[\n" + GOOD + b"]\n",
-            r"not JSON: the line ends behind '\[': one value over several lines",
+            r"not JSON: Expecting value in column 1, found '\['",
         ),
     ],
 )

@@ -34,7 +34,7 @@ def write(folder: Path, text: str) -> Path:
         ("P36: capital\n", 1, ("relation P36 must be a mapping", "found 'capital'")),
         (
             "P36:\n  label: x\n",
-            2,
+            1,
             (
                 "relation P36 lacks the key 'domain'",
                 "found: label",

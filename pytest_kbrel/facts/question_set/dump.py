@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from pytest_kbrel.bounds import CAP, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.files import ID
-from pytest_kbrel.facts.located import Entry, read_document
+from pytest_kbrel.facts.located import Node, read_document
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
 
 if TYPE_CHECKING:
@@ -327,30 +327,30 @@ def read_templates(path: Path) -> tuple[Template, ...]:
     return tuple(templates)
 
 
-def _template(name: str, entry: Entry) -> Template:
+def _template(name: str, entry: Node) -> Template:
     if not ID.fullmatch(name):
         raise entry.error(
             f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)} "
             "(what the dump calls it stands under 'from')"
         )
     where = f"template {name}"
-    keys = entry.node.keys(where, _KEYS, required=("question",))
-    question = keys["question"].node.text("question")
+    keys = entry.keys(where, _KEYS, required=("question",))
+    question = keys["question"].text("question")
     if question.count("[X]") != 1:
         raise keys["question"].error(
             f"question must contain [X] exactly once, found {question.count('[X]')} times in {question!r}"
         )
-    domain = keys["domain"].node.text("domain") if "domain" in keys else "open"
+    domain = keys["domain"].text("domain") if "domain" in keys else "open"
     if not ID.fullmatch(domain):
-        raise keys["domain"].node.wrong("domain", "ASCII letters, digits, _ and .")
+        raise keys["domain"].wrong("domain", "ASCII letters, digits, _ and .")
     return Template(
         relation=name,
         question=question,
-        label=keys["label"].node.text("label") if "label" in keys else name,
+        label=keys["label"].text("label") if "label" in keys else name,
         domain=domain,
-        source=keys["from"].node.text("from") if "from" in keys else name,
-        cap=keys["cap"].node.integer(f"cap of {name}", CAP) if "cap" in keys else None,
-        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
+        source=keys["from"].text("from") if "from" in keys else name,
+        cap=keys["cap"].integer(f"cap of {name}", CAP) if "cap" in keys else None,
+        answer_type=keys["answer_type"].choice("answer_type", ANSWER_TYPES)
         if "answer_type" in keys
         else "",
     )

@@ -83,7 +83,7 @@ def test_a_broken_line_says_where_and_does_not_end_the_file(
             {"relations": [7, 8]},
             r":1: each of 'relations' must contain \[X\] exactly once, found '7'",
         ),
-        ("nothing", ":1: not JSON: found 'nothing'"),
+        ("nothing", ":1: not JSON: Expecting value in column 1, found 'nothing'"),
     ],
 )
 def test_a_wrong_header_is_the_end(
@@ -287,7 +287,7 @@ def test_lama_without_templates(tmp_path: Path) -> None:
     assert result.relation.statements == ()
     assert [error.removeprefix(f"{path}:") for error in result.errors] == [
         "2: the key 'obj_label' is missing; found: sub_label; needed: sub_label, obj_label",
-        "3: not JSON: Expecting value in column 1; a file of LAMA's kind has one "
+        "3: not JSON: Expecting value in column 1, found 'x'; a file of LAMA's kind has one "
         '{"sub_label": ..., "obj_label": ...} a line',
     ]
 
