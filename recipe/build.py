@@ -20,7 +20,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from pytest_kbrel.facts import unseen
-from pytest_kbrel.facts.files import read_facts, read_relations
+from pytest_kbrel.facts.files import read_relations
+from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import record
 from recipe.corpus import TRAINED_KINDS, Corpus, Document
@@ -146,7 +147,7 @@ def build_reference(
     the base's corpus; fine-tunes shrink with it.
     """
     started = time.monotonic()
-    world = read_facts(facts)
+    world = read_own_facts(facts)
     wordings = {relation.id: relation for relation in read_relations(relations)}
     with reproducible(seed):
         corpus = Corpus(world, wordings, seed)

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from pytest_kbrel.facts.located import (
     Node,
     describe,
     json_records,
-    json_rows,
     read_document,
     require_keys,
     unknown,
@@ -46,46 +45,11 @@ KEYS = (
     *("valid_until", "language", "answer_range"),
 )
 
-_PUBLIC = (
-    "; a public dataset in a format of its own needs that format's name, in a suite under 'format' "
+FORM = (
+    'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}; '
+    "a public dataset in a format of its own needs that format's name, in a suite under 'format' "
     "(docs/datasets.md)"
 )
-FORM = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
-
-
-def read_facts(path: Path) -> tuple[Fact, ...]:
-    """Read all facts of a file; raises ``SuiteError`` with the line on the first that is wrong."""
-    return tuple(fact for _, fact in numbered_facts(path))
-
-
-def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
-    """Yield the facts of a file one by one with their line numbers; blank lines are skipped.
-
-    An absent ``id`` becomes ``relation:subject``. Ids are unique within a file.
-    """
-    first_line: dict[str, int] = {}
-    for line, value in json_rows(path, FORM):
-        # Of a file that is of another format already the first line is no fact.
-        foreign = not first_line and (
-            isinstance(value, SuiteError) or not set(REQUIRED) <= set(value)
-        )
-        if isinstance(value, SuiteError):
-            raise SuiteError(f"{value}{_PUBLIC}") if foreign else value
-        try:
-            fact = as_fact(value)
-        except ValueError as error:
-            raise SuiteError(
-                f"{error}{_PUBLIC if foreign else ''}", path, line
-            ) from None
-        if fact.id in first_line:
-            first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
-            raise SuiteError(
-                f"{first}; allowed: an 'id' of its own for each fact", path, line
-            )
-        first_line[fact.id] = line
-        yield line, fact
-    if not first_line:
-        raise SuiteError(f"no facts found; {FORM}", path, 1)
 
 
 def as_fact(value: Mapping[str, Any]) -> Fact:

@@ -87,11 +87,6 @@ def read_world(
             raise SuiteError(
                 unknown("relation", fact.relation, relations) + hint, path, line
             )
-        if fact.id in locations:
-            first = ":".join(map(str, locations[fact.id]))
-            raise SuiteError(
-                f"id {fact.id!r} stands twice; the first is in {first}", path, line
-            )
         locations[fact.id] = path, line
         if fact.object is None:
             unseen.append(fact)

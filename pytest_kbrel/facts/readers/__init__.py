@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.files import numbered_facts
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
@@ -117,24 +116,31 @@ def read_own_facts(path: Path) -> tuple[Fact, ...]:
 
     Raises ``SuiteError`` with the line of the first that is wrong.
     """
-    return tuple(
-        fact for _, _, fact in facts_of(format_by_suffix(path), [path], Relations())
-    )
+    facts = facts_of(format_by_suffix(path), [path], Relations())
+    return tuple(fact for _, _, fact in facts)
 
 
 def facts_of(
     form: Format, paths: Sequence[Path], relations: Relations
 ) -> Iterator[tuple[Path, int, Fact]]:
-    """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong."""
-    if form.name == "jsonl":
-        for path in paths:
-            for line, fact in numbered_facts(path):
-                yield path, line, fact
-        return
-    for row in read(form, paths, relations):
+    """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong.
+
+    In own JSON Lines an id that stands twice is wrong.
+    """
+    first: dict[str, str] = {}
+    for row in (_rows if form.name == "jsonl" else read)(form, paths, relations):
         if row.fact is None:
             assert row.error is not None
             raise row.error
+        name = row.fact.id
+        if name in first:
+            message = f"id {name!r} stands twice; the first is in {first[name]}"
+            raise SuiteError(
+                f"{message}; allowed: an 'id' of its own for each fact",
+                row.path,
+                row.line,
+            )
+        first[name] = f"{row.path}:{row.line}"
         yield row.path, row.line, row.fact
 
 
@@ -144,7 +150,10 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     ``relations`` fills up with what the files bring and is complete at the end. Raises ``SuiteError`` where a
     whole file is wrong, or has no rows.
     """
-    ids = Ids()
+    return map(Ids().with_unique_id, _rows(form, paths, relations))
+
+
+def _rows(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:
     for path in paths:
         if path.is_dir() and not form.folders:
             raise SuiteError(
@@ -153,6 +162,6 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
         any_row = False
         for row in form.read(path, relations):
             any_row = True
-            yield ids.with_unique_id(row)
+            yield row
         if not any_row:
-            raise SuiteError("no facts found", path)
+            raise SuiteError(f"no facts found; allowed: {form.help}", path)

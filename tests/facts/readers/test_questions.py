@@ -124,7 +124,7 @@ def test_other_lists_of_triviaqa_are_passed_over(read_text: Read) -> None:
 
 
 def test_predictions_are_no_questions(read_text: Read) -> None:
-    with pytest.raises(SuiteError, match=r":1: no questions found; a TriviaQA file is"):
+    with pytest.raises(SuiteError, match=r"t.json: no facts found; allowed: TriviaQA"):
         read_text("triviaqa", "t.json", '{"tc_1": "Moss"}')
 
 

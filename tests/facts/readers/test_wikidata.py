@@ -51,7 +51,6 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
         ),
         (row("a", "  ", "c"), "'object' must be text or a number, found '  '"),
         (row("a", "b", "B"), "'negatives' must be wrong answers, found 'B'"),
-        (row("a", "b", "c", "C"), "found 'c' twice"),
     ],
 )
 def test_a_broken_line_says_where_and_does_not_end_the_file(
@@ -140,7 +139,7 @@ def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
         "The mouth of [X], as we know, is [Y].",
     )
     result = found_in("pararel", folder)
-    assert list(result.relations) == ["P17", "P403"]
+    assert list(result.relations) == ["P403"]
     assert result.relations["P403"].statements == (
         "[X] flows into [Y].",
         "The mouth of [X], as we know, is [Y].",
@@ -174,7 +173,7 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
         found_in("pararel", folder / "graphs_json")
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "P1.jsonl").write_text(FACTS)
-    with pytest.raises(SuiteError, match="found no folder graphs_json with patterns"):
+    with pytest.raises(SuiteError, match="found no patterns for it: .*P1\\.jsonl is no file"):
         found_in("pararel", tmp_path / "a" / "b" / "P1.jsonl")
 
 
