@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import (
     Node,
     describe,
+    iso_day,
     json_records,
     read_document,
     require_keys,
@@ -33,8 +35,6 @@ REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of", "group")
 LISTS = ("aliases", "negatives")
-# A value that a message shows whole.
-_SHOWN = 60
 _RANGE = Bounds(-1e300, 1e300, whole=False)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ANSWER_TYPES,
@@ -115,23 +115,18 @@ def _text(what: str, item: Any) -> None:
         or not item
         or item != item.strip()
         or len(item.splitlines()) != 1
+        or "\0" in item
     ):
-        raise ValueError(
-            f"{what} must be text of one line without space around it, found {describe(item)}"
-        )
-    if "\0" in item:
-        raise ValueError(f"{what} must be text without NUL, found {describe(item)}")
+        allowed = "text of one line without NUL or space around it"
+        raise ValueError(f"{what} must be {allowed}, found {describe(item)}")
 
 
 def check_date(item: Any) -> None:
     """Raise ``ValueError`` unless the value of ``valid_until`` is a day in ISO's form, or empty."""
-    try:
-        if item != "" and datetime.date.fromisoformat(item).isoformat() != item:
-            raise ValueError
-    except (TypeError, ValueError):
+    if not isinstance(item, str) or (item and iso_day(item) is None):
         raise ValueError(
             f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}"
-        ) from None
+        )
 
 
 def check_language(item: Any) -> None:
@@ -146,10 +141,9 @@ def check_range(item: Any) -> tuple[float, float]:
     """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
     ends = item if isinstance(item, (list, tuple)) else ()
     if len(ends) != 2 or not all(end in _RANGE for end in ends) or ends[0] > ends[1]:
-        shown = json.dumps(item, default=str)
         raise ValueError(
             "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
-            f"found {shown if len(shown) <= _SHOWN else describe(item)}"
+            f"found {shown(item)}"
         )
     return float(ends[0]), float(ends[1])
 
@@ -199,12 +193,7 @@ def _shot(value: dict[str, Any]) -> Shot:
     for key in value:
         if key not in _SHOT_KEYS:
             raise ValueError(unknown("key", key, _SHOT_KEYS, where="an example"))
-    for key in ("question", "answer"):
-        if key not in value:
-            keys = ", ".join(value) or "nothing"
-            raise ValueError(
-                f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}"
-            )
+    require_keys(value, "question", "answer")
     for key, item in value.items():
         if key == "answer" and item is None:
             continue
@@ -323,33 +312,23 @@ _PLAIN = re.compile(
 
 def relations_text(relations: Iterable[Relation]) -> str:
     """Return relations as the text of a relations file."""
-    lines = [
-        "# [X] is the subject, [Y] the object. The first frame is the base frame.\n"
-    ]
+    lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame."]
     for relation in relations:
         name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
-        lines.append(
-            f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n"
-        )
+        label, domain = _quoted(relation.label), _quoted(relation.domain)
+        lines += [f"{name}:", f"  label: {label}", f"  domain: {domain}"]
         if relation.answer_type:
-            lines.append(f"  answer_type: {relation.answer_type}\n")
+            lines.append(f"  answer_type: {relation.answer_type}")
         if relation.popularity is not None:
-            lines.append(f"  popularity: {relation.popularity!r}\n")
-        for key, texts in (
-            ("frames", relation.frames),
-            ("statements", relation.statements),
-        ):
-            if texts:
-                lines.append(
-                    f"  {key}:\n"
-                    + "".join(f"    - {_quoted(text)}\n" for text in texts)
-                )
-    return "".join(lines)
+            lines.append(f"  popularity: {relation.popularity!r}")
+        for key in ("frames", "statements"):
+            if texts := getattr(relation, key):
+                lines.append(f"  {key}:")
+                lines += [f"    - {_quoted(text)}" for text in texts]
+    return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    import yaml
-
     return str(
         yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)
     ).rstrip("\n")

@@ -81,7 +81,7 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
             ("unknown key 'alias'", "allowed: id, relation", "did you mean 'aliases'?"),
         ),
         (line(object=None), ("'object' must be text of one line", "found nothing")),
-        (line(object=" x"), ("without space around it", "found ' x'")),
+        (line(object=" x"), ("without NUL or space around it", "found ' x'")),
         (line(subject="a\nb"), ("'subject' must be text of one line", "found 'a\\nb'")),
         (line(aliases="x"), ("'aliases' must be a list of texts", "found 'x'")),
         (line(aliases=["x", 1]), ("each of 'aliases' must be text", "found 1")),

@@ -338,7 +338,9 @@ def test_the_rows_behind_a_nul_are_read(tmp_path: Path) -> None:
     path.write_text("relation,subject,object\nP1,a\0,b\nP1,c,d\n")
     rows = list(read(FORMATS["csv"], [path], Relations()))
     assert [row.fact and row.fact.object for row in rows] == [None, "d"]
-    assert "f.csv:2: 'subject' must be text without NUL" in str(rows[0].error)
+    assert "f.csv:2: 'subject' must be text of one line without NUL" in str(
+        rows[0].error
+    )
 
 
 @pytest.mark.parametrize("device", ["meta", "meta:0"])

@@ -173,7 +173,9 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
         found_in("pararel", folder / "graphs_json")
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "P1.jsonl").write_text(FACTS)
-    with pytest.raises(SuiteError, match="found no patterns for it: .*P1\\.jsonl is no file"):
+    with pytest.raises(
+        SuiteError, match=r"found no patterns for it: .*P1\.jsonl is no file"
+    ):
         found_in("pararel", tmp_path / "a" / "b" / "P1.jsonl")
 
 
