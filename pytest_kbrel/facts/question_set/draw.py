@@ -68,8 +68,8 @@ class Stratum:
     bucket: Bucket
     questions: int
     fit: int
-    left_out: tuple[tuple[str, int], ...]
-    drawn: tuple[DrawnQuestion, ...]
+    left_out: tuple[tuple[str, int], ...] = ()
+    drawn: tuple[DrawnQuestion, ...] = ()
 
 
 def bucket_entities(connection: duckdb.DuckDBPyConnection) -> tuple[Scope, ...]:

@@ -158,17 +158,11 @@ def open_rows(
         type="type" * ("type" in types) if columns.type is None else columns.type,
     )
     sources = [] if columns.relation else [template.source for template in templates]
-    options = {
-        "--subject": columns.subject,
-        "--relation": columns.relation,
-        "--object": columns.object,
-    }
-    options |= {
-        "--popularity": columns.popularity,
-        "--year": columns.year,
-        "--type": columns.type,
-    }
-    wanted = [(name, option) for option, name in options.items() if name]
+    wanted = [
+        (name, f"--{option}")
+        for option, name in dataclasses.asdict(columns).items()
+        if name
+    ]
     wanted += [(name, "a template's 'from'") for name in sources]
     for name, option in wanted:
         if name not in types:
@@ -184,15 +178,14 @@ def open_rows(
             )
     names = list(dict.fromkeys(name for name, _ in wanted))
     connection.execute(
-        "CREATE TABLE templates AS SELECT unnest($numbers)::SMALLINT AS number, unnest($ids) AS relation, "
-        "unnest($sources) AS source, unnest($domains) AS domain, unnest($questions) AS question",
-        {
-            "numbers": list(range(len(templates))),
-            "ids": [template.relation for template in templates],
-            "sources": [template.source for template in templates],
-            "domains": [template.domain for template in templates],
-            "questions": [template.question for template in templates],
-        },
+        "CREATE TABLE templates (number SMALLINT, relation TEXT, source TEXT, domain TEXT, question TEXT)"
+    )
+    connection.executemany(
+        "INSERT INTO templates VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, of.relation, of.source, of.domain, of.question)
+            for number, of in enumerate(templates)
+        ],
     )
     # Text is parsed once, on the way into a table; columns of Parquet are as quickly read again.
     kind = "VIEW" if dump.format == "parquet" else "TABLE"
