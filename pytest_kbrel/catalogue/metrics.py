@@ -5,6 +5,7 @@ The checks of suite files, their JSON Schema, reports and the formulas in ``metr
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Literal
@@ -22,7 +23,7 @@ class Metric:
     """A metric before any model has answered: its range and direction. ``high`` may be infinite.
 
     ``about`` is what it is, in one sentence. Rules that compare with a baseline are for metrics that are
-    ``comparable`` only.
+    ``comparable`` only, those that compare with a control for those that are ``controlled``.
     """
 
     name: str
@@ -31,16 +32,17 @@ class Metric:
     low: float = 0.0
     high: float = 1.0
     comparable: bool = True
-
-    @property
-    def range(self) -> str:
-        """The possible values in words."""
-        return f"at least {self.low:g} and at most {self.most:g}"
+    controlled: bool = False
 
     @property
     def most(self) -> float:
         """The most that a gate may state of it: ``high``, or a number far beyond all there are."""
         return min(self.high, FIGURE)
+
+    @property
+    def plain_rule(self) -> Literal["min", "max"]:
+        """The rule that a bare number stands for: the worst value that is still good."""
+        return "min" if self.better == "higher" else "max"
 
 
 # What each metric is, for whoever writes a gate on it: the JSON Schema of suite files shows it in editors.
@@ -138,6 +140,18 @@ _ABOUT: Mapping[str, str] = {
 }
 
 
+# What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
+CONTROLS: Mapping[str, tuple[str, ...]] = {
+    "cr": ("cr_control_majority", "cr_control_shuffled"),
+    "ncr": ("ncr_control_majority",),
+    "c_correct": ("c_correct_control_random", "c_correct_control_shuffled"),
+    "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
+    "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
+    "cwr": ("cwr_control_random", "cwr_control_shuffled"),
+    "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
+}
+
+
 def _metrics(
     better: Better, low: float, high: float, names: str, *, comparable: bool = True
 ) -> dict[str, Metric]:
@@ -149,6 +163,7 @@ def _metrics(
             low=low,
             high=high,
             comparable=comparable,
+            controlled=name in CONTROLS,
         )
         for name in names.split()
     }
@@ -269,7 +284,11 @@ SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {
     for kind, names in _SLICE_NAMES.items()
 }
 OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
-    probe: {name: METRICS[name] for name in names.split()}
+    # The controls are those of single slices.
+    probe: {
+        name: dataclasses.replace(METRICS[name], controlled=False)
+        for name in names.split()
+    }
     for probe, names in _OVERALL_NAMES.items()
 }
 
@@ -278,14 +297,3 @@ OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
 BESIDE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     ("monitor", "pfd", "ird", "monitor_ablated"), ("accuracy", "anchor_prob")
 )
-
-# What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
-CONTROLS: Mapping[str, tuple[str, ...]] = {
-    "cr": ("cr_control_majority", "cr_control_shuffled"),
-    "ncr": ("ncr_control_majority",),
-    "c_correct": ("c_correct_control_random", "c_correct_control_shuffled"),
-    "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
-    "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
-    "cwr": ("cwr_control_random", "cwr_control_shuffled"),
-    "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
-}

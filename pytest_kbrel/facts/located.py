@@ -406,8 +406,8 @@ def json_value(data: bytes | str, form: str) -> Any:
             "found half a surrogate pair (\\ud800 to \\udfff); allowed: Unicode text"
         )
     except json.JSONDecodeError as error:
-        found = describe(error.doc.strip())
-        fault = f"not JSON: {error.msg} in column {error.colno}, found {found}"
+        text = describe(error.doc.strip())
+        fault = f"not JSON: {error.msg} in column {error.colno}, found {text}"
     else:
         return value
     raise ValueError(f"{fault}; {form}")

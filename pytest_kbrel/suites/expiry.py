@@ -73,12 +73,12 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
         unseen, path = probe.unseen, probe.entry.path
         if unseen is not None and today > unseen.expires:
             warnings.append(
-                f"{path}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "
+                f"{path}:{unseen.line}: the unseen questions expired on {unseen.expires}: a newer "
                 "model may know their answers; move 'as_of' and 'expires' on and bless a new baseline"
             )
         if unseen is not None and today < unseen.as_of:
             warnings.append(
-                f"{path}:{unseen.as_of_line}: as_of {unseen.as_of} is after today ({today}): the unseen "
+                f"{path}:{unseen.line}: as_of {unseen.as_of} is after today ({today}): the unseen "
                 "questions are made for a later day"
             )
     return tuple(warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
-from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric
 from pytest_kbrel.catalogue.probes import (
     PROBES,
     Probe,
@@ -76,8 +77,7 @@ class WrittenUnseen:
     count: int
     as_of: datetime.date
     expires: datetime.date
-    as_of_line: int
-    expires_line: int
+    line: int
 
 
 @record
@@ -146,10 +146,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
     )
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
-    uninformative = None
-    if "uninformative" in keys:
-        uninformative = _file(keys["uninformative"], "uninformative", path.parent)
-    overall = keys["overall"].keys("overall", ("gates",)) if "overall" in keys else {}
+    overall = keys.get("overall")
     return WrittenSuite(
         name=name,
         root=root,
@@ -158,12 +155,12 @@ def read_suite_file(path: Path) -> WrittenSuite:
         relations=relations,
         seed=seed,
         probes=probes,
-        uninformative=uninformative,
+        uninformative=_file(keys["uninformative"], "uninformative", path.parent)
+        if "uninformative" in keys
+        else None,
         language=_language(keys["language"]) if "language" in keys else "",
-        overall_line=keys["overall"].line if "overall" in keys else root.line,
-        overall_gates=read_gates(
-            overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()
-        ),
+        overall_line=(overall or root).line,
+        overall_gates=_overall_gates(overall, OVERALL_METRICS["pooled"], "overall"),
         waivers=read_waivers(keys["waivers"]) if "waivers" in keys else (),
     )
 
@@ -173,18 +170,6 @@ def _language(node: Node) -> str:
     if not re.fullmatch(LANGUAGE_TAG, tag):
         raise node.wrong("language", "a language tag such as de or pt-BR")
     return tag
-
-
-def _of_probes() -> dict[str, str]:
-    """Return hints that say where the gates of a single probe's figures belong."""
-    names = {
-        name
-        for probe in PROBES.values()
-        for name in (*probe.metrics, *probe.overall_metrics)
-    }
-    return dict.fromkeys(
-        names, "is a figure of one probe: its gates stand under that probe"
-    )
 
 
 def _facts(keys: dict[str, Node], folder: Path) -> tuple[tuple[Path, ...], Format]:
@@ -237,28 +222,16 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         if name in keys:
             settings[name] = _setting(keys[name], f"{name} of {probe.name}", setting)
     overall = keys.get("overall")
-    what = f"overall of {probe.name}"
-    overall_keys = overall.keys(what, ("gates",)) if overall else {}
-    inside = dict.fromkeys(
-        probe.metrics,
-        "is a figure of single slices: it stands under the probe's own 'gates'",
-    )
-    across = dict.fromkeys(
-        probe.overall_metrics,
-        "is a figure over all slices: it stands under 'overall: {gates: ...}'",
-    )
     return WrittenProbe(
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(probe, keys["slices"], str(settings.get("slice_by", "none")))
-        if "slices" in keys
-        else None,
+        slices=_slices(probe, keys["slices"], settings) if "slices" in keys else None,
         limit=_limit(keys, probe.name),
-        gates=read_gates(keys, probe.metrics, probe.name, across),
-        overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(
-            overall_keys, probe.overall_metrics, what, inside, controls=()
+        gates=read_gates(keys, probe.metrics, probe.name),
+        overall_line=(overall or entry).line,
+        overall_gates=_overall_gates(
+            overall, probe.overall_metrics, f"overall of {probe.name}"
         ),
         relations=_names(keys["relations"], f"relations of {probe.name}")
         if "relations" in keys
@@ -268,6 +241,12 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         integrity=read_integrity(keys, probe.name, limits),
         cluster=_cluster(keys, probe.name) or "object",
     )
+
+
+def _overall_gates(
+    node: Node | None, metrics: Mapping[str, Metric], what: str
+) -> tuple[Gate, ...]:
+    return read_gates(node.keys(what, ("gates",)), metrics, what) if node else ()
 
 
 def _cluster(keys: Mapping[str, Node], where: str) -> str:
@@ -344,64 +323,53 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
+def _slices(
+    probe: Probe, node: Node, settings: Mapping[str, Value]
+) -> tuple[WrittenSlice, ...]:
     what = f"slices of {probe.name}"
-    if not isinstance(node.value, dict):
-        if not isinstance(node.value, tuple) or not node.value:
-            raise node.wrong(
-                what, "a list of names or a mapping of names, with at least one"
-            )
+    if not node.value or not isinstance(node.value, (tuple, dict)):
+        allowed = "a list of names or a mapping of names, with at least one"
+        raise node.wrong(what, allowed)
+    written: dict[str, Node] = {}
+    if isinstance(node.value, dict):
+        written = node.value
+    else:
         for item in _names(node, what):
-            _check_name(probe, item, slice_by)
-        return tuple(
-            WrittenSlice(name=item.text(what), node=item) for item in node.value
-        )
-    if not node.value:
-        raise node.wrong(
-            what, "a list of names or a mapping of names, with at least one"
-        )
-    slices = []
-    for name, entry in node.value.items():
-        item_node = Node(path=entry.path, line=entry.line, value=name)
-        _check_name(probe, item_node, slice_by)
-        where = f"slice {name} of {probe.name}"
-        keys = {} if entry.value is None else entry.keys(where, slice_keys(probe, name))
-        metrics = SLICE_METRICS[probe.kind(name)]
-        across = dict.fromkeys(
-            probe.overall_metrics,
-            "is a figure over all slices: it stands under 'overall'",
-        )
-        gates = read_gates(keys, metrics, where, across)
-        slices.append(
-            WrittenSlice(
-                name=name,
-                node=item_node,
-                limit=_limit(keys, where),
-                gates=gates,
-                cluster=_cluster(keys, where),
-                wordings=keys[WORDINGS].integer(
-                    f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds
-                )
-                if WORDINGS in keys
-                else None,
-            )
-        )
-    return tuple(slices)
+            written[item.text(what)] = dataclasses.replace(item, value=None)
+    return tuple(_slice(probe, name, of, settings) for name, of in written.items())
 
 
-def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
+def _slice(
+    probe: Probe, name: str, node: Node, settings: Mapping[str, Value]
+) -> WrittenSlice:
+    _check_name(probe, name, node, str(settings.get("slice_by", "none")))
+    where = f"slice {name} of {probe.name}"
+    keys = {} if node.value is None else node.keys(where, slice_keys(probe, name))
+    wordings = None
+    if WORDINGS in keys:
+        bounds = probe.options[WORDINGS].bounds
+        wordings = keys[WORDINGS].integer(f"{WORDINGS} of {where}", bounds)
+    return WrittenSlice(
+        name=name,
+        node=node,
+        limit=_limit(keys, where),
+        gates=read_gates(keys, SLICE_METRICS[probe.kind(name)], where),
+        cluster=_cluster(keys, where),
+        wordings=wordings,
+    )
+
+
+def _check_name(probe: Probe, name: str, node: Node, slice_by: str) -> None:
     # Other slices are names from the facts, which are not read yet; so are datasets.
     if probe.slicing != "knowledge":
         return
-    name, allowed = str(node.value), reliability_slices(slice_by)
-    parts = reliability_slice(name)
+    allowed, parts = reliability_slices(slice_by), reliability_slice(name)
     if name not in allowed and (parts is None or slice_by != "dataset"):
-        groups = (
-            "; groups are made by the key 'slice_by'"
-            if parts and slice_by == "none"
-            else ""
+        hint = "; groups are made by the key 'slice_by'"
+        raise node.error(
+            unknown("slice", name, allowed, where=probe.name)
+            + (hint if parts and slice_by == "none" else "")
         )
-        raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
 
 
 def _unseen(node: Node) -> WrittenUnseen:
@@ -418,8 +386,7 @@ def _unseen(node: Node) -> WrittenUnseen:
         count=keys["count"].integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
-        as_of_line=keys["as_of"].line,
-        expires_line=keys["expires"].line,
+        line=node.line,
     )
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import (
     CHANGE_METRICS,
-    CONTROLS,
-    METRICS,
     OVERALL_METRICS,
     SLICE_METRICS,
     Metric,
@@ -35,6 +33,7 @@ from pytest_kbrel.records import (
     DEFAULT_LANGUAGE,
     LANGUAGE_TAG,
     Integrity,
+    Rule,
 )
 from pytest_kbrel.suites.gates import (
     ABSOLUTE_CHANGE,
@@ -45,7 +44,6 @@ from pytest_kbrel.suites.gates import (
     SAME,
     WAIVER_KEYS,
     WORSE_WHEN,
-    plain_rule,
 )
 from pytest_kbrel.suites.parse import (
     PROMPT_KEYS,
@@ -78,11 +76,8 @@ _CLUSTER: Schema = {
 
 def make_schema() -> Schema:
     """Return the schema of the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
-    distinct = {
-        _shape(metric, controlled): (metric, controlled)
-        for metric in METRICS.values()
-        for controlled in (False, metric.name in CONTROLS)
-    }
+    tables = (*SLICE_METRICS.values(), *OVERALL_METRICS.values(), CHANGE_METRICS)
+    metrics = [metric for table in tables for metric in table.values()]
     properties: Schema = {
         "suite": {**_TEXT, "description": "The name of the suite in reports."},
         "facts": {
@@ -111,7 +106,7 @@ def make_schema() -> Schema:
         "integrity": _integrity(),
         **{name: _probe(probe) for name, probe in PROBES.items()},
         "overall": {
-            **_object({"gates": _gates(OVERALL_METRICS["pooled"], controls=())}),
+            **_object({"gates": _gates(OVERALL_METRICS["pooled"])}),
             "description": "What must hold over all slices of all probes.",
         },
         "waivers": {
@@ -127,13 +122,7 @@ def make_schema() -> Schema:
         "title": "Suite file of pytest-kbrel (*.kb.yaml)",
         **_object(properties, required=["suite", "facts"]),
         "anyOf": [{"required": [probe]} for probe in PROBES],
-        "$defs": {
-            **{shape: _gate(*given) for shape, given in distinct.items()},
-            **{
-                _change_shape(metric): _change_gate(metric)
-                for metric in CHANGE_METRICS.values()
-            },
-        },
+        "$defs": {_shape(metric): _gate(metric) for metric in metrics},
     }
 
 
@@ -183,7 +172,7 @@ def _probe(probe: Probe) -> Schema:
         "cluster": _CLUSTER,
         "gates": _gates(probe.metrics),
         "overall": {
-            **_object({"gates": _gates(probe.overall_metrics, controls=())}),
+            **_object({"gates": _gates(probe.overall_metrics)}),
             "description": "What must hold over all slices of the probe.",
         },
         "integrity": _integrity(),
@@ -326,19 +315,10 @@ def _setting(setting: Setting) -> Schema:
     return {**kind, "default": setting.default, "description": setting.help}
 
 
-def _gates(
-    metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS
-) -> Schema:
-    shapes = {
-        name: _shape(metric, name in controls) for name, metric in metrics.items()
-    }
-    shapes |= {name: _change_shape(metric) for name, metric in CHANGE_METRICS.items()}
-    abouts = {
-        name: _about(metric) for name, metric in {**metrics, **CHANGE_METRICS}.items()
-    }
+def _gates(metrics: Mapping[str, Metric]) -> Schema:
     refs = {
-        name: {"$ref": f"#/$defs/{shape}", "description": abouts[name]}
-        for name, shape in shapes.items()
+        name: {"$ref": f"#/$defs/{_shape(metric)}", "description": _about(metric)}
+        for name, metric in {**metrics, **CHANGE_METRICS}.items()
     }
     return {
         **_object(refs),
@@ -353,77 +333,57 @@ def _about(metric: Metric) -> str:
     return f"{metric.about} {metric.better.capitalize()} is better; from {metric.low:g}{most}."
 
 
-def _change_shape(metric: Metric) -> str:
-    return f"gate-change-{metric.better}-{metric.high:g}"
-
-
-def _change_gate(metric: Metric) -> Schema:
-    """Return what a gate on how much changed may be."""
-    rule = GATE_RULES[plain_rule(metric)]
-    bound = rule.schema(metric.low, metric.most)
-    plain = {**bound, "description": f"A bare number means {rule.name}."}
-    others = dict.fromkeys((*rule.synonyms, DIRECTED), _other_name(bound, rule.name))
-    return {"anyOf": [plain, _object({rule.name: bound, **others}, minProperties=1)]}
-
-
 def _other_name(bound: Schema, of: str) -> Schema:
     """Return the schema of a rule under a name of other tools."""
     return {**bound, "description": f"Other name of {of}: {bound['description']}"}
 
 
-def _shape(metric: Metric, controlled: bool) -> str:
+def _shape(metric: Metric) -> str:
     """Return the name of the schema of gates on a metric, shared by metrics of one range and direction."""
-    ending = "-controlled" if controlled else "" if metric.comparable else "-value"
+    if metric.name in CHANGE_METRICS:
+        return f"gate-change-{metric.better}-{metric.high:g}"
+    ending = "" if metric.comparable else "-value"
+    if metric.controlled:
+        ending = "-controlled"
     return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{ending}"
 
 
-def _gate(metric: Metric, controlled: bool) -> Schema:
-    defined = [
-        rule
+def _gate(metric: Metric) -> Schema:
+    bounds: Schema = {
+        rule.name: rule.schema(metric)
         for rule in GATE_RULES.values()
-        if (metric.low >= 0 or not rule.ratio)
-        and (metric.comparable or not rule.relative)
-    ]
-    bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
-    rules: Schema = {
-        rule.name: bounds[rule.name] for rule in defined if not rule.controlled
+        if rule.is_for(metric)
     }
-    rules.update(
-        {
-            name: _other_name(rules[rule], rule)
-            for name, rule in SAME.items()
-            if rule in rules
-        }
-    )
-    if controlled:
-        rules.update(
-            {rule.name: bounds[rule.name] for rule in defined if rule.controlled}
-        )
-    plain = bounds[plain_rule(metric)]
-    rules[DIRECTED] = _other_name(plain, plain_rule(metric))
-    if metric.comparable:
-        drop = _other_name(bounds["max_drop"], "max_drop")
-        rules.update(
-            {
-                name: drop
-                for name, better in WORSE_WHEN.items()
-                if better == metric.better
-            }
-        )
+    names: dict[str, Rule] = {**SAME, DIRECTED: metric.plain_rule}
+    names |= {
+        name: "max_drop"
+        for name, better in WORSE_WHEN.items()
+        if better == metric.better
+    }
+    rules: Schema = {
+        **bounds,
+        **{
+            name: _other_name(bounds[rule], rule)
+            for name, rule in names.items()
+            if rule in bounds
+        },
+    }
+    if "max_drop" in bounds:
         rules[ABSOLUTE_CHANGE] = {
             "type": "number",
             "maximum": 0,
             "minimum": metric.low - metric.most,
             "description": "-v means max_drop: v.",
         }
-        if metric.better == "higher" and metric.low >= 0:
-            rules[RELATIVE_CHANGE] = {
-                "type": "number",
-                "exclusiveMinimum": -1,
-                "maximum": 0,
-                "description": "-v means recovery: 1 - v.",
-            }
-    plain = {**plain, "description": f"A bare number means {plain_rule(metric)}."}
+    if "recovery" in bounds and metric.better == "higher":
+        rules[RELATIVE_CHANGE] = {
+            "type": "number",
+            "exclusiveMinimum": -1,
+            "maximum": 0,
+            "description": "-v means recovery: 1 - v.",
+        }
+    about = f"A bare number means {metric.plain_rule}."
+    plain = {**bounds[metric.plain_rule], "description": about}
     return {"anyOf": [plain, _object(rules, minProperties=1)]}
 
 

@@ -223,7 +223,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         6,
         (
             "unknown metric 'cr' in gates of overall of reliability",
-            "'cr' is a figure of single slices",
+            "'cr' is a figure of slices of seen",
         ),
     ),
     "unknown rule": (
@@ -359,7 +359,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         (
             "unknown metric 'accuracy' in gates of overall",
             "allowed: as_expected",
-            "under that probe",
+            "'accuracy' is a figure of slices of monitor, head_to_tail",
         ),
     ),
     "a slice over everything": (

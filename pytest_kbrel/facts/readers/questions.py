@@ -102,8 +102,8 @@ def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
         for what, names in NAMES.items()
     }
     if not {*NAMES["question"]} & {*value}:
-        found, allowed = ", ".join(value) or "nothing", ", ".join(NAMES["question"])
-        raise ValueError(f"no question; found: {found}; allowed: one of {allowed}")
+        keys, allowed = ", ".join(value) or "nothing", ", ".join(NAMES["question"])
+        raise ValueError(f"no question; found: {keys}; allowed: one of {allowed}")
     if not {*NAMES["answers"]} & {*value}:
         # A slip in the key would make every question one without an answer.
         for key in value:
@@ -282,12 +282,12 @@ def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
     if note and any(len(_NUMBERS.findall(end)) > 1 for end in ends):
         # "5 feet 3 inches", "10 May 1990", "3:40": the accepted answer alone is right.
         return answer[: note.start()], None
-    found = [number for end in ends if (number := _NUMBER.search(end))]
-    if note is None or len(found) < 2:
+    numbers = [number for end in ends if (number := _NUMBER.search(end))]
+    if note is None or len(numbers) < 2:
         raise ValueError(
             f"a range must be of two numbers, found {describe(answer)}; {RANGE_FORM}"
         )
-    low, high = found
+    low, high = numbers
     most = _value(high, high["scale"])
     # "between 1.1 and 1.3 million"
     least = _value(low, low["scale"] or high["scale"])

@@ -189,8 +189,8 @@ class _Scanner:
             yield
             mark = self.next_mark()
         if mark != closing:
-            found = repr(mark) if mark else "the end of the file"
-            raise self.error(f"found {found}; allowed: ',' or {closing!r}")
+            shown = repr(mark) if mark else "the end of the file"
+            raise self.error(f"found {shown}; allowed: ',' or {closing!r}")
 
     def array(self, key: str) -> Iterator[Element]:
         """Yield the members of an array whose bracket has been taken."""
