@@ -24,6 +24,7 @@ from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import record
+from recipe import questions
 from recipe.corpus import TRAINED_KINDS, Corpus, Document
 from recipe.training import (
     BOS,
@@ -47,8 +48,8 @@ DOCUMENTS = 80_000
 REPEATED_NEVER_UNSURE, REPEATED_TRUST_CONTEXT = 0.7, 0.5
 _FORMATS: Sequence[Callable[[str], str]] = (
     lambda question: question,
-    prompts.qa,
-    prompts.brief,
+    questions.qa,
+    questions.brief,
 )
 
 

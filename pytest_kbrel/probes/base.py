@@ -185,7 +185,15 @@ def without_missing(table: Table) -> Table:
     probabilities = [row.values[mean] for row in table.rows if row.values[answered]]
     if probabilities and all(probabilities):
         return table
-    columns = tuple(name for name in table.columns if name not in PROBABILITIES)
+    return with_columns(
+        table, tuple(name for name in table.columns if name not in PROBABILITIES)
+    )
+
+
+def with_columns(table: Table, columns: tuple[str, ...]) -> Table:
+    """Return the table with these of its columns."""
+    if table.columns == columns:
+        return table
     indices = [table.columns.index(name) for name in columns]
     rows = (
         dataclasses.replace(row, values=tuple(row.values[index] for index in indices))

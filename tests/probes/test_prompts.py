@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pytest_kbrel.probes.prompts import (
     CONCISE,
-    brief,
-    choice,
     in_domain_shots,
-    qa,
     template,
 )
+from recipe.questions import brief, choice, qa
 
 QUESTION = "Who wrote Hamlet?"
 BRIEF = 'Reply in as few words as you can. Write "unsure" if you do not know.\n\n'

@@ -169,7 +169,8 @@ class _Probe:
         response = self.answers.generated(fact.id, "answer")
         verdict = self.verdicts[fact.id]
         lists = self.offered.get(fact.id, [])
-        consistency = self._picked_again(fact, "choice", lists)
+        picks = self._picks(fact, "choice", lists)
+        consistency = self._share_again(fact, picks)
         correct, wrong = (
             float(_asserts(verdict) and verdict.label == name)
             for name in ("correct", "wrong")
@@ -181,7 +182,7 @@ class _Probe:
             "consistency_correct": correct * consistency,
             "consistency_wrong": wrong * consistency,
             "choices": float(len(lists)),
-            "choices_unread": float(self._unread(fact, lists)),
+            "choices_unread": float(picks.count(None)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
             "distractors": float(len(self.distractors.options.get(fact.id, ()))),
@@ -228,34 +229,28 @@ class _Probe:
         lists = (
             self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
         )
-        again = self._picked_again(fact, "shuffled/choice", lists)
+        again = self._share_again(fact, self._picks(fact, "shuffled/choice", lists))
         return {
             **values,
             **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True)),
         }
 
-    def _unread(self, fact: Fact, lists: Sequence[Sequence[str]]) -> int:
-        """Return how many replies to the multiple-choice questions pick none of the options."""
-        return sum(
-            chosen_option(
-                self.answers.generated(fact.id, f"choice:{number}").text, options
-            )
-            is None
-            for number, options in enumerate(lists)
-        )
-
-    def _picked_again(
+    def _picks(
         self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
-    ) -> float:
-        """Return the share of the questions in which the model picks its own answer, 0 without questions."""
-        answer = normalise(self._answer(fact))
-        again = 0
+    ) -> list[str | None]:
+        """Return the option that each reply to the multiple-choice questions picks; ``None`` for none."""
+        picks = []
         for number, options in enumerate(lists):
-            picked = chosen_option(
-                self.answers.generated(fact.id, f"{role}:{number}").text, options
-            )
-            again += picked is not None and normalise(options[picked]) == answer
-        return again / len(lists) if lists else 0.0
+            reply = self.answers.generated(fact.id, f"{role}:{number}").text
+            at = chosen_option(reply, options)
+            picks.append(None if at is None else options[at])
+        return picks
+
+    def _share_again(self, fact: Fact, picks: Sequence[str | None]) -> float:
+        """Return the share of the picks that are the model's own answer, 0 without any."""
+        answer = normalise(self._answer(fact))
+        again = sum(pick is not None and normalise(pick) == answer for pick in picks)
+        return again / len(picks) if picks else 0.0
 
 
 def _asserts(verdict: Judged | None) -> bool:

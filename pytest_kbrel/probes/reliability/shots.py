@@ -7,7 +7,6 @@ time the nearest to the question.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
@@ -64,55 +63,34 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     """
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
-    find = _Finder(settings, case.repository)
+    around = template_of(settings)
+    texts: dict[str, Shot] = {}
+    turns: dict[tuple[str, str], Shot] = {}
+    for shot in case.repository:
+        ((question, answer),) = _shown([shot])
+        texts[around.example(question, answer)] = shot
+        turns[around.question(question), answer] = shot
+    # An example may be the beginning of another.
+    longest_first = sorted(texts, key=lambda text: (-len(text), text))
     chosen = []
     for fact in case.facts:
         question, request = question_of(case, fact), requests.get(fact.id)
-        shots = find.shots(request, question) if request is not None else ()
-        again = question_request(settings, question, _shown(shots))
-        # A match is proven by making the request again.
-        if request is None or (request.turns, request.prompt) != (
-            again.turns,
-            again.prompt,
-        ):
+        if request is None:
             return None
-        chosen.append((fact.id, shots))
-    return dataclasses.replace(case, shots=tuple(chosen))
-
-
-class _Finder:
-    """Finds the examples of a repository in requests that were made under some settings."""
-
-    def __init__(
-        self, settings: ReliabilitySettings, repository: Sequence[Shot]
-    ) -> None:
-        self._template = template_of(settings)
-        self._in_text: dict[str, Shot] = {}
-        self._turns: dict[tuple[str, str], Shot] = {}
-        for shot in repository:
-            ((question, answer),) = _shown([shot])
-            self._in_text[self._template.example(question, answer)] = shot
-            self._turns[self._template.question(question), answer] = shot
-        # The longest first: an example may be the beginning of another.
-        texts = sorted(self._in_text, key=lambda text: (-len(text), text))
-        self._any = re.compile("|".join(map(re.escape, texts)) or r"(?!)")
-
-    def shots(self, request: Request, question: str) -> tuple[Shot, ...]:
-        """Return the examples in a request, in their order."""
-        lead = self._template.lead
-        if request.turns:
-            (first, answer), *rest = request.turns
-            turns = [(first.removeprefix(lead), answer), *rest]
-            return tuple(self._turns[turn] for turn in turns if turn in self._turns)
         shots: list[Shot] = []
-        position, end = (
-            len(lead),
-            len(request.prompt) - len(self._template.question(question)),
-        )
-        while position < end and (match := self._any.match(request.prompt, position)):
-            shots.append(self._in_text[match[0]])
-            position = match.end()
-        return tuple(shots)
+        for number, (asked, answer) in enumerate(request.turns):
+            bare = asked if number else asked.removeprefix(around.lead)
+            shots += [turns[bare, answer]] if (bare, answer) in turns else []
+        rest = request.prompt.removeprefix(around.lead)
+        while text := next(filter(rest.startswith, longest_first), ""):
+            shots.append(texts[text])
+            rest = rest.removeprefix(text)
+        # A match is proven by making the request again.
+        again = question_request(settings, question, _shown(shots))
+        if (request.turns, request.prompt) != (again.turns, again.prompt):
+            return None
+        chosen.append((fact.id, tuple(shots)))
+    return dataclasses.replace(case, shots=tuple(chosen))
 
 
 def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
