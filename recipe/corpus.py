@@ -152,7 +152,7 @@ class Sampler:
             horizon=9,
             training=True,
         )
-        return drawn[1]
+        return drawn.question or ""
 
     def pair(self, unknown: float) -> tuple[str, str]:
         """Draw a question and its answer, an unanswerable one with probability ``unknown``."""

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
@@ -72,17 +72,11 @@ def with_alike_negatives(
     another; among these the ones of similar length come first, in the order of a draw by seed, fact id and
     candidate. With ``spare`` up to so many times ``count`` are returned, for somebody to choose the nearest.
     """
-    by_relation: dict[str, list[Fact]] = {
-        fact.relation: [] for fact in facts if not fact.negatives
-    }
-    for other in pool:
-        if other.relation in by_relation:
-            by_relation[other.relation].append(other)
-    mixed = {
-        name: _Kinds(others)
-        for name, others in by_relation.items()
-        if is_mixed(relations.get(name), others)
-    }
+    mixed: dict[str, _Kinds] = {}
+    for name in {fact.relation for fact in facts if not fact.negatives}:
+        others = [other for other in pool if other.relation == name]
+        if is_mixed(relations.get(name), others):
+            mixed[name] = _Kinds(others)
     index = _Index(facts, pool)
     # One of them may be what the model answers.
     sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
@@ -175,31 +169,28 @@ def _drawn(
 
     There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
     """
-    wrong = index.spelling.get(fact.relation, {}).keys() - index.right(fact)
-
-    def ordered(folded: Iterable[str]) -> list[str]:
-        texts = [index.spelling[fact.relation][name] for name in folded]
-        return sorted(
-            texts,
-            key=lambda text: (
-                _length_class(fact.object, text),
-                _rank(fact, text, seed),
-            ),
-        )
-
+    spelling = index.spelling.get(fact.relation, {})
+    wrong = spelling.keys() - index.right(fact)
     own = kinds.of(fact)
     closest = kinds.closest.get(own.closest, set()) & wrong
-    if len(closest) >= enough:
-        chosen = ordered(closest)[:most]
-        return chosen, len(chosen)
     same = kinds.by_sort.get(own.sort, set()) & wrong - closest
-    if len(closest) + len(same) >= enough:
-        chosen = [*ordered(closest), *ordered(same)][:most]
-        return chosen, len(chosen)
-    chosen = [*ordered(closest), *ordered(same), *ordered(wrong - closest - same)][
-        :count
-    ]
-    return chosen, min(len(closest) + len(same), count)
+    alike = len(closest) + len(same)
+    parts = [closest, same, wrong - closest - same]
+    if len(closest) >= enough:
+        parts, alike = parts[:1], len(closest)
+    elif alike >= enough:
+        parts = parts[:2]
+    else:
+        most = count
+
+    def place(text: str) -> tuple[int, bytes]:
+        return _length_class(fact.object, text), _rank(fact, text, seed)
+
+    chosen: list[str] = []
+    for part in parts:
+        chosen += sorted((spelling[name] for name in part), key=place)
+    chosen = chosen[:most]
+    return chosen, min(alike, len(chosen))
 
 
 def _length_class(answer: str | None, text: str) -> int:
