@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import PROBES, TOP10
@@ -126,48 +126,41 @@ def bucket_groups(
     """
     domains = dict.fromkeys(relation.domain for relation in world.relations.values())
     names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
+    # The top tenth is asked for by name only, since its facts are the head's as well.
+    pooled: dict[str, tuple[str, ...]] = {
+        name: (name,) for name in names if not name.endswith(f"-{TOP10}")
+    }
+    if written.slices is not None:
+        pooled = {part.name: _pooled(part.name) for part in written.slices}
     for part in written.slices or ():
-        for name in _pooled(part.name):
+        for name in pooled[part.name]:
             if name not in names:
                 raise part.node.error(
                     unknown("slice", name, names, where=written.probe.name)
                 )
-    # The top tenth is asked for by name only, since its facts are the head's as well.
-    every = [name for name in names if not name.endswith(f"-{TOP10}")]
-    pooled = (
-        {}
-        if written.slices is None
-        else {part.name: _pooled(part.name) for part in written.slices}
-    )
-    chosen = (
-        every
-        if written.slices is None
-        else [name for parts in pooled.values() for name in parts]
-    )
+    chosen = [name for parts in pooled.values() for name in parts]
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}
-    for domain in domains:
-        if not any(name.rpartition("-")[0] == domain for name in chosen):
-            continue
-        relations = [
-            name for name in world.by_relation if world.relations[name].domain == domain
-        ]
+    for domain in dict.fromkeys(name.rpartition("-")[0] for name in chosen):
         facts = [
             fact
             for fact in world.facts
-            # Unseen knowledge has no right answer.
             if world.relations[fact.relation].domain == domain
-            and fact.object is not None
         ]
-        popularity = (
-            _of_predicates(relations, world, written) if by == "predicate" else {}
-        )
-        bucket_of = _buckets(facts, by, popularity, world, written.probe.name)
+        scores = {fact.id: fact.popularity for fact in facts}
+        if by == "predicate":
+            of_relation = _of_predicates(facts, world, written)
+            scores = {fact.id: of_relation[fact.relation] for fact in facts}
+            shared = buckets(list(of_relation.values()))
+            of_bucket = dict(zip(of_relation, shared, strict=True))
+            bucket_of = {fact.id: of_bucket[fact.relation] for fact in facts}
+        else:
+            bucket_of = _buckets(facts, by, world, written.probe.name)
         for fact in facts:
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
-            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, scores, world, seed)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
         name: tuple(fact for part in parts for fact in single[part])
@@ -184,24 +177,16 @@ def _pooled(name: str) -> tuple[str, ...]:
 
 
 def _buckets(
-    facts: Sequence[Fact],
-    by: str,
-    popularity: Mapping[str, float],
-    world: World,
-    probe: str,
+    facts: Sequence[Fact], by: str, world: World, probe: str
 ) -> dict[str, Bucket]:
     """Return the bucket of each fact of one domain, by fact id."""
-    if by == "predicate":
-        of_predicate = dict(
-            zip(popularity, buckets(list(popularity.values())), strict=True)
-        )
-        return {fact.id: of_predicate[fact.relation] for fact in facts}
     # What the source has bucketed was bucketed among entities that are not all here.
     by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
     own = [fact for fact in facts if not fact.bucket]
     for scope in _scopes(own, by):
         for fact in scope:
-            _need_popularity(fact, world, probe)
+            if fact.popularity is None:
+                raise _unpopular(fact, world, probe)
         by_fact |= fact_buckets(scope)
     return by_fact
 
@@ -215,25 +200,26 @@ def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
 
 
 def _of_predicates(
-    relations: Sequence[str], world: World, written: WrittenProbe
+    facts: Sequence[Fact], world: World, written: WrittenProbe
 ) -> dict[str, float]:
     """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
-    stated = {name: world.relations[name].popularity for name in relations}
+    counted = Counter(fact.relation for fact in facts)
+    stated = {name: world.relations[name].popularity for name in counted}
     own = {name: value for name, value in stated.items() if value is not None}
-    lacking = [name for name in relations if name not in own]
+    lacking = [name for name in counted if name not in own]
     if own and lacking:
         raise written.entry.error(
             f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(own))!r} and "
             f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
             "facts are counted)"
         )
-    return own or {name: float(len(world.by_relation[name])) for name in relations}
+    return own or {name: float(count) for name, count in counted.items()}
 
 
 def _top_tenth(
     head: Sequence[Fact],
     by: str,
-    popularity: Mapping[str, float],
+    scores: Mapping[str, float | None],
     world: World,
     seed: int,
 ) -> list[Fact]:
@@ -246,29 +232,19 @@ def _top_tenth(
     for scope in _scopes(head, by):
         ranked = []
         for fact in scope:
-            if by != "predicate":
-                _need_popularity(fact, world, f"the slice {TOP10}")
-            score = (
-                popularity[fact.relation]
-                if by == "predicate"
-                else fact.popularity or 0.0
-            )
-            ranked.append(
-                (
-                    -score,
-                    hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(),
-                    fact.id,
-                )
-            )
+            score = scores[fact.id]
+            if score is None:
+                raise _unpopular(fact, world, f"the slice {TOP10}")
+            tie = hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest()
+            ranked.append((-score, tie, fact.id))
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]
 
 
-def _need_popularity(fact: Fact, world: World, what: str) -> None:
-    if fact.popularity is None:
-        raise world.error(
-            fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
-        )
+def _unpopular(fact: Fact, world: World, what: str) -> SuiteError:
+    return world.error(
+        fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
+    )
 
 
 def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
@@ -284,18 +260,13 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
         by_fact |= fact_buckets(
             [fact for fact in facts if fact.popularity is not None and not fact.bucket]
         )
-    return tuple(
-        replace(
-            case,
-            buckets=tuple(
-                (fact.id, bucket)
-                for fact in case.facts
-                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id))
-                is not None
-            ),
-        )
-        for case in cases
-    )
+    made = []
+    for case in cases:
+        own = _bucket_of_slice(case)
+        named = ((fact.id, own or by_fact.get(fact.id)) for fact in case.facts)
+        pairs = tuple((name, bucket) for name, bucket in named if bucket is not None)
+        made.append(dataclasses.replace(case, buckets=pairs))
+    return tuple(made)
 
 
 def _bucket_of_slice(case: Case) -> Bucket | None:
@@ -304,8 +275,4 @@ def _bucket_of_slice(case: Case) -> Bucket | None:
         return None
     name = probe.part(case.slice)
     # The top tenth is the most popular part of the head.
-    return (
-        "head"
-        if name == TOP10
-        else next((bucket for bucket in BUCKETS if bucket == name), None)
-    )
+    return next((bucket for bucket in BUCKETS if bucket == name), "head")
