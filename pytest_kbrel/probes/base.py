@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pytest_kbrel.catalogue.probes import probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import (
     CHOICE,
@@ -158,6 +159,30 @@ def digest_of(
         draws=short_digest(list(draws)),
     )
     return str(digest)
+
+
+def outcome_of(
+    case: Case,
+    fact: Fact,
+    answer: Generated,
+    verdict: Judged,
+    values: Sequence[float],
+    prompt_digest: str,
+) -> Outcome:
+    """Return the outcome of a fact by the answer to its question and the verdict on that."""
+    cut_short = answer.finish == "length"
+    return Outcome(
+        fact_id=fact.id,
+        question=question_of(case, fact),
+        expected=fact.object or "",
+        answer=answer.text,
+        label=verdict.label,
+        values=tuple(values),
+        prompt_digest=prompt_digest,
+        truncated=cut_short and not probe_of_settings(case.settings).brief_answers,
+        rule=verdict.rule,
+        top=answer.top,
+    )
 
 
 def probability_values(

@@ -18,6 +18,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    outcome_of,
     probability_values,
     question_of,
     question_request,
@@ -134,15 +135,6 @@ def _outcome(
         scores = {name: float(name == "missing") for name in scores}
     right, answered = bool(scores["correct"]), not (missing or unparsable)
     scores |= probability_values(response, right=right, answered=answered)
-    return Outcome(
-        fact_id=fact.id,
-        question=question_of(case, fact),
-        expected=fact.object or "",
-        answer=text,
-        label=verdict.label,
-        values=tuple(scores[name] for name in COLUMNS),
-        prompt_digest=digest_of(case, fact, [response]),
-        truncated=response.finish == "length",
-        rule=verdict.rule,
-        top=response.top,
-    )
+    values = [scores[name] for name in COLUMNS]
+    digest = digest_of(case, fact, [response])
+    return outcome_of(case, fact, response, verdict, values, digest)

@@ -19,7 +19,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
-    question_of,
+    outcome_of,
     request_of,
     score_request,
     with_top_tokens,
@@ -127,7 +127,6 @@ class _FactResult:
         }
         values = row_values(
             grid,
-            anchor=self._probabilities(ANCHOR),
             foreign=self._probabilities,
             right=lambda cell: judged[cell].label == "correct",
             asked=scored,
@@ -137,21 +136,9 @@ class _FactResult:
         )
         # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
         others = [generated[cell] for cell in grid.others]
-        return Outcome(
-            fact_id=fact.id,
-            question=question_of(case, fact),
-            expected=fact.object or "",
-            answer=generated[BASE].text,
-            label=judged[BASE].label,
-            values=values,
-            prompt_digest=digest_of(
-                case,
-                fact,
-                [*scored, *others, *format_answers(case, fact, grid, answers)],
-            ),
-            rule=judged[BASE].rule,
-            top=generated[BASE].top,
-        )
+        formats = format_answers(case, fact, grid, answers)
+        digest = digest_of(case, fact, [*scored, *others, *formats])
+        return outcome_of(case, fact, generated[BASE], judged[BASE], values, digest)
 
     def moved(self) -> MovedCells:
         """Return where the fact's probability moved most, once it has its outcome."""

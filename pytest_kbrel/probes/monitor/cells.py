@@ -183,7 +183,6 @@ def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:
 def row_values(
     grid: Grid,
     *,
-    anchor: Sequence[float],
     foreign: Probabilities,
     right: Callable[[Cell], bool],
     asked: Iterable[Scored | Generated],
@@ -193,10 +192,10 @@ def row_values(
 ) -> tuple[float, ...]:
     """Return a kept fact's values, one for each of ``grid.columns``.
 
-    ``anchor`` are the primary anchor's token probabilities, ``foreign`` those of a cell. ``asked`` are the
-    responses MONITOR needs, ``study`` those of the accuracy study, counted when the grid is ``full``.
+    ``foreign`` are the token probabilities of a cell. ``asked`` are the responses MONITOR needs, ``study`` those of the accuracy study, counted when the grid is ``full``.
     ``written``: the model's answer in the base frame begins with the first token that is scored there.
     """
+    anchor = foreign(ANCHOR)
     ird = formulas.ird(anchor, [foreign(cell) for cell in grid.negatives])
     pfd = formulas.pfd(anchor, [foreign(cell) for cell in grid.frames])
     ablated = formulas.pfd(anchor, [foreign(cell) for cell in grid.ablated])

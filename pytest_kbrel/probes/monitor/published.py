@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.abstention import uninformative_kind
+from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import (
     Answers,
@@ -21,6 +22,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    outcome_of,
     question_of,
     request_of,
 )
@@ -35,13 +37,13 @@ from pytest_kbrel.probes.monitor.cells import (
     grid_of,
     prompt_of,
     row_values,
-    worst_first,
 )
 from pytest_kbrel.probes.monitor.moved_cells import moved_cells
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
+    Generated,
     GenerateRequest,
     MonitorSettings,
     MovedCells,
@@ -66,14 +68,13 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     """
     grid = grid_of(case)
     answers = Answers()
+    facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
     first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
     answers.add(first, (yield first))
     watched = {
-        ask.fact_id: tuple(
-            step.token_id for step in _anchor_steps(answers, ask.fact_id)
-        )
-        for ask, fact in zip(first, case.facts, strict=True)
-        if not answers.failed(fact.id, ANCHOR.name) and _is_gold(answers, fact, ANCHOR)
+        name: tuple(step.token_id for step in of.steps(ANCHOR))
+        for name, of in facts.items()
+        if not answers.failed(name, ANCHOR.name) and of.is_gold(ANCHOR)
     }
     second = tuple(
         ask
@@ -82,15 +83,13 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     )
     answers.add(second, (yield second))
     rows, errors = collect(
-        case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched)
+        case.facts, lambda fact: facts[fact.id].outcome(fact.id in watched)
     )
-    facts = {fact.id: fact for fact in case.facts}
-    table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
-        table=table,
+        table=Table(columns=grid.columns, rows=rows),
         errors=errors,
         moved=tuple(
-            _moved(facts[fact_id], grid, answers) for fact_id in worst_first(table)
+            facts[row.fact_id].moved() for row in rows if row.fact_id in watched
         ),
     )
 
@@ -164,91 +163,68 @@ def _ask(
     )
 
 
-def _steps(answers: Answers, fact_id: str, cell: Cell) -> tuple[Step, ...]:
-    """Return the steps of a run that count: every run is trimmed by its own steps."""
-    steps = answers.generated(fact_id, cell.name).steps
-    return steps[: trimmed_length([step.token for step in steps])]
+class _FactResult:
+    """One fact with the responses about it."""
 
+    def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
+        self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
 
-def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
-    # Where nothing remains, the script divides by 0.
-    return (
-        _steps(answers, fact_id, ANCHOR)
-        or answers.generated(fact_id, ANCHOR.name).steps[:1]
-    )
+    def _response(self, cell: Cell) -> Generated:
+        return self._answers.generated(self._fact.id, cell.name)
 
+    def steps(self, cell: Cell) -> tuple[Step, ...]:
+        """Return the steps of a run that count: every run is trimmed by its own steps."""
+        steps = self._response(cell).steps
+        length = trimmed_length([step.token for step in steps])
+        # Where nothing of the anchor remains, the script divides by 0.
+        return steps[: length or cell == ANCHOR]
 
-def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
-    return cleaned(answers.generated(fact.id, cell.name).text) == fact.object
+    def is_gold(self, cell: Cell) -> bool:
+        return self._is_right(self._response(cell).text)
 
+    def _is_right(self, text: str) -> bool:
+        return cleaned(text) == self._fact.object
 
-def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[float]:
-    return formulas.pad(
-        [step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length
-    )
+    def _probabilities(self, cell: Cell) -> list[float]:
+        anchor = [step.probability for step in self.steps(ANCHOR)]
+        if cell == ANCHOR:
+            return anchor
+        watched = [step.watched or 0.0 for step in self.steps(cell)]
+        return formulas.pad(watched, len(anchor))
 
-
-def _outcome(
-    case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: bool
-) -> Outcome:
-    anchor_response = answers.generated(fact.id, ANCHOR.name)
-    base = answers.generated(fact.id, BASE.name)
-    values = (0.0,) * len(grid.columns)
-    if is_counted:
-        anchor = _anchor(answers, fact)
-        values = row_values(
-            grid,
-            anchor=anchor,
-            foreign=lambda cell: _foreign(answers, fact, cell, len(anchor)),
-            right=lambda cell: _is_gold(answers, fact, cell),
-            asked=[answers.generated(fact.id, cell.name) for cell in grid.own],
-            study=[answers.generated(fact.id, cell.name) for cell in grid.cells],
-            formats=format_values(
-                case,
-                fact,
+    def outcome(self, is_counted: bool) -> Outcome:
+        """Return the fact's row; ``ResponseError`` where a response cannot be used."""
+        case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
+        anchor, base = self._response(ANCHOR), self._response(BASE)
+        values = (0.0,) * len(grid.columns)
+        if is_counted:
+            values = row_values(
                 grid,
-                answers,
-                is_right=lambda text: cleaned(text) == fact.object,
-            ),
-        )
-    return Outcome(
-        fact_id=fact.id,
-        question=question_of(case, fact),
-        expected=fact.object or "",
-        answer=base.text,
-        label="correct" if _is_gold(answers, fact, BASE) else "wrong",
-        values=values,
+                foreign=self._probabilities,
+                right=self.is_gold,
+                asked=map(self._response, grid.own),
+                study=map(self._response, grid.cells),
+                formats=format_values(case, fact, grid, answers, self._is_right),
+            )
         # A dropped fact is not asked in the other cells, so that these are compared by their texts.
-        prompt_digest=digest_of(
-            case,
-            fact,
-            [anchor_response, base],
-            draws=[
-                *(prompt_of(case, fact, cell) for cell in grid.cells),
-                *(prompt for _, prompt in format_prompts(case, fact, grid)),
-            ],
-        ),
+        draws = [prompt_of(case, fact, cell) for cell in grid.cells]
+        draws += [prompt for _, prompt in format_prompts(case, fact, grid)]
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
-        rule=uninformative_kind(
+        rule = uninformative_kind(
             base.text,
             question_of(case, fact),
             case.uninformative,
             language=fact.language,
-        ),
-    )
+        )
+        verdict = Judged(label="correct" if self.is_gold(BASE) else "wrong", rule=rule)
+        digest = digest_of(case, fact, [anchor, base], draws)
+        return outcome_of(case, fact, base, verdict, values, digest)
 
-
-def _moved(fact: Fact, grid: Grid, answers: Answers) -> MovedCells:
-    anchor = _anchor(answers, fact)
-    return moved_cells(
-        fact,
-        grid,
-        lambda cell: (
-            anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor))
-        ),
-        lambda cell: answers.generated(fact.id, cell.name).text,
-    )
-
-
-def _anchor(answers: Answers, fact: Fact) -> list[float]:
-    return [step.probability for step in _anchor_steps(answers, fact.id)]
+    def moved(self) -> MovedCells:
+        """Return where the fact's probability moved most."""
+        return moved_cells(
+            self._fact,
+            self._grid,
+            self._probabilities,
+            lambda cell: self._response(cell).text,
+        )

@@ -21,6 +21,7 @@ from pytest_kbrel.probes.base import (
     collect,
     digest_of,
     draws_for,
+    outcome_of,
     probability_values,
     question_of,
     question_request,
@@ -195,24 +196,11 @@ class _Probe:
                 response, right=bool(correct), answered=_asserts(verdict)
             ),
         }
-        return Outcome(
-            fact_id=fact.id,
-            question=question_of(self.case, fact),
-            expected=fact.object or "",
-            answer=response.text,
-            label=verdict.label,
-            values=tuple(values[name] for name in self.columns),
-            # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
-            prompt_digest=digest_of(
-                self.case,
-                fact,
-                [response],
-                draws=(str(self.case.seed), *fact.negatives),
-            ),
-            truncated=response.finish == "length",
-            rule=verdict.rule,
-            top=response.top,
-        )
+        # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
+        draws = (str(self.case.seed), *fact.negatives)
+        digest = digest_of(self.case, fact, [response], draws)
+        own = [values[name] for name in self.columns]
+        return outcome_of(self.case, fact, response, verdict, own, digest)
 
     def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
         control = self._control(fact)
