@@ -13,7 +13,7 @@ import hashlib
 import json
 import lzma
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -176,12 +176,13 @@ def _table(entry: dict[str, Any]) -> Table:
         raise ValueError(
             f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}"
         )
-    texts = {name: _each(entry[name], n) for name in _TEXTS if name in entry}
-    others = [
-        tuple(map(_read_reply, replies))
-        for replies in _each(entry.get("others") or [()] * n, n)
-    ]
-    top = [_top(fact) for fact in _each(entry.get("top", [[]] * n), n)]
+    texts = {name: _each(entry.get(name, ""), n) for name in _TEXTS}
+    if "cluster" not in entry:
+        # In runs of before there were any it is that of the expected answer.
+        folded = [str(expected).casefold() for expected in texts["expected"]]
+        texts["cluster"] = [f"object:{name}" if name else "" for name in folded]
+    others = _each(entry.get("others") or [()] * n, n)
+    top = _each(entry.get("top") or [()] * n, n)
     rows = zip(
         facts,
         _each([_WORDS[letter] for letter in entry["labels"]], n),
@@ -194,17 +195,17 @@ def _table(entry: dict[str, Any]) -> Table:
         rows=tuple(
             Outcome(
                 fact_id=fact,
-                question=str(texts["question"][at]) if texts else "",
-                expected=str(texts["expected"][at]) if texts else "",
+                question=str(texts["question"][at]),
+                expected=str(texts["expected"][at]),
                 answer=answer,
                 label=label,
                 values=tuple(column[at] for column in values),
                 prompt_digest=digest,
-                truncated=bool(texts["truncated"][at]) if texts else False,
-                rule=str(texts["rule"][at]) if texts else "",
-                cluster=_cluster(texts, at),
-                others=others[at],
-                top=top[at],
+                truncated=bool(texts["truncated"][at]),
+                rule=str(texts["rule"][at]),
+                cluster=str(texts["cluster"][at]),
+                others=tuple(map(_read_reply, others[at])),
+                top=_top(top[at]),
             )
             for at, (fact, label, answer, digest) in enumerate(rows)
         ),
@@ -248,14 +249,6 @@ def _top(packed: Any) -> tuple[TopTokens, ...]:
             )
         top.append(tuple((token, -of / 1000) for token, of in pairs))
     return tuple(top)
-
-
-def _cluster(texts: Mapping[str, list[Any]], at: int) -> str:
-    """Return the cluster of a row; what runs of before there were any is that of the expected answer."""
-    if "cluster" in texts:
-        return str(texts["cluster"][at])
-    expected = str(texts["expected"][at]) if texts else ""
-    return f"object:{expected.casefold()}" if expected else ""
 
 
 def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:

@@ -173,7 +173,6 @@ def _example(
             and own.isdisjoint({*answers, names[1]})
             and names[0] not in answers
         ):
-            frames = relations[other.relation].frames
-            question = other.question or frames[0].replace("[X]", other.subject)
+            question = other.questions(relations[other.relation])[0]
             return (Shot(question=question, answer=other.object),)
     return ()

@@ -51,8 +51,7 @@ class World:
     def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
         """Raise ``SuiteError`` on the first fact without a question."""
         for fact in facts:
-            relation = self.relations.get(fact.relation)
-            if fact.question is None and not (relation and relation.frames):
+            if not fact.questions(self.relations.get(fact.relation)):
                 raise self.error(
                     fact,
                     f"has no question, which {probe} needs: found neither frames of relation "

@@ -74,13 +74,7 @@ def reliability_groups(
                 groups.setdefault(name, []).append(fact)
     for part in written.slices or ():
         if part.name not in groups:
-            # Not a name that the next error would be about. Of the other kind no facts were made.
-            other = KINDS[written.probe.kind(part.name) == "seen"]
-            full = [
-                name
-                for name in groups
-                if groups[name] or written.probe.kind(name) == other
-            ]
+            full = [name for name in groups if groups[name]]
             raise part.node.error(
                 unknown("slice", part.name, full or groups, where=written.probe.name)
             )
@@ -219,31 +213,21 @@ def controls_of(
         relation.id: _majority(world.by_relation.get(relation.id, ()))
         for relation in case.relations
     }
-    others: dict[str, list[Fact]] = {}
     shuffle = getattr(case.settings, "controls", "counted") == "asked"
-    if shuffle:
-        for fact in sorted(pool, key=lambda fact: fact.id):
-            others.setdefault(fact.relation, []).append(fact)
+    others: dict[str, list[Fact]] = {}
+    for fact in sorted(pool, key=lambda fact: fact.id) if shuffle else ():
+        others.setdefault(fact.relation, []).append(fact)
     controls = []
     for fact in case.facts:
-        shuffled = ""
-        if shuffle:
-            other = _other(fact, others, case.seed)
-            shuffled = (
-                question_text(fact, world, other.subject) if other is not None else ""
+        other = _other(fact, others, case.seed) if shuffle else None
+        shuffled = question_text(fact, world, other.subject) if other else ""
+        if shuffle and not shuffled:
+            raise part.node.error(
+                f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
+                "other subject, or a question without its own; allowed: 'controls: counted'"
             )
-            if not shuffled:
-                raise part.node.error(
-                    f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
-                    "other subject, or a question without its own; allowed: 'controls: counted'"
-                )
-        controls.append(
-            Control(
-                fact_id=fact.id,
-                majority=majorities.get(fact.relation, ""),
-                shuffled=shuffled,
-            )
-        )
+        majority = majorities.get(fact.relation, "")
+        controls.append(Control(fact_id=fact.id, majority=majority, shuffled=shuffled))
     return tuple(controls)
 
 
@@ -355,17 +339,11 @@ def _seen_shots(
 
 def question_text(fact: Fact, world: World, subject: str | None = None) -> str:
     """Return the question about a fact, or about another ``subject``; empty where there is none."""
-    if fact.question is not None:
-        if subject is None:
-            return fact.question
-        return (
-            fact.question.replace(fact.subject, subject)
-            if fact.subject in fact.question
-            else ""
-        )
-    relation = world.relations.get(fact.relation)
-    if relation is None or not relation.frames:
-        return ""
-    return relation.frames[0].replace(
-        "[X]", fact.subject if subject is None else subject
-    )
+    if subject is not None:
+        question = fact.question
+        if question is not None:
+            if fact.subject not in question:
+                return ""
+            question = question.replace(fact.subject, subject)
+        fact = dataclasses.replace(fact, subject=subject, question=question)
+    return next(iter(fact.questions(world.relations.get(fact.relation))), "")
