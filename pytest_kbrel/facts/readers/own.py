@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,6 @@ from pytest_kbrel.untrusted import LINE, size
 
 # What DuckDB may take to read Parquet.
 _MEMORY = "1GB"
-# It hands out so many rows at a time, and they may have so many bytes.
-_AT_ONCE, _ROWS = 2048, 4 * LINE
 
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
@@ -69,46 +68,30 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
         raise MissingExtraError("duckdb", "data", "reading Parquet") from None
     try:
         with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
-            _check_size(path, connection)
             result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             columns = tuple(column[0] for column in result.description or ())
-            yield from _table(path, relations, _batches(result, columns), columns, None)
+            yield from _table(
+                path, relations, _cells(result, columns, path), columns, None
+            )
     except duckdb.Error as error:
         raise SuiteError(
             f"cannot be read as Parquet: {str(error).splitlines()[0]}", path
         ) from None
 
 
-def _check_size(path: Path, connection: Any) -> None:
-    """Refuse what is small in the file and large in memory: a page may say once what all rows have."""
-    kinds = connection.execute(
-        "DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]
-    ).fetchall()
-    lengths = [
-        f"coalesce(strlen({cell if kind == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}), 0)"
-        for cell, kind in (
-            ('"' + name.replace('"', '""') + '"', kind) for name, kind, *_ in kinds
-        )
-    ]
-    large = connection.execute(
-        f"SELECT min(n) FROM (SELECT file_row_number AS n, {' + '.join(lengths)} AS length "
-        f"FROM read_parquet(?, file_row_number = true)) GROUP BY n // {_AT_ONCE} "
-        f"HAVING sum(length) > {_ROWS} ORDER BY 1 LIMIT 1",
-        [str(path)],
-    ).fetchone()
-    if large is not None:
-        fault = f"found more than {size(_ROWS)} in {_AT_ONCE:,} rows; allowed: at most {size(_ROWS)}"
-        raise SuiteError(fault, path, large[0] + 1)
-
-
-def _batches(
-    result: Any, columns: tuple[str, ...]
+def _cells(
+    result: Any, columns: tuple[str, ...], path: Path
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    number = 0
-    while batch := result.fetchmany(_AT_ONCE):
-        for cells in batch:
-            number += 1
-            yield number, dict(zip(columns, cells, strict=True))
+    # One at a time: what is small in the file may be large in memory.
+    for number in itertools.count(1):
+        cells = result.fetchone()
+        if cells is None:
+            return
+        if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
+            most = size(LINE)
+            fault = f"found a row of more than {most}; allowed: at most {most} a row"
+            raise SuiteError(fault, path, number)
+        yield number, dict(zip(columns, cells, strict=True))
 
 
 def _table(
