@@ -312,28 +312,17 @@ def _aggregate(
     needs = probe.overall_needs
     slices = [case.slice for case in cases]
     present = [probe.part(name) for name in slices]
+    setting = getattr(cases[0].settings, probe.overall_by) if probe.overall_by else ""
     for gate in written.overall_gates:
-        if (
-            probe.any_part
-            and gate.metric not in needs
-            and not {*present} & {*probe.any_part}
-        ):
-            message = f"{gate.metric} needs a slice {', '.join(probe.any_part)}, found: {', '.join(slices)}"
-            raise _error(written, gate, f"{message}; allowed: one of those")
-        for needed in needs.get(gate.metric, ()):
-            if needed not in present:
-                setting = (
-                    getattr(cases[0].settings, probe.overall_by)
-                    if probe.overall_by
-                    else ""
-                )
-                wanted = f"{needed}-{setting}" if setting else needed
-                message = (
-                    f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
-                )
-                raise _error(
-                    written, gate, f"{message}; allowed: that slice, or no gate"
-                )
+        lacking = [part for part in needs.get(gate.metric, ()) if part not in present]
+        if gate.metric not in needs and not {*present} & {*probe.any_part}:
+            lacking = [", ".join(probe.any_part)]
+        if lacking and lacking[0]:
+            wanted = f"{lacking[0]}-{setting}" if setting else lacking[0]
+            message = (
+                f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
+            )
+            raise _error(written, gate, f"{message}; allowed: such a slice, or no gate")
     return (_over(written, cases, probe.name, name),)
 
 

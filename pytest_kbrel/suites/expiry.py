@@ -11,7 +11,7 @@ from pathlib import Path
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.records import AggregateCase, Case, Fact, Shot, Waiver
+from pytest_kbrel.records import AggregateCase, Case, Shot, Waiver
 from pytest_kbrel.suites.parse import WrittenSuite
 
 _UNSURE = ' answered "unsure"'
@@ -27,19 +27,18 @@ def without_expired(
     ``SuiteError`` where a case has no question left, or fewer such examples than it shows.
     """
     valid: list[Case] = []
-    dropped: dict[str, Fact] = {}
-    examples: dict[str, Shot] = {}
+    # By the fact's id, or the example's question: noun, sort and day.
+    dropped: dict[str, tuple[str, str, str]] = {}
     lines: list[int] = []
     for case in cases:
         gone = {
-            fact.id: fact
+            fact.id: ("question", f" of the kind {fact.relation}", fact.valid_until)
             for fact in case.facts
             if fact.object is None and _has_come(fact.valid_until, today)
         }
-        dropped |= gone
         facts = tuple(fact for fact in case.facts if fact.id not in gone)
         if not facts:
-            first = min(fact.valid_until for fact in gone.values())
+            first = min(day for *_, day in gone.values())
             raise SuiteError(
                 f"all {len(gone)} questions of {case.id} may have an answer by now (the first since {first});"
                 " allowed: some that have none: move 'as_of' and 'expires' on and bless a new baseline",
@@ -47,22 +46,22 @@ def without_expired(
                 case.line,
             )
         shots = _valid_shots(case, path, today)
-        expired = [shot for shot in case.repository if shot not in shots]
-        if gone or expired:
+        gone |= {
+            shot.question: ("example", _UNSURE, shot.valid_until)
+            for shot in case.repository
+            if shot not in shots
+        }
+        if gone:
             lines.append(case.line)
-        examples |= {shot.question: shot for shot in expired}
+        dropped |= gone
         valid.append(dataclasses.replace(case, facts=facts, repository=shots))
-    counts = Counter((fact.relation, fact.valid_until) for fact in dropped.values())
     prefix = f"{path}:{min(lines, default=1)}"
-    warnings = [
-        f"{prefix}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
-        for (kind, day), count in sorted(counts.items())
-    ]
-    days = Counter(shot.valid_until for shot in examples.values())
-    warnings += [
-        f"{prefix}: left out {_since(count, 'example', _UNSURE, day)}"
-        for day, count in sorted(days.items())
-    ]
+    warnings = []
+    for (noun, sort, day), count in sorted(Counter(dropped.values()).items()):
+        word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
+        warnings.append(
+            f"{prefix}: left out {count} {word}{sort}: since {day} {they} may have an answer"
+        )
     return tuple(valid), tuple(warnings)
 
 
@@ -143,11 +142,6 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
             case.line,
         )
     return valid
-
-
-def _since(count: int, noun: str, sort: str, day: str) -> str:
-    word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
-    return f"{count} {word}{sort}: since {day} {they} may have an answer"
 
 
 def _has_come(day: str, today: datetime.date) -> bool:

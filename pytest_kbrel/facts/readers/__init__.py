@@ -43,59 +43,33 @@ class Format:
     name: str
     help: str
     read: Reader
-    folders: bool = False
-    own: bool = False
+    folders: bool
+    own: bool
 
 
+_TABLE: tuple[tuple[str, str, Reader], ...] = (
+    ("fktc", "FKTC, the data of MONITOR", read_fktc),
+    ("head-to-tail", "output of the Head-to-Tail scripts", read_head_to_tail),
+    ("popqa", "PopQA: the TSV, or JSON with input and output", read_popqa),
+    ("pararel", "ParaRel patterns with T-REx facts", read_pararel),
+    ("lama", "LAMA and lm-pub-quiz (BEAR)", read_lama),
+    ("nq-open", "NQ-open", read_nq_open),
+    ("triviaqa", "TriviaQA", read_triviaqa),
+    ("simpleqa", "SimpleQA and SimpleQA Verified, CSV", read_simpleqa),
+    ("qa", "questions with answers, or with none (SeenQA, UnseenQA)", read_qa),
+    ("jsonl", "own facts, JSON Lines", read_jsonl),
+    ("csv", "own facts, CSV", read_csv),
+    ("parquet", 'own facts, Parquet; needs the extra "data"', read_parquet),
+)
 FORMATS = {
-    form.name: form
-    for form in (
-        Format(
-            name="fktc", help="FKTC, the data of MONITOR", read=read_fktc, folders=True
-        ),
-        Format(
-            name="head-to-tail",
-            help="output of the Head-to-Tail scripts",
-            read=read_head_to_tail,
-        ),
-        Format(
-            name="popqa",
-            help="PopQA: the TSV, or JSON with input and output",
-            read=read_popqa,
-        ),
-        Format(
-            name="pararel",
-            help="ParaRel patterns with T-REx facts",
-            read=read_pararel,
-            folders=True,
-        ),
-        Format(
-            name="lama",
-            help="LAMA and lm-pub-quiz (BEAR)",
-            read=read_lama,
-            folders=True,
-        ),
-        Format(name="nq-open", help="NQ-open", read=read_nq_open),
-        Format(name="triviaqa", help="TriviaQA", read=read_triviaqa),
-        Format(
-            name="simpleqa",
-            help="SimpleQA and SimpleQA Verified, CSV",
-            read=read_simpleqa,
-        ),
-        Format(
-            name="qa",
-            help="questions with answers, or with none (SeenQA, UnseenQA)",
-            read=read_qa,
-        ),
-        Format(name="jsonl", help="own facts, JSON Lines", read=read_jsonl, own=True),
-        Format(name="csv", help="own facts, CSV", read=read_csv, own=True),
-        Format(
-            name="parquet",
-            help='own facts, Parquet; needs the extra "data"',
-            read=read_parquet,
-            own=True,
-        ),
+    name: Format(
+        name=name,
+        help=about,
+        read=read_file,
+        folders=name in ("fktc", "pararel", "lama"),
+        own=name in ("jsonl", "csv", "parquet"),
     )
+    for name, about, read_file in _TABLE
 }
 
 
