@@ -26,19 +26,8 @@ from pytest_kbrel.probes.base import (
     question_of,
     request_of,
 )
-from pytest_kbrel.probes.monitor.cells import (
-    ANCHOR,
-    BASE,
-    Cell,
-    Grid,
-    format_asks,
-    format_prompts,
-    format_values,
-    grid_of,
-    prompt_of,
-    row_values,
-)
-from pytest_kbrel.probes.monitor.moved_cells import moved_cells
+from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, grid_of, prompt_of
+from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -46,7 +35,6 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     MonitorSettings,
-    MovedCells,
     Outcome,
     Step,
     Table,
@@ -78,8 +66,8 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     }
     second = tuple(
         ask
-        for fact in case.facts
-        for ask in _further(case, fact, grid, settings, watched.get(fact.id))
+        for name, of in facts.items()
+        for ask in of.further(settings, watched.get(name))
     )
     answers.add(second, (yield second))
     rows, errors = collect(
@@ -92,32 +80,6 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
             facts[row.fact_id].moved() for row in rows if row.fact_id in watched
         ),
     )
-
-
-def _further(
-    case: Case,
-    fact: Fact,
-    grid: Grid,
-    settings: MonitorSettings,
-    watch: tuple[int, ...] | None,
-) -> Iterator[Ask]:
-    if watch is None:
-        # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
-        yield _ask(case, fact, BASE, settings, ())
-        return
-    for cell in grid.own[1:]:
-        yield _ask(case, fact, cell, settings, watch)
-
-    def request(prompt: str) -> GenerateRequest:
-        return dataclasses.replace(request_of(settings, prompt), num_beams=NUM_BEAMS)
-
-    for cell in grid.others:
-        yield Ask(
-            fact_id=fact.id,
-            role=cell.name,
-            request=request(prompt_of(case, fact, cell)),
-        )
-    yield from format_asks(case, fact, grid, request)
 
 
 def trimmed_length(tokens: Sequence[str]) -> int:
@@ -163,29 +125,52 @@ def _ask(
     )
 
 
-class _FactResult:
-    """One fact with the responses about it."""
+class _FactResult(FactResult):
+    """One fact with the responses about it; its probabilities are those of what the model wrote."""
 
-    def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
-        self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
+    def further(
+        self, settings: MonitorSettings, watch: tuple[int, ...] | None
+    ) -> Iterator[Ask]:
+        """Yield the asks of the second round, which follow the tokens of the anchor."""
 
-    def _response(self, cell: Cell) -> Generated:
-        return self._answers.generated(self._fact.id, cell.name)
+        def request(prompt: str) -> GenerateRequest:
+            return dataclasses.replace(
+                request_of(settings, prompt), num_beams=NUM_BEAMS
+            )
+
+        case, fact = self.case, self.fact
+        if watch is None:
+            # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
+            yield _ask(case, fact, BASE, settings, ())
+            return
+        for cell in self.grid.own[1:]:
+            yield _ask(case, fact, cell, settings, watch)
+        for cell in self.grid.others:
+            plain = request(prompt_of(case, fact, cell))
+            yield Ask(fact_id=fact.id, role=cell.name, request=plain)
+        yield from self.format_asks(request)
+
+    def answer(self, cell: Cell) -> Generated:
+        """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
+        return self.answers.generated(self.fact.id, cell.name)
 
     def steps(self, cell: Cell) -> tuple[Step, ...]:
         """Return the steps of a run that count: every run is trimmed by its own steps."""
-        steps = self._response(cell).steps
+        steps = self.answer(cell).steps
         length = trimmed_length([step.token for step in steps])
         # Where nothing of the anchor remains, the script divides by 0.
         return steps[: length or cell == ANCHOR]
 
     def is_gold(self, cell: Cell) -> bool:
-        return self._is_right(self._response(cell).text)
+        """Return True if the answer in a cell is the gold object."""
+        return self.is_right(self.answer(cell).text)
 
-    def _is_right(self, text: str) -> bool:
-        return cleaned(text) == self._fact.object
+    def is_right(self, text: str, frame: int = 0) -> bool:
+        """Return True if a text is the gold object, whatever the frame."""
+        return cleaned(text) == self.fact.object
 
-    def _probabilities(self, cell: Cell) -> list[float]:
+    def probabilities(self, cell: Cell) -> list[float]:
+        """Return the probabilities of the anchor's tokens in a cell."""
         anchor = [step.probability for step in self.steps(ANCHOR)]
         if cell == ANCHOR:
             return anchor
@@ -194,21 +179,14 @@ class _FactResult:
 
     def outcome(self, is_counted: bool) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""
-        case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
-        anchor, base = self._response(ANCHOR), self._response(BASE)
+        case, fact, grid = self.case, self.fact, self.grid
+        anchor, base = self.answer(ANCHOR), self.answer(BASE)
         values = (0.0,) * len(grid.columns)
         if is_counted:
-            values = row_values(
-                grid,
-                foreign=self._probabilities,
-                right=self.is_gold,
-                asked=map(self._response, grid.own),
-                study=map(self._response, grid.cells),
-                formats=format_values(case, fact, grid, answers, self._is_right),
-            )
+            values = self.values(map(self.answer, grid.own))
         # A dropped fact is not asked in the other cells, so that these are compared by their texts.
         draws = [prompt_of(case, fact, cell) for cell in grid.cells]
-        draws += [prompt for _, prompt in format_prompts(case, fact, grid)]
+        draws += [prompt for _, prompt in self.format_prompts()]
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
         rule = uninformative_kind(
             base.text,
@@ -219,12 +197,3 @@ class _FactResult:
         verdict = Judged(label="correct" if self.is_gold(BASE) else "wrong", rule=rule)
         digest = digest_of(case, fact, [anchor, base], draws)
         return outcome_of(case, fact, base, verdict, values, digest)
-
-    def moved(self) -> MovedCells:
-        """Return where the fact's probability moved most."""
-        return moved_cells(
-            self._fact,
-            self._grid,
-            self._probabilities,
-            lambda cell: self._response(cell).text,
-        )
