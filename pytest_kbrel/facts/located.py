@@ -175,13 +175,14 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 def _unreadable(path: Path, error: OSError) -> SuiteError:
     """Return the error of a file that cannot be opened; of one that is not there, with the nearest name."""
-    beside = (
-        path.parent.iterdir()
-        if isinstance(error, FileNotFoundError) and path.parent.is_dir()
-        else ()
-    )
-    hint = nearest(path.name, sorted(file.name for file in beside))
+    hint = nearest_file(path) if isinstance(error, FileNotFoundError) else ""
     return SuiteError(f"cannot be read: {error.strerror}{hint}", path)
+
+
+def nearest_file(path: Path) -> str:
+    """Return the hint to the file beside one that is not there whose name is most like it."""
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return nearest(path.name, sorted(file.name for file in beside))
 
 
 def require_keys(value: Mapping[str, Any], *keys: str) -> None:

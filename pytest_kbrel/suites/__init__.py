@@ -47,10 +47,14 @@ def load_suite(
 
     name = str(path) if nodeid_path is None else nodeid_path
     written = read_suite_file(path)
-    world = read_world(written.facts, written.relations, written.format)
+    world = read_world(
+        written.facts,
+        written.relations,
+        written.format,
+        written.seed if seed is None else seed,
+    )
     shared = SharedSettings(
         suite=name,
-        seed=written.seed if seed is None else seed,
         limit=limit,
         judge=judge,
         language=written.language,

@@ -49,7 +49,6 @@ class SharedSettings:
     """
 
     suite: str
-    seed: int
     limit: Limit
     judge: str = "rules"
     uninformative: tuple[tuple[str, str], ...] = ()
@@ -60,7 +59,7 @@ def probe_cases(
     written: WrittenProbe, world: World, shared: SharedSettings
 ) -> tuple[Case, ...]:
     """Return the cases of one probe, in the order of the file."""
-    groups = _GROUPS[written.probe.slicing](written, world, shared.seed)
+    groups = _GROUPS[written.probe.slicing](written, world)
     chosen = written.slices
     if chosen is None:
         whole = Node(path=written.entry.path, line=written.entry.line, value=None)
@@ -93,18 +92,17 @@ def probe_cases(
     )
     if written.probe.reads != "distractors":
         return cases
-    return with_examples_and_controls(
-        written, chosen, groups, cases, world, shared.seed
-    )
+    return with_examples_and_controls(written, chosen, groups, cases, world)
 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
     """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
     ids = set(world.locations)
+    own = dataclasses.replace(world, seed=written.seed)
     for probe in written.probes:
         # No line of the facts files has those that are made.
         if probe.probe.slicing == "knowledge":
-            groups = reliability_groups(probe, world, written.seed)
+            groups = reliability_groups(probe, own)
             ids |= {fact.id for facts in groups.values() for fact in facts}
     return ids
 
@@ -118,9 +116,9 @@ def _case(
 ) -> Case:
     cluster = part.cluster or written.cluster
     facts = sample(
-        sample_of_slice(written, part, group, shared.seed),
+        sample_of_slice(written, part, group, world),
         shared.limit,
-        shared.seed,
+        world.seed,
         cluster,
     )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
@@ -133,11 +131,9 @@ def _case(
                 from_wire(written.probe.settings, written.settings),
             )
         elif written.probe.reads == "contexts":
-            drawn, settings = _with_contexts(
-                written, part, facts, group, world, shared.seed
-            )
+            drawn, settings = _with_contexts(written, part, facts, group, world)
         else:
-            drawn, settings = with_distractors(written, part, facts, world, shared.seed)
+            drawn, settings = with_distractors(written, part, facts, world)
     except SuiteError as error:
         if error.path is not None:
             raise
@@ -156,7 +152,7 @@ def _case(
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
         shots = in_domain_examples(
-            facts, world.by_relation, world.relations, shared.seed
+            facts, world.by_relation, world.relations, world.seed
         )
     return Case(
         id=f"{written.probe.name}[{part.name}]",
@@ -169,7 +165,7 @@ def _case(
         gates=merged_gates(
             (gate for gate in written.gates if gate.metric in metrics), part.gates
         ),
-        seed=shared.seed,
+        seed=world.seed,
         line=part.node.line,
         judge=shared.judge,
         uninformative=shared.uninformative,
@@ -235,7 +231,6 @@ def _with_contexts(
     facts: tuple[Fact, ...],
     group: tuple[Fact, ...],
     world: World,
-    seed: int,
 ) -> tuple[DrawnNegatives, MonitorSettings]:
     """Return the facts with equally many negatives each, and the settings with their number."""
     pool = world.by_relation[part.name]
@@ -254,12 +249,12 @@ def _with_contexts(
         )
     # Over the whole relation, so that a sampled run asks what the full one asks.
     count = min(settings.negatives, fewest_negatives(group, pool))
-    drawn = DrawnNegatives(facts=with_negatives(facts, pool, count, seed))
+    drawn = DrawnNegatives(facts=with_negatives(facts, pool, count, world.seed))
     return drawn, dataclasses.replace(settings, negatives=count)
 
 
 def _relation_groups(
-    written: WrittenProbe, world: World, seed: int
+    written: WrittenProbe, world: World
 ) -> dict[str, tuple[Fact, ...]]:
     for part in written.slices or ():
         if part.name not in world.relations:
@@ -270,9 +265,7 @@ def _relation_groups(
 
 
 # Functions that return the facts of every slice a probe could have; those not chosen may be empty.
-_GROUPS: dict[
-    Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]
-] = {
+_GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...]]]] = {
     "relation": _relation_groups,
     "bucket": bucket_groups,
     "knowledge": reliability_groups,

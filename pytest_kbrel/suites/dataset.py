@@ -26,7 +26,8 @@ class World:
     """All facts of a suite by relation; every fact's relation is defined.
 
     ``unseen`` are the facts without an object: questions of the facts files that nobody can answer.
-    ``locations`` are file and line of each fact by id, ``path`` is the first facts file.
+    ``locations`` are file and line of each fact by id, ``path`` is the first facts file, ``seed``
+    fixes all draws.
     """
 
     path: Path
@@ -35,6 +36,7 @@ class World:
     locations: dict[str, tuple[Path, int]]
     relations: dict[str, Relation]
     by_relation: dict[str, tuple[Fact, ...]]
+    seed: int
 
     def error(self, fact: Fact, message: str) -> SuiteError:
         """Return the error ``message`` at a fact's line; a fact that stands in no line is only named."""
@@ -60,7 +62,7 @@ class World:
 
 
 def read_world(
-    paths: Sequence[Path], relations_path: Path | None, form: Format
+    paths: Sequence[Path], relations_path: Path | None, form: Format, seed: int
 ) -> World:
     """Read a suite's facts and relations.
 
@@ -100,6 +102,7 @@ def read_world(
         unseen=tuple(unseen),
         locations=locations,
         relations=dict(relations),
+        seed=seed,
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
     )
 
@@ -115,9 +118,7 @@ def _over(given: Relation, brought: Relation | None) -> Relation:
     )
 
 
-def bucket_groups(
-    written: WrittenProbe, world: World, seed: int
-) -> dict[str, tuple[Fact, ...]]:
+def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice of head_to_tail; a top tenth only where the file names it.
 
     A slice may pool the bucket of several domains: ``society+culture-head``. Raises ``SuiteError``
@@ -159,7 +160,7 @@ def bucket_groups(
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
-            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, scores, world, seed)
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, scores, world)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
         name: tuple(fact for part in parts for fact in single[part])
@@ -220,7 +221,6 @@ def _top_tenth(
     by: str,
     scores: Mapping[str, float | None],
     world: World,
-    seed: int,
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
 
@@ -234,7 +234,7 @@ def _top_tenth(
             score = scores[fact.id]
             if score is None:
                 raise _unpopular(fact, world, f"the slice {TOP10}")
-            tie = hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest()
+            tie = hashlib.sha256(f"{world.seed}\0{fact.id}".encode()).digest()
             ranked.append((-score, tie, fact.id))
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]

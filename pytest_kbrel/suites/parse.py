@@ -20,7 +20,7 @@ from pytest_kbrel.catalogue.probes import (
     reliability_slices,
 )
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located import Node, read_document, unknown
+from pytest_kbrel.facts.located import Node, nearest_file, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
 from pytest_kbrel.records import (
     CLUSTERS,
@@ -131,12 +131,8 @@ def read_suite_file(path: Path) -> WrittenSuite:
     root = read_document(path)
     keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
     name = keys["suite"].text("suite")
-    facts, form = _facts(keys, path.parent)
-    relations = (
-        _relations(keys, path.parent, facts[0])
-        if "relations" in keys or form.own
-        else None
-    )
+    facts, form = _facts(keys)
+    relations = _relations(keys, facts[0]) if "relations" in keys or form.own else None
     seed = keys["seed"].integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
     probes = tuple(
@@ -155,7 +151,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
         relations=relations,
         seed=seed,
         probes=probes,
-        uninformative=_file(keys["uninformative"], "uninformative", path.parent)
+        uninformative=_file(keys["uninformative"], "uninformative")
         if "uninformative" in keys
         else None,
         language=_language(keys["language"]) if "language" in keys else "",
@@ -172,7 +168,7 @@ def _language(node: Node) -> str:
     return tag
 
 
-def _facts(keys: dict[str, Node], folder: Path) -> tuple[tuple[Path, ...], Format]:
+def _facts(keys: dict[str, Node]) -> tuple[tuple[Path, ...], Format]:
     """Return the facts files and the format they are in."""
     node = keys["facts"]
     nodes = _names(node, "facts") if isinstance(node.value, tuple) else (node,)
@@ -180,14 +176,12 @@ def _facts(keys: dict[str, Node], folder: Path) -> tuple[tuple[Path, ...], Forma
         form = FORMATS[keys["format"].choice("format", tuple(FORMATS))]
     else:
         form = format_by_suffix(Path(nodes[0].text("facts")))
-    return tuple(
-        _file(one, "facts", folder, folders=form.folders) for one in nodes
-    ), form
+    return tuple(_file(one, "facts", folders=form.folders) for one in nodes), form
 
 
-def _relations(keys: dict[str, Node], folder: Path, facts: Path) -> Path:
+def _relations(keys: dict[str, Node], facts: Path) -> Path:
     if "relations" in keys:
-        return _file(keys["relations"], "relations", folder)
+        return _file(keys["relations"], "relations")
     beside = facts.parent / "relations.yaml"
     if not beside.is_file():
         raise keys["facts"].error(
@@ -197,21 +191,16 @@ def _relations(keys: dict[str, Node], folder: Path, facts: Path) -> Path:
     return beside
 
 
-def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path:
-    path = folder / node.text(what)
+def _file(node: Node, what: str, *, folders: bool = False) -> Path:
+    path = node.path.parent / node.text(what)
     try:
         if path.is_file() or (folders and path.is_dir()):
             return path
-        beside = (
-            sorted(p.name for p in path.parent.iterdir())
-            if path.parent.is_dir()
-            else []
-        )
+        hint = nearest_file(path)
     except OSError as error:
         raise node.wrong(what, "a file", f": {error.strerror}") from None
     raise node.error(
-        f"{what} must be a file, found {node.value!r}, which is none (looked for {path})"
-        f"{nearest(path.name, beside)}"
+        f"{what} must be a file, found {node.value!r}, which is none (looked for {path}){hint}"
     )
 
 
@@ -291,7 +280,7 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
 def _shots(node: Node, probe: Probe) -> WrittenShots:
     what = f"shots of {probe.name}"
     if isinstance(node.value, str):
-        return WrittenShots(file=_file(node, what, node.path.parent))
+        return WrittenShots(file=_file(node, what))
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))

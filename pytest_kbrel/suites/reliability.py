@@ -18,7 +18,6 @@ from pytest_kbrel.catalogue.probes import (
 )
 from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.facts.distractors import (
-    SPARE,
     DrawnNegatives,
     is_spelt,
     with_alike_negatives,
@@ -39,8 +38,6 @@ from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
 
-# A question shows three distractors, and the model's own answer may be one of those there are.
-_FEWEST_DISTRACTORS = 4
 # Datasets become part of pytest node ids and of -k expressions.
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -49,7 +46,7 @@ _TRIES = 50
 
 
 def reliability_groups(
-    written: WrittenProbe, world: World, seed: int
+    written: WrittenProbe, world: World
 ) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice the probe could have; those that are not chosen may be empty.
 
@@ -65,9 +62,7 @@ def reliability_groups(
         ):
             continue
         for fact in (
-            seen_facts(written, world)
-            if kind == "seen"
-            else _unseen(written, world, seed)
+            seen_facts(written, world) if kind == "seen" else _unseen(written, world)
         ):
             for prompt in prompts:
                 name = slice_name(kind, _group(fact, slice_by, world), prompt)
@@ -82,13 +77,13 @@ def reliability_groups(
 
 
 def sample_of_slice(
-    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int
+    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], world: World
 ) -> tuple[Fact, ...]:
     """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
     limit = part.limit
     if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
-    return sample(group, limit, seed, part.cluster or written.cluster)
+    return sample(group, limit, world.seed, part.cluster or written.cluster)
 
 
 def with_distractors(
@@ -96,7 +91,6 @@ def with_distractors(
     part: WrittenSlice,
     facts: tuple[Fact, ...],
     world: World,
-    seed: int,
 ) -> tuple[DrawnNegatives, ReliabilitySettings]:
     """Return the facts with distractors, and the settings with the slice's prompt.
 
@@ -108,17 +102,8 @@ def with_distractors(
     settings = from_wire(
         ReliabilitySettings, {**written.settings, "prompt": parts.prompt}
     )
-    # A model that writes distractors needs none, and is helped out with those there are.
-    at_least = 0 if settings.writer else _FEWEST_DISTRACTORS
     drawn = with_alike_negatives(
-        facts,
-        world.facts,
-        world.relations,
-        settings.distractors,
-        seed,
-        questions=settings.choices,
-        at_least=at_least,
-        spare=SPARE if settings.encoder and not settings.writer else 1,
+        facts, world.facts, world.relations, settings, world.seed
     )
     return drawn, settings
 
@@ -129,7 +114,6 @@ def with_examples_and_controls(
     groups: Mapping[str, tuple[Fact, ...]],
     cases: Sequence[Case],
     world: World,
-    seed: int,
 ) -> tuple[Case, ...]:
     """Return the cases with examples to choose from and with controls."""
     by_id: dict[str, Fact] = {}
@@ -137,11 +121,11 @@ def with_examples_and_controls(
         # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
         by_id.update(
             (fact.id, fact)
-            for fact in sample_of_slice(written, part, groups[part.name], seed)
+            for fact in sample_of_slice(written, part, groups[part.name], world)
         )
     seen, settings = seen_facts(written, world), [case.settings for case in cases]
     repository = example_repository(
-        written, seen, tuple(by_id.values()), world, seed, settings
+        written, seen, tuple(by_id.values()), world, settings
     )
     made = []
     for part, case in zip(chosen, cases, strict=True):
@@ -174,14 +158,14 @@ def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     return tuple(fact for fact in world.facts if fact.relation in ids)
 
 
-def _unseen(written: WrittenProbe, world: World, seed: int) -> tuple[Fact, ...]:
-    read, unseen = with_options(world.unseen, world.facts, seed), written.unseen
+def _unseen(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
+    read, unseen = with_options(world.unseen, world.facts, world.seed), written.unseen
     if unseen is None:
         return read
     count, as_of, expires = unseen.count, unseen.as_of, unseen.expires
     try:
         made = make_unseen(
-            world.facts, count=count, seed=seed, as_of=as_of, expires=expires
+            world.facts, count=count, seed=world.seed, as_of=as_of, expires=expires
         )
     except ValueError as error:
         raise written.entry.error(
@@ -267,7 +251,6 @@ def example_repository(
     seen: Sequence[Fact],
     sampled: Sequence[Fact],
     world: World,
-    seed: int,
     settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
@@ -285,10 +268,10 @@ def example_repository(
         after = written.unseen.expires.year if written.unseen is not None else None
         avoid = [fact.question for fact in sampled if fact.question is not None]
         unseen = unseen_examples(
-            world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid
+            world.facts, count=wanted.unseen, seed=world.seed, after=after, avoid=avoid
         )
         shots = (
-            *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen, seed),
+            *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen),
             *(
                 Shot(
                     question=fact.question or "",
@@ -317,11 +300,11 @@ def example_repository(
 
 
 def _seen_shots(
-    facts: Iterable[Fact], sampled: Collection[str], world: World, count: int, seed: int
+    facts: Iterable[Fact], sampled: Collection[str], world: World, count: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:
         return fact.id in sampled, hashlib.sha256(
-            f"{seed}\0shots\0{fact.id}".encode()
+            f"{world.seed}\0shots\0{fact.id}".encode()
         ).digest()
 
     shots: dict[str, Shot] = {}
