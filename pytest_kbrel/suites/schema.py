@@ -22,7 +22,6 @@ from pytest_kbrel.catalogue.probes import (
     TOP10,
     Places,
     Probe,
-    Setting,
     Slicing,
 )
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -173,7 +172,7 @@ def _probe(probe: Probe) -> Schema:
         ),
         "integrity": _integrity(),
         **{name: _worded(probe, name) for name in probe.wording},
-        **{name: _setting(setting) for name, setting in probe.options.items()},
+        **{name: _setting(probe, name) for name in probe.options},
         **{name: _own(name) for name in probe.own_keys},
     }
     about = f"The probe {probe.title}; without keys all of its slices are asked, and no gate holds."
@@ -289,17 +288,18 @@ def _slice(probe: Probe, name: str) -> Schema:
         "gates": _gates(metrics),
     }
     if WORDINGS in slice_keys(probe, name):
-        properties[WORDINGS] = _setting(probe.options[WORDINGS])
+        properties[WORDINGS] = _setting(probe, WORDINGS)
     return _or_nothing(_object(properties))
 
 
-def _setting(setting: Setting) -> Schema:
+def _setting(probe: Probe, name: str) -> Schema:
+    setting = probe.options[name]
     kind = _whole(setting.bounds)
     if setting.options:
         kind = {"enum": list(setting.options)}
     elif setting.plain:
         kind = _TEXT
-    return {**kind, "default": setting.default, "description": setting.help}
+    return _key(setting.help, **kind, default=probe.default(name))
 
 
 def _gates(metrics: Mapping[str, Metric]) -> Schema:
