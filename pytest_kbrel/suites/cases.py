@@ -347,9 +347,10 @@ def pooled_case(
 
     A slice that is part of another (the top tenth is part of the head) would count twice.
     """
-    probes = [(case, PROBES[case.probe]) for case in cases]
     members = [
-        case for case, probe in probes if probe.part(case.slice) not in probe.subsets
+        case
+        for case in cases
+        if PROBES[case.probe].part(case.slice) not in PROBES[case.probe].subsets
     ]
     if written.overall_gates and not members:
         slices = ", ".join(case.id for case in cases)

@@ -7,7 +7,7 @@ import hashlib
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import (
     KINDS,
@@ -52,22 +52,16 @@ def reliability_groups(
 
     Where the file names no slices, these are the zero-shot ones.
     """
-    chosen = None if written.slices is None else [part.name for part in written.slices]
+    chosen = written.slices or ()
     slice_by = str(written.settings.get("slice_by", "none"))
-    prompts = PROMPTS[:1] if chosen is None else PROMPTS
     groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
-    for kind in KINDS:
-        if chosen is not None and not any(
-            written.probe.kind(name) == kind for name in chosen
-        ):
-            continue
-        for fact in (
-            seen_facts(written, world) if kind == "seen" else _unseen(written, world)
-        ):
-            for prompt in prompts:
-                name = slice_name(kind, _group(fact, slice_by, world), prompt)
-                groups.setdefault(name, []).append(fact)
-    for part in written.slices or ():
+    kinds = {written.probe.kind(part.name) for part in chosen} or {*KINDS}
+    for kind, read in (("seen", seen_facts), ("unseen", _unseen)):
+        for fact in read(written, world) if kind in kinds else ():
+            group = _group(fact, slice_by, world)
+            for prompt in PROMPTS if chosen else PROMPTS[:1]:
+                groups.setdefault(slice_name(kind, group, prompt), []).append(fact)
+    for part in chosen:
         if part.name not in groups:
             full = [name for name in groups if groups[name]]
             raise part.node.error(
@@ -116,25 +110,19 @@ def with_examples_and_controls(
     world: World,
 ) -> tuple[Case, ...]:
     """Return the cases with examples to choose from and with controls."""
-    by_id: dict[str, Fact] = {}
-    for part in chosen:
-        # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-        by_id.update(
-            (fact.id, fact)
-            for fact in sample_of_slice(written, part, groups[part.name], world)
-        )
-    seen, settings = seen_facts(written, world), [case.settings for case in cases]
-    repository = example_repository(
-        written, seen, tuple(by_id.values()), world, settings
-    )
+    # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
+    sampled = {
+        fact.id: fact
+        for part in chosen
+        for fact in sample_of_slice(written, part, groups[part.name], world)
+    }
+    settings = [case.settings for case in cases]
+    repository = example_repository(written, sampled, world, settings)
     made = []
     for part, case in zip(chosen, cases, strict=True):
         shots = repository if sum(case.settings.shown) else ()
-        pool = (
-            world.facts
-            if written.probe.kind(part.name) == "seen"
-            else groups[part.name]
-        )
+        is_seen = written.probe.kind(part.name) == "seen"
+        pool = world.facts if is_seen else groups[part.name]
         controls = controls_of(case, pool, world, part)
         made.append(dataclasses.replace(case, repository=shots, controls=controls))
     return tuple(made)
@@ -144,16 +132,11 @@ def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     """Return the facts of the relations the file chooses, by default all."""
     if written.relations is None:
         return world.facts
-    ids = {str(node.value) for node in written.relations}
-    for node in written.relations:
-        if node.value not in world.by_relation:
+    ids = {str(node.value): node for node in written.relations}
+    for name, node in ids.items():
+        if name not in world.by_relation:
             raise node.error(
-                unknown(
-                    "relation",
-                    str(node.value),
-                    world.by_relation,
-                    where=written.probe.name,
-                )
+                unknown("relation", name, world.by_relation, where=written.probe.name)
             )
     return tuple(fact for fact in world.facts if fact.relation in ids)
 
@@ -162,15 +145,13 @@ def _unseen(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     read, unseen = with_options(world.unseen, world.facts, world.seed), written.unseen
     if unseen is None:
         return read
-    count, as_of, expires = unseen.count, unseen.as_of, unseen.expires
-    try:
-        made = make_unseen(
-            world.facts, count=count, seed=world.seed, as_of=as_of, expires=expires
-        )
-    except ValueError as error:
-        raise written.entry.error(
-            f"unseen: {error}; found a count of {count:,}; allowed: fewer"
-        ) from None
+    made = make_unseen(
+        world.facts,
+        count=unseen.count,
+        seed=world.seed,
+        as_of=unseen.as_of,
+        expires=unseen.expires,
+    )
     return (*read, *made)
 
 
@@ -248,14 +229,13 @@ def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact 
 
 def example_repository(
     written: WrittenProbe,
-    seen: Sequence[Fact],
-    sampled: Sequence[Fact],
+    sampled: Mapping[str, Fact],
     world: World,
     settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
-    They come from the file the suite names, or are made: of the ``seen`` facts those that are not ``sampled``
+    They come from the file the suite names, or are made: of the seen facts those that are not ``sampled``
     first, in an order by seed and fact id, and unanswerable questions of other invented names than the
     suite's own. Raises ``SuiteError`` when there are too few for some setting.
     """
@@ -266,46 +246,39 @@ def example_repository(
         shots = read_shots(wanted.file)
     else:
         after = written.unseen.expires.year if written.unseen is not None else None
-        avoid = [fact.question for fact in sampled if fact.question is not None]
+        avoid = [fact.question for fact in sampled.values() if fact.question]
         unseen = unseen_examples(
             world.facts, count=wanted.unseen, seed=world.seed, after=after, avoid=avoid
         )
-        shots = (
-            *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen),
-            *(
-                Shot(
-                    question=fact.question or "",
-                    answer=None,
-                    subject=fact.subject,
-                    valid_until=fact.valid_until,
-                )
-                for fact in unseen
-            ),
+        shots = _seen_shots(seen_facts(written, world), sampled, world, wanted.seen)
+        shots += tuple(
+            Shot(
+                question=fact.question or "",
+                answer=None,
+                subject=fact.subject,
+                valid_until=fact.valid_until,
+            )
+            for fact in unseen
         )
     answered = sum(shot.answer is not None for shot in shots)
     for setting in settings:
         prompt = getattr(setting, written.probe.overall_by)
-        for need, have, sort in zip(
-            setting.shown,
-            (answered, len(shots) - answered),
-            ("with", "without"),
-            strict=True,
-        ):
-            if have < need:
+        have = {"with": answered, "without": len(shots) - answered}
+        for need, sort in zip(setting.shown, have, strict=True):
+            if have[sort] < need:
                 raise written.entry.error(
-                    f"{prompt} needs at least {need} examples {sort} an answer, found {have}; "
+                    f"{prompt} needs at least {need} examples {sort} an answer, found {have[sort]}; "
                     "allowed: more facts, or more examples under 'shots'"
                 )
     return shots
 
 
 def _seen_shots(
-    facts: Iterable[Fact], sampled: Collection[str], world: World, count: int
+    facts: Iterable[Fact], sampled: Container[str], world: World, count: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:
-        return fact.id in sampled, hashlib.sha256(
-            f"{world.seed}\0shots\0{fact.id}".encode()
-        ).digest()
+        text = f"{world.seed}\0shots\0{fact.id}"
+        return fact.id in sampled, hashlib.sha256(text.encode()).digest()
 
     shots: dict[str, Shot] = {}
     for fact in sorted(facts, key=rank):

@@ -261,22 +261,17 @@ class Ids:
                 (fact.relation, fact.subject, fact.object or "", fact.question or "")
             )
         )
-        wanted = _digest(fact.id)
         first = self._first.get(content)
-        if first is None and wanted not in self._taken:
-            self._first[content] = fact.id
-            self._taken.add(wanted)
-            return row
-        if first is None and row.given:
+        if first is None and row.given and _digest(fact.id) in self._taken:
             message = f"id {fact.id!r} stands twice, for facts that differ; allowed: an id for each fact"
-            return dataclasses.replace(
-                row, fact=None, error=SuiteError(message, row.path, row.line)
-            )
-        fact = dataclasses.replace(
-            fact, id=self._free(fact.id), duplicate_of=first or ""
-        )
-        self._first.setdefault(content, fact.id)
-        self._taken.add(_digest(fact.id))
+            error = SuiteError(message, row.path, row.line)
+            return dataclasses.replace(row, fact=None, error=error)
+        free = self._free(fact.id)
+        self._first.setdefault(content, free)
+        self._taken.add(_digest(free))
+        if first is None and free == fact.id:
+            return row
+        fact = dataclasses.replace(fact, id=free, duplicate_of=first or "")
         return dataclasses.replace(row, fact=fact)
 
     def _free(self, wanted: str) -> str:
