@@ -60,14 +60,14 @@ def run(case: Case) -> ProbeRun:
     settings = case.settings
     assert isinstance(settings, MonitorSettings)
     if settings.variant == "published":
-        return published.run(case, settings)
-    return _run_definition(case, settings)
+        return published.run(case)
+    return _run_definition(case)
 
 
-def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
+def _run_definition(case: Case) -> ProbeRun:
     grid, answers = grid_of(case), Answers()
     facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
-    asks = tuple(ask for of in facts.values() for ask in of.asks(settings))
+    asks = tuple(ask for of in facts.values() for ask in of.asks())
     answers.add(asks, (yield asks))
     rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
     return ProbeResult(
@@ -84,23 +84,22 @@ class _FactResult(FactResult):
         super().__init__(case, fact, grid, answers)
         self._verdicts: dict[tuple[str, int], Judged] = {}
 
-    def asks(self, settings: MonitorSettings) -> Iterator[Ask]:
+    def _request(self, prompt: str) -> GenerateRequest:
+        return request_of(self.case.settings, prompt)
+
+    def asks(self) -> Iterator[Ask]:
         """Yield the asks about the fact in all cells and formats."""
-
-        def request(prompt: str) -> GenerateRequest:
-            return request_of(settings, prompt)
-
-        case, fact, own = self.case, self.fact, self.grid.own
+        case, fact = self.case, self.fact
         for number, cell in enumerate(self.grid.cells):
             prompt = prompt_of(case, fact, cell)
-            if number < len(own):
-                scored = score_request(settings, prompt, answer_text(fact))
+            if number < len(self.grid.own):
+                scored = score_request(case.settings, prompt, answer_text(fact))
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-            answer = request(prompt)
+            answer = self._request(prompt)
             if cell == BASE:
                 answer = with_top_tokens(case, answer)
             yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
-        yield from self.format_asks(request)
+        yield from self.format_asks(self._request)
 
     def outcome(self) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""

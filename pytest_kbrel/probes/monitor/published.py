@@ -31,10 +31,8 @@ from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
     Ask,
     Case,
-    Fact,
     Generated,
     GenerateRequest,
-    MonitorSettings,
     Outcome,
     Step,
     Table,
@@ -48,7 +46,7 @@ _ENDS = ("", "</s>", "\n")
 _CLOSING = ("", "</s>", ".")
 
 
-def run(case: Case, settings: MonitorSettings) -> ProbeRun:
+def run(case: Case) -> ProbeRun:
     """Ask the primary anchors first, then everything else about the facts that are kept.
 
     The script's distances are means over 7 frames and 5 negatives, whatever the relation has; here they are
@@ -57,7 +55,7 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     grid = grid_of(case)
     answers = Answers()
     facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
-    first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
+    first = tuple(of.ask(ANCHOR) for of in facts.values())
     answers.add(first, (yield first))
     watched = {
         name: tuple(step.token_id for step in of.steps(ANCHOR))
@@ -65,9 +63,7 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
         if not answers.failed(name, ANCHOR.name) and of.is_gold(ANCHOR)
     }
     second = tuple(
-        ask
-        for name, of in facts.items()
-        for ask in of.further(settings, watched.get(name))
+        ask for name, of in facts.items() for ask in of.further(watched.get(name))
     )
     answers.add(second, (yield second))
     rows, errors = collect(
@@ -106,49 +102,31 @@ def cleaned(answer: str) -> str:
     return text
 
 
-def _ask(
-    case: Case,
-    fact: Fact,
-    cell: Cell,
-    settings: MonitorSettings,
-    watch: tuple[int, ...],
-) -> Ask:
-    return Ask(
-        fact_id=fact.id,
-        role=cell.name,
-        request=dataclasses.replace(
-            request_of(settings, prompt_of(case, fact, cell)),
-            num_beams=NUM_BEAMS,
-            steps=True,
-            watch=watch,
-        ),
-    )
-
-
 class _FactResult(FactResult):
     """One fact with the responses about it; its probabilities are those of what the model wrote."""
 
-    def further(
-        self, settings: MonitorSettings, watch: tuple[int, ...] | None
-    ) -> Iterator[Ask]:
+    def _request(self, prompt: str) -> GenerateRequest:
+        request = request_of(self.case.settings, prompt)
+        return dataclasses.replace(request, num_beams=NUM_BEAMS)
+
+    def ask(self, cell: Cell, watch: tuple[int, ...] | None = ()) -> Ask:
+        """Return the ask of a cell with the steps of its run, which ``watch`` tokens; ``None``: without."""
+        request = self._request(prompt_of(self.case, self.fact, cell))
+        if watch is not None:
+            request = dataclasses.replace(request, steps=True, watch=watch)
+        return Ask(fact_id=self.fact.id, role=cell.name, request=request)
+
+    def further(self, watch: tuple[int, ...] | None) -> Iterator[Ask]:
         """Yield the asks of the second round, which follow the tokens of the anchor."""
-
-        def request(prompt: str) -> GenerateRequest:
-            return dataclasses.replace(
-                request_of(settings, prompt), num_beams=NUM_BEAMS
-            )
-
-        case, fact = self.case, self.fact
         if watch is None:
             # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
-            yield _ask(case, fact, BASE, settings, ())
+            yield self.ask(BASE)
             return
         for cell in self.grid.own[1:]:
-            yield _ask(case, fact, cell, settings, watch)
+            yield self.ask(cell, watch)
         for cell in self.grid.others:
-            plain = request(prompt_of(case, fact, cell))
-            yield Ask(fact_id=fact.id, role=cell.name, request=plain)
-        yield from self.format_asks(request)
+            yield self.ask(cell, None)
+        yield from self.format_asks(self._request)
 
     def answer(self, cell: Cell) -> Generated:
         """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
