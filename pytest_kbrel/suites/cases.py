@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Slicing
+from pytest_kbrel.catalogue.probes import PROBES, Slicing, reliability_slice
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
-    DrawnNegatives,
     fewest_negatives,
+    with_alike_negatives,
     with_negatives,
 )
 from pytest_kbrel.facts.located import Node, unknown
@@ -24,6 +24,7 @@ from pytest_kbrel.records import (
     Gate,
     MonitorSettings,
     ProbeSettings,
+    ReliabilitySettings,
     Shot,
     record,
 )
@@ -34,7 +35,6 @@ from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, Written
 from pytest_kbrel.suites.reliability import (
     reliability_groups,
     sample_of_slice,
-    with_distractors,
     with_examples_and_controls,
 )
 
@@ -122,26 +122,31 @@ def _case(
         cluster,
     )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
-    settings: ProbeSettings
+    stated = written.settings
+    if written.probe.slicing == "knowledge" and (of := reliability_slice(part.name)):
+        stated = {**stated, "prompt": of.prompt}
+    settings: ProbeSettings = from_wire(written.probe.settings, stated)
+    alike: tuple[tuple[str, float], ...] = ()
     try:
-        if written.probe.reads == "question":
-            world.need_questions(facts, written.probe.name)
-            drawn, settings = (
-                DrawnNegatives(facts=facts),
-                from_wire(written.probe.settings, written.settings),
-            )
-        elif written.probe.reads == "contexts":
-            drawn, settings = _with_contexts(written, part, facts, group, world)
+        if isinstance(settings, MonitorSettings):
+            count = _contexts(written, part, group, world, settings)
+            settings = dataclasses.replace(settings, negatives=count)
+            pool = world.by_relation[part.name]
+            facts = with_negatives(facts, pool, count, world.seed)
         else:
-            drawn, settings = with_distractors(written, part, facts, world)
+            world.need_questions(facts, written.probe.name)
+        if isinstance(settings, ReliabilitySettings):
+            drawn = with_alike_negatives(
+                facts, world.facts, world.relations, settings, world.seed
+            )
+            facts, alike = drawn.facts, drawn.alike
     except SuiteError as error:
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
-    settings, facts = (
-        _with_wordings(written, part, settings, world, drawn.facts),
-        drawn.facts,
-    )
+    if isinstance(settings, ExampleWording):
+        wordings = _wordings(written, part, settings, world, facts)
+        settings = dataclasses.replace(settings, wordings=wordings)
     if shared.language:
         facts = tuple(
             fact
@@ -171,48 +176,41 @@ def _case(
         uninformative=shared.uninformative,
         integrity=written.integrity,
         shots=shots,
-        alike=drawn.alike,
-        notes=_notes(drawn, shots),
+        alike=alike,
+        notes=_notes(len(facts), alike, shots),
         cluster=cluster,
     )
 
 
-def _with_wordings(
+def _wordings(
     written: WrittenProbe,
     part: WrittenSlice,
-    settings: ProbeSettings,
+    settings: ExampleWording,
     world: World,
     facts: Sequence[Fact],
-) -> ProbeSettings:
-    """Return the settings with the slice's number of wordings, which every fact must have."""
-    if not isinstance(settings, ExampleWording):
-        return settings
-    count = settings.wordings if part.wordings is None else part.wordings
+) -> int:
+    """Return the slice's number of wordings, which every fact must have."""
     if written.probe.kind(part.name) == "unseen":
-        count = 1
-    if count == 1:
-        return dataclasses.replace(settings, wordings=1)
-    fewest, fact = min(
-        (
-            (len(fact.questions(world.relations.get(fact.relation))), fact)
-            for fact in facts
-        ),
-        key=lambda pair: pair[0],
-    )
-    if count > fewest:
-        raise part.node.error(
-            f"slice {part.name!r}: found wordings: {count}, and {fewest} of the question of fact "
-            f"{fact.id!r}; allowed: 1 to {fewest}, or more 'frames' of relation {fact.relation!r}"
-        )
-    return dataclasses.replace(settings, wordings=count)
+        return 1
+    count = part.wordings or settings.wordings
+    for fact in facts if count > 1 else ():
+        own = len(fact.questions(world.relations.get(fact.relation)))
+        if own < count:
+            raise part.node.error(
+                f"slice {part.name!r}: found wordings: {count}, and {own} of the question of fact "
+                f"{fact.id!r}; allowed: 1 to {own}, or more 'frames' of relation {fact.relation!r}"
+            )
+    return count
 
 
 def _notes(
-    drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]
+    count: int,
+    alike: tuple[tuple[str, float], ...],
+    shots: tuple[tuple[str, tuple[Shot, ...]], ...],
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
-    of_all, notes = f"of {len(drawn.facts)} facts", []
-    if few := sum(share < 1 for _, share in drawn.alike):
+    of_all, notes = f"of {count} facts", []
+    if few := sum(share < 1 for _, share in alike):
         notes.append(
             f"{few} {of_all}: the data have too few wrong answers of the kind of the right one, so that some "
             "distractors are of another (distractors_alike)"
@@ -225,15 +223,14 @@ def _notes(
     return tuple(notes)
 
 
-def _with_contexts(
+def _contexts(
     written: WrittenProbe,
     part: WrittenSlice,
-    facts: tuple[Fact, ...],
     group: tuple[Fact, ...],
     world: World,
-) -> tuple[DrawnNegatives, MonitorSettings]:
-    """Return the facts with equally many negatives each, and the settings with their number."""
-    pool = world.by_relation[part.name]
+    settings: MonitorSettings,
+) -> int:
+    """Return the number of wrong contexts that every fact of the relation can have."""
     relation = world.relations[part.name]
     if not relation.frames:
         raise world.error(
@@ -241,16 +238,14 @@ def _with_contexts(
             f"cannot be asked by {written.probe.name}: relation {part.name!r} has no frames; allowed: "
             f"'frames', questions with [X], under {part.name} in the relations file, or 'slices' without it",
         )
-    settings = from_wire(MonitorSettings, written.settings)
     if settings.formats == "all" and not relation.openings:
         raise part.node.error(
             f"'formats: all' needs 'statements' of relation {part.name!r}, one of them with [Y] at its "
             f"end; found {len(relation.statements)}, none of which ends so"
         )
     # Over the whole relation, so that a sampled run asks what the full one asks.
-    count = min(settings.negatives, fewest_negatives(group, pool))
-    drawn = DrawnNegatives(facts=with_negatives(facts, pool, count, world.seed))
-    return drawn, dataclasses.replace(settings, negatives=count)
+    fewest = fewest_negatives(group, world.by_relation[part.name])
+    return min(settings.negatives, fewest)
 
 
 def _relation_groups(
@@ -279,44 +274,38 @@ def aggregate_cases(
 
     That is one over all slices; where a probe asks in several prompt settings, one a setting.
     """
-    if not written.probe.overall_by:
-        return _aggregate(written, cases, "overall")
     settings: dict[str, list[Case]] = {}
+    by = written.probe.overall_by
     for case in cases:
-        settings.setdefault(
-            getattr(case.settings, written.probe.overall_by), []
-        ).append(case)
+        setting = getattr(case.settings, by) if by else ""
+        settings.setdefault(setting, []).append(case)
     several = len(settings) > 1
     return tuple(
-        aggregate
+        _over(written, members, written.probe.name, f"overall-{setting}")
+        if several
+        else _over(written, members, written.probe.name, "overall")
         for setting, members in settings.items()
-        for aggregate in _aggregate(
-            written, members, f"overall-{setting}" if several else "overall"
-        )
+        if _has_overall(written, members, setting)
     )
 
 
-def _aggregate(
-    written: WrittenProbe, cases: Sequence[Case], name: str
-) -> tuple[AggregateCase, ...]:
-    if len(cases) < 2 and not written.overall_gates:
-        return ()
+def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> bool:
+    """Return True for two or more slices, or gates over them; ``SuiteError`` where a gate lacks a slice."""
     probe = written.probe
-    needs = probe.overall_needs
     slices = [case.slice for case in cases]
-    present = [probe.part(name) for name in slices]
-    setting = getattr(cases[0].settings, probe.overall_by) if probe.overall_by else ""
+    present = {probe.part(name) for name in slices}
     for gate in written.overall_gates:
-        lacking = [part for part in needs.get(gate.metric, ()) if part not in present]
-        if gate.metric not in needs and not {*present} & {*probe.any_part}:
+        needs = probe.overall_needs.get(gate.metric, ())
+        lacking = [part for part in needs if part not in present]
+        if not needs and probe.any_part and present.isdisjoint(probe.any_part):
             lacking = [", ".join(probe.any_part)]
-        if lacking and lacking[0]:
+        if lacking:
             wanted = f"{lacking[0]}-{setting}" if setting else lacking[0]
             message = (
                 f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
             )
             raise _error(written, gate, f"{message}; allowed: such a slice, or no gate")
-    return (_over(written, cases, probe.name, name),)
+    return len(cases) > 1 or bool(written.overall_gates)
 
 
 def _over(

@@ -12,15 +12,12 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pytest_kbrel.catalogue.probes import (
     KINDS,
     PROMPTS,
-    reliability_slice,
     reliability_slices,
     slice_name,
 )
 from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.facts.distractors import (
-    DrawnNegatives,
     is_spelt,
-    with_alike_negatives,
 )
 from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.facts.located import unknown
@@ -31,10 +28,8 @@ from pytest_kbrel.records import (
     Control,
     Fact,
     ProbeSettings,
-    ReliabilitySettings,
     Shot,
 )
-from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
 
@@ -78,28 +73,6 @@ def sample_of_slice(
     if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
     return sample(group, limit, world.seed, part.cluster or written.cluster)
-
-
-def with_distractors(
-    written: WrittenProbe,
-    part: WrittenSlice,
-    facts: tuple[Fact, ...],
-    world: World,
-) -> tuple[DrawnNegatives, ReliabilitySettings]:
-    """Return the facts with distractors, and the settings with the slice's prompt.
-
-    Where an encoder is to choose the nearest distractors, there are more than the settings say.
-    """
-    world.need_questions(facts, written.probe.name)
-    parts = reliability_slice(part.name)
-    assert parts is not None
-    settings = from_wire(
-        ReliabilitySettings, {**written.settings, "prompt": parts.prompt}
-    )
-    drawn = with_alike_negatives(
-        facts, world.facts, world.relations, settings, world.seed
-    )
-    return drawn, settings
 
 
 def with_examples_and_controls(
