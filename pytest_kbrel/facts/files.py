@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -255,30 +255,37 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     return tuple(_relation(name, entry) for name, entry in entries.items())
 
 
-def _relation(name: str, entry: Node) -> Relation:
-    if not ID.fullmatch(name):
-        raise entry.error(
-            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
-        )
-    keys = entry.keys(f"relation {name}", _RELATION_KEYS, required=("label", "domain"))
-    domain = keys["domain"]
-    if not ID.fullmatch(domain.text("domain")):
-        raise domain.wrong("domain", "ASCII letters, digits, _ and .")
+def _relation(name: str, node: Node) -> Relation:
+    what = f"relation {name}"
+    keys, about = relation_keys(name, node, what, _RELATION_KEYS, ("label", "domain"))
+    popularity = keys.get("popularity")
     return Relation(
         id=name,
-        label=keys["label"].text("label"),
-        domain=domain.text("domain"),
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
-        answer_type=keys["answer_type"].choice("answer_type", ANSWER_TYPES)
-        if "answer_type" in keys
-        else "",
-        popularity=float(
-            keys["popularity"].number("popularity", str(POPULARITY), POPULARITY)
-        )
-        if "popularity" in keys
+        popularity=float(popularity.number("popularity", str(POPULARITY), POPULARITY))
+        if popularity
         else None,
+        **about,
     )
+
+
+def relation_keys(
+    name: str, node: Node, what: str, allowed: Sequence[str], required: Sequence[str]
+) -> tuple[dict[str, Node], dict[str, Any]]:
+    """Return the keys of a relation in YAML, and its label, domain and answer type by these names."""
+    if not ID.fullmatch(name):
+        raise node.error(
+            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
+        )
+    keys = node.keys(what, allowed, required)
+    about: dict[str, Any] = {"label": name, "domain": "open"}
+    about |= {key: keys[key].text(key) for key in about if key in keys}
+    if not ID.fullmatch(about["domain"]):
+        raise keys["domain"].wrong("domain", "ASCII letters, digits, _ and .")
+    if "answer_type" in keys:
+        about["answer_type"] = keys["answer_type"].choice("answer_type", ANSWER_TYPES)
+    return keys, about
 
 
 def _templates(

@@ -122,28 +122,32 @@ def _case(
         cluster,
     )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
-    stated = written.settings
-    if written.probe.slicing == "knowledge" and (of := reliability_slice(part.name)):
-        stated = {**stated, "prompt": of.prompt}
-    settings: ProbeSettings = from_wire(written.probe.settings, stated)
+    stated, reads = written.settings, written.probe.reads
     alike: tuple[tuple[str, float], ...] = ()
     try:
-        if isinstance(settings, MonitorSettings):
-            count = _contexts(written, part, group, world, settings)
-            settings = dataclasses.replace(settings, negatives=count)
+        if reads == "contexts":
+            count = _contexts(written, part, group, world)
+            stated = {**stated, "negatives": count}
             pool = world.by_relation[part.name]
             facts = with_negatives(facts, pool, count, world.seed)
         else:
             world.need_questions(facts, written.probe.name)
-        if isinstance(settings, ReliabilitySettings):
+        if reads == "distractors":
+            parts = reliability_slice(part.name)
+            stated = {**stated, "prompt": parts.prompt if parts else ""}
             drawn = with_alike_negatives(
-                facts, world.facts, world.relations, settings, world.seed
+                facts,
+                world.facts,
+                world.relations,
+                from_wire(ReliabilitySettings, stated),
+                world.seed,
             )
             facts, alike = drawn.facts, drawn.alike
     except SuiteError as error:
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
+    settings: ProbeSettings = from_wire(written.probe.settings, stated)
     if isinstance(settings, ExampleWording):
         wordings = _wordings(written, part, settings, world, facts)
         settings = dataclasses.replace(settings, wordings=wordings)
@@ -228,9 +232,9 @@ def _contexts(
     part: WrittenSlice,
     group: tuple[Fact, ...],
     world: World,
-    settings: MonitorSettings,
 ) -> int:
     """Return the number of wrong contexts that every fact of the relation can have."""
+    settings = from_wire(MonitorSettings, written.settings)
     relation = world.relations[part.name]
     if not relation.frames:
         raise world.error(
@@ -353,29 +357,28 @@ def pooled_case(
     return (_over(written, members, "pooled", "overall"),)
 
 
-def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
+def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+    """Raise ``SuiteError`` on a gate that nothing would decide.
+
+    That is one of the probe whose metric no slice has, or one whose metric needs a setting that the probe
+    does not have.
+    """
+    kinds = {written.probe.kind(case.slice) for case in cases}
+    metrics = {name for kind in kinds for name in SLICE_METRICS[kind]}
     for gate in written.gates:
-        metrics = {
-            name
-            for case in cases
-            for name in SLICE_METRICS[written.probe.kind(case.slice)]
-        }
         if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
             raise _error(
                 written, gate, f"{message}; allowed: a slice with it, or no gate"
             )
-
-
-def check_gate_settings(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise ``SuiteError`` on a gate whose metric needs a setting that the probe does not have."""
-    gates = [(case.settings, gate) for case in cases for gate in case.gates]
-    for settings, gate in gates:
-        key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
-        setting = getattr(settings, key) if key else value
-        if setting != value:
-            name = written.probe.name
-            message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
-            raise _error(written, gate, f"{message}; allowed: that setting, or no gate")
+    for case in cases:
+        for gate in case.gates:
+            key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
+            setting = getattr(case.settings, key) if key else value
+            if setting != value:
+                name = written.probe.name
+                message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
+                raise _error(
+                    written, gate, f"{message}; allowed: that setting, or no gate"
+                )

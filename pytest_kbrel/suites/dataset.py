@@ -15,10 +15,10 @@ from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.facts.readers import Format, Relations, facts_of
+from pytest_kbrel.facts.readers import Relations, facts_of
 from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
-from pytest_kbrel.suites.parse import WrittenProbe
+from pytest_kbrel.suites.parse import WrittenProbe, WrittenSuite
 
 
 @record
@@ -61,49 +61,43 @@ class World:
                 )
 
 
-def read_world(
-    paths: Sequence[Path], relations_path: Path | None, form: Format, seed: int
-) -> World:
+def read_world(written: WrittenSuite, seed: int) -> World:
     """Read a suite's facts and relations.
 
     Own facts use the relations of the file. A public dataset brings relations; those of the file come on top:
     what an entry says replaces what the dataset says, and where it has no frames or statements, the dataset's
     are kept.
     """
-    given = read_relations(relations_path) if relations_path else ()
-    relations = (
-        Relations((relation.id, relation) for relation in given)
-        if form.own
-        else Relations()
-    )
+    given = read_relations(written.relations) if written.relations else ()
+    own = {relation.id: relation for relation in given}
+    is_own = written.format.own
+    # An own table's relations are those of the relations file only.
+    brought = Relations()
     locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
     facts, unseen = [], []
-    # An own table's relations are those of the relations file only.
-    for path, line, fact in facts_of(
-        form, paths, Relations() if form.own else relations
-    ):
-        if fact.relation not in relations:
-            hint = f" (relations are defined in {relations_path})"
-            raise SuiteError(
-                unknown("relation", fact.relation, relations) + hint, path, line
-            )
+    for path, line, fact in facts_of(written.format, written.facts, brought):
+        if is_own and fact.relation not in own:
+            hint = f" (relations are defined in {written.relations})"
+            raise SuiteError(unknown("relation", fact.relation, own) + hint, path, line)
         locations[fact.id] = path, line
         if fact.object is None:
             unseen.append(fact)
             continue
         groups.setdefault(fact.relation, []).append(fact)
         facts.append(fact)
-    for relation in () if form.own else given:
-        relations[relation.id] = _over(relation, relations.get(relation.id))
+    relations = own
+    if not is_own:
+        over = {name: _over(of, brought.get(name)) for name, of in own.items()}
+        relations = {**brought, **over}
     return World(
-        path=paths[0],
+        path=written.facts[0],
         facts=tuple(facts),
         unseen=tuple(unseen),
         locations=locations,
-        relations=dict(relations),
-        seed=seed,
+        relations=relations,
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
+        seed=seed,
     )
 
 

@@ -103,26 +103,18 @@ def with_waivers(
         )
         for waiver in waivers
     ]
-    _check_waived(
-        dated,
-        [*(case.id for case in cases), *(case.id for case in aggregates)],
-        path,
-        facts,
-    )
-    if not dated:
-        return tuple(cases), tuple(aggregates)
-    made = []
-    for case in cases:
-        ids = {fact.id for fact in case.facts}
-        own = tuple(
-            waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids
+    ids = [*(case.id for case in cases), *(case.id for case in aggregates)]
+    _check_waived(dated, ids, path, facts)
+
+    def own(case: Case | AggregateCase) -> tuple[Waiver, ...]:
+        asked = {fact.id for fact in case.facts} if isinstance(case, Case) else ()
+        return tuple(
+            waiver for waiver in dated if waiver.case == case.id or waiver.fact in asked
         )
-        made.append(dataclasses.replace(case, waivers=own))
-    return tuple(made), tuple(
-        dataclasses.replace(
-            case, waivers=tuple(waiver for waiver in dated if waiver.case == case.id)
-        )
-        for case in aggregates
+
+    return (
+        tuple(dataclasses.replace(case, waivers=own(case)) for case in cases),
+        tuple(dataclasses.replace(case, waivers=own(case)) for case in aggregates),
     )
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from pytest_kbrel.bounds import CAP, shown
+from pytest_kbrel.bounds import CAP
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.files import ID
+from pytest_kbrel.facts.files import relation_keys
 from pytest_kbrel.facts.located import Node, read_document
-from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
+from pytest_kbrel.records import AnswerType, record
 
 if TYPE_CHECKING:
     import duckdb
@@ -320,30 +320,17 @@ def read_templates(path: Path) -> tuple[Template, ...]:
     return tuple(templates)
 
 
-def _template(name: str, entry: Node) -> Template:
-    if not ID.fullmatch(name):
-        raise entry.error(
-            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)} "
-            "(what the dump calls it stands under 'from')"
-        )
-    where = f"template {name}"
-    keys = entry.keys(where, _KEYS, required=("question",))
+def _template(name: str, node: Node) -> Template:
+    keys, about = relation_keys(name, node, f"template {name}", _KEYS, ("question",))
     question = keys["question"].text("question")
     if question.count("[X]") != 1:
         raise keys["question"].error(
             f"question must contain [X] exactly once, found {question.count('[X]')} times in {question!r}"
         )
-    domain = keys["domain"].text("domain") if "domain" in keys else "open"
-    if not ID.fullmatch(domain):
-        raise keys["domain"].wrong("domain", "ASCII letters, digits, _ and .")
     return Template(
         relation=name,
         question=question,
-        label=keys["label"].text("label") if "label" in keys else name,
-        domain=domain,
         source=keys["from"].text("from") if "from" in keys else name,
         cap=keys["cap"].integer(f"cap of {name}", CAP) if "cap" in keys else None,
-        answer_type=keys["answer_type"].choice("answer_type", ANSWER_TYPES)
-        if "answer_type" in keys
-        else "",
+        **about,
     )
