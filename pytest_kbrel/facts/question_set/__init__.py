@@ -19,7 +19,6 @@ from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.files import fact_line, relations_text
 from pytest_kbrel.facts.question_set.draw import (
-    DrawnQuestion,
     Filters,
     Scope,
     Stratum,
@@ -151,7 +150,7 @@ def build_question_set(
         answers = {}
         if rules.filters.answers == "all":
             answers = all_answers(
-                connection, [(of.template, one.subject) for of, one in drawn]
+                connection, [(of.template, one["subject"]) for of, one in drawn]
             )
     # In a table each row stands once for each template.
     times = 1 if columns.relation else len(templates)
@@ -183,8 +182,20 @@ def build_question_set(
     output.mkdir(parents=True, exist_ok=True)
     with (output / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
         for of, one in drawn:
-            texts = answers.get((of.template, one.subject), one.answers)
-            fact = _fact(templates[of.template], of.bucket, one, texts, dataset)
+            template, subject = templates[of.template], one["subject"]
+            texts = answers.get((of.template, subject), (one["answer"],))
+            fact = Fact(
+                id=f"{template.relation}:{subject}",
+                relation=template.relation,
+                subject=subject,
+                object=texts[0],
+                aliases=texts[1:],
+                popularity=one["popularity"],
+                question=template.question.replace("[X]", subject),
+                answer_type=template.answer_type,
+                dataset=dataset,
+                bucket=of.bucket,
+            )
             stream.write(fact_line(fact))
     relations = relations_text(
         Relation(
@@ -202,27 +213,6 @@ def build_question_set(
     for name, content in (("relations.yaml", relations), ("manifest.json", text)):
         (output / name).write_text(content, encoding="utf-8", newline="\n")
     return manifest
-
-
-def _fact(
-    template: Template,
-    bucket: Bucket,
-    drawn: DrawnQuestion,
-    answers: Sequence[str],
-    dataset: str,
-) -> Fact:
-    return Fact(
-        id=f"{template.relation}:{drawn.subject}",
-        relation=template.relation,
-        subject=drawn.subject,
-        object=answers[0],
-        aliases=tuple(answers[1:]),
-        popularity=drawn.popularity,
-        question=template.question.replace("[X]", drawn.subject),
-        answer_type=template.answer_type,
-        dataset=dataset,
-        bucket=bucket,
-    )
 
 
 @contextmanager

@@ -34,25 +34,26 @@ def with_shots(case: Case, similar: Similar) -> Case:
         return case
     # In one order, whatever the repository's.
     shots = sorted(case.repository, key=lambda shot: (shot.question, shot.answer or ""))
-    texts = [(f" {_spelt(s.question)} ", f" {_spelt(s.answer or '')} ") for s in shots]
-    subjects = [_spelt(shot.subject) for shot in shots]
+    examples = [
+        (
+            f" {_spelt(one.question)} ",
+            f" {_spelt(one.answer or '')} ",
+            _spelt(one.subject),
+        )
+        for one in shots
+    ]
     questions = [question_of(case, fact) for fact in case.facts]
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        ranked = sorted(
-            range(len(shots)),
-            key=lambda index: (-round(float(row[index]), DIGITS), index),
-        )
         names = _Names(fact, question)
-        usable = [
-            index
-            for index in ranked
-            if not names.given_away(*texts[index], subjects[index])
-        ]
-        chosen.append(
-            (fact.id, _nearest(case, fact, [shots[index] for index in usable]))
+        ranked = sorted(
+            (-round(float(row[index]), DIGITS), index)
+            for index, example in enumerate(examples)
+            if not names.given_away(*example)
         )
+        nearest = _nearest(case, fact, [shots[index] for _, index in ranked])
+        chosen.append((fact.id, nearest))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
@@ -119,10 +120,10 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
 
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:
     answered = [shot for shot in ranked if shot.answer is not None]
-    unanswerable = [shot for shot in ranked if shot.answer is None]
+    pools = (answered, [shot for shot in ranked if shot.answer is None])
     chosen: list[Shot] = []
-    pools, shown = (answered, unanswerable), case.settings.shown
-    for pool, count, sort in zip(pools, shown, ("with", "without"), strict=True):
+    sorts = zip(pools, case.settings.shown, ("with", "without"), strict=True)
+    for pool, count, sort in sorts:
         if len(pool) < count:
             raise SuiteError(
                 f"{case.id}: {fact.id!r} needs {count} examples {sort} an answer, found {len(pool)} that are "
