@@ -57,7 +57,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             "this run lacks; allowed: a run of all its suites, or another name"
         )
     data = dump_tables((_key(case), case.table) for case in results)
-    name = outcomes_name(digest(data))
+    name = f"outcomes-{digest(data)[:12]}.jsonl.xz"
     # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
     meta = {
@@ -190,11 +190,6 @@ def _is_foreign(directory: Path) -> bool:
     if (directory / META).is_file():
         return False
     return any(not is_ours(path.name) for path in directory.iterdir())
-
-
-def outcomes_name(digest: str) -> str:
-    """Return the name of the outcomes with this digest."""
-    return f"outcomes-{digest[:12]}.jsonl.xz"
 
 
 def is_ours(name: str) -> bool:

@@ -101,7 +101,21 @@ def make_unseen(
     while len(made) < count:
         kind = KINDS[turn % len(KINDS)]
         turn += 1
-        fact = _fresh(kind, rng, pools["countries"], expires, real_names, made)
+        # Few countries and years make few questions: look further ahead.
+        for horizon in range(8, _MOST_ATTEMPTS + 1):
+            fact = draw_question(
+                kind,
+                rng,
+                countries=pools["countries"],
+                after=expires.year,
+                horizon=horizon,
+            )
+            is_real = fact.subject.casefold() in real_names
+            if fact.question not in made and (kind.about == "country" or not is_real):
+                break
+        else:
+            each = len(made) // len(KINDS)
+            raise ValueError(f"{kind.slug} has no more than {each} different questions")
         # Nobody knows the day of an election before its year.
         options = pools.get(kind.options) or dates_of(fact.valid_until[:4])
         allowed = [option for option in options if option != fact.subject]
@@ -144,28 +158,6 @@ def unseen_examples(
             taken.add(fact.question)
             made.append(fact)
     return tuple(made)
-
-
-def _fresh(
-    kind: UnseenKind,
-    rng: random.Random,
-    countries: Sequence[str],
-    expires: datetime.date,
-    real_names: set[str],
-    made: Mapping[str, Fact],
-) -> Fact:
-    # Few countries and years make few questions: look further ahead.
-    for horizon in range(8, _MOST_ATTEMPTS + 1):
-        fact = draw_question(
-            kind, rng, countries=countries, after=expires.year, horizon=horizon
-        )
-        if fact.question not in made and (
-            kind.about == "country" or fact.subject.casefold() not in real_names
-        ):
-            return fact
-    raise ValueError(
-        f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions"
-    )
 
 
 def draw_question(

@@ -30,7 +30,7 @@ from pytest_kbrel.probes.grading import (
     judged,
     judged_by_rules,
 )
-from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
+from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -108,7 +108,8 @@ def _examples(
         )
     if not shots:
         return BRIEF_SHOTS
-    return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
+    # The unanswerable example, and one of the question's own relation (section 3.5).
+    return (BRIEF_SHOTS[1], (shots[0].question, shots[0].answer or UNSURE))
 
 
 def _outcome(

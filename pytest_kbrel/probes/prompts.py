@@ -180,11 +180,6 @@ def wrong_answers(question: str, answer: str, count: int) -> str:
     )
 
 
-def in_domain_shots(example: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the unanswerable example and one of the question's own relation (Head-to-Tail, section 3.5)."""
-    return (BRIEF_SHOTS[1], example)
-
-
 def lettered(options: Sequence[str]) -> str:
     """Return options one a line, each behind its letter."""
     return "\n".join(

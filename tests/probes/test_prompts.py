@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pytest_kbrel.probes.prompts import (
+    BRIEF_SHOTS,
     CONCISE,
-    in_domain_shots,
     template,
 )
 from recipe.questions import brief, choice, qa
@@ -23,7 +23,7 @@ def test_the_prompts_of_head_to_tail():
     assert brief(QUESTION, shots=()) == BRIEF + question
     example = "Question: Who wrote Faust?\nAnswer: Goethe\n\n"
     assert (
-        brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe")))
+        brief(QUESTION, (BRIEF_SHOTS[1], ("Who wrote Faust?", "Goethe")))
         == BRIEF + RIVER + example + question
     )
     assert (

@@ -126,7 +126,10 @@ def build_question_set(
         raise SuiteError("cannot be read: no such file", dump.path)
     with _connected(engine, dump) as connection:
         columns = open_rows(connection, dump, columns, templates, rules.until)
-        counts = _row_counts(connection)
+        # Template, reason and rows; without a number there is no template.
+        counts = connection.execute(
+            "SELECT template, reason, count(*) FROM rows GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
         scopes = bucket_entities(connection)
         most = max(template.cap or rules.cap for template in templates)
         strata = draw(connection, rules.filters, most=most, seed=rules.seed)
@@ -255,17 +258,6 @@ def _worded(message: str, dump: Dump) -> SuiteError:
     return SuiteError(
         f"DuckDB says: {text}", dump.path, int(number[1]) if number else None
     )
-
-
-def _row_counts(
-    connection: duckdb.DuckDBPyConnection,
-) -> list[tuple[int | None, int, int]]:
-    """Return (template number, reason, rows); without a number there is no template."""
-    counted = "SELECT template, reason, count(*) FROM rows GROUP BY ALL ORDER BY ALL"
-    return [
-        (template, int(reason), int(n))
-        for template, reason, n in connection.execute(counted).fetchall()
-    ]
 
 
 def _template_counts(

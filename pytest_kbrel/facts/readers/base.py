@@ -234,11 +234,6 @@ def statement(what: str, text: Any) -> str:
     return cleaned
 
 
-def distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts, each once, in their order."""
-    return tuple(dict.fromkeys(texts))
-
-
 class Ids:
     """The ids and contents met so far: all that is kept in memory of a source, about 0.25 kB a fact."""
 

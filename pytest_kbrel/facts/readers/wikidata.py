@@ -24,7 +24,6 @@ from pytest_kbrel.facts.readers.base import (
     Row,
     answers,
     clean,
-    distinct,
     relation_id,
     rows,
     statement,
@@ -98,7 +97,8 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
             raise ValueError(
                 f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}"
             )
-        frames = distinct(clean("each of relations", prompt) for prompt in prompts)
+        texts = [clean("each of relations", prompt) for prompt in prompts]
+        frames = tuple(dict.fromkeys(texts))
         for frame in frames:
             if frame.count("[X]") != 1 or "[Y]" in frame:
                 raise ValueError(
@@ -192,7 +192,7 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
             )
         relation = add_property(relations, relation_id(there.stem))
         relations[relation] = dataclasses.replace(
-            relations[relation], statements=distinct(read_patterns(there))
+            relations[relation], statements=tuple(dict.fromkeys(read_patterns(there)))
         )
         fact = partial(triple, relation=relation)
         yield from rows(file, json_rows(file, TRIPLES), fact, dataset="pararel")
@@ -264,18 +264,11 @@ def _quiz_relations(path: Path) -> Iterator[tuple[str, _About]]:
         if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
             raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
         space = about.get("answer_space_labels", about.get("answer_space"))
-        what = f"a template of {name}"
-        yield (
-            relation_id(name),
-            _About(
-                statements=distinct(
-                    statement(what, text) for text in about["templates"]
-                ),
-                answers=tuple(
-                    clean(f"each answer of {name}", one) for one in space or ()
-                ),
-            ),
-        )
+        what, answer = f"a template of {name}", f"each answer of {name}"
+        texts = [statement(what, text) for text in about["templates"]]
+        labels = tuple(clean(answer, label) for label in space or ())
+        statements = tuple(dict.fromkeys(texts))
+        yield relation_id(name), _About(statements=statements, answers=labels)
 
 
 def _lama_relation(value: dict[str, Any]) -> tuple[str, _About]:
