@@ -157,7 +157,12 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
-    if missing := _not_asked(run, baseline):
+    asked = {case_key(case.suite, case.id) for case in run.cases}
+    suites = {key.partition("::")[0] for key in asked}
+    missing = sorted(
+        key for key in baseline.cases.keys() - asked if key.partition("::")[0] in suites
+    )
+    if missing:
         words = (
             "case of the baseline was"
             if len(missing) == 1
@@ -169,17 +174,6 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
             f"age: the baseline was blessed {days} days before this run; bless again when you can"
         )
     return tuple(differences)
-
-
-def _not_asked(run: Run, baseline: Baseline) -> list[str]:
-    """Return the keys of the baseline's cases that the run lacks, of the suite files it has cases of."""
-    ours = {case_key(case.suite, case.id) for case in run.cases}
-    suites = {key.partition("::")[0] for key in ours}
-    return sorted(
-        key
-        for key in baseline.cases
-        if key not in ours and key.partition("::")[0] in suites
-    )
 
 
 def _days(then: str, now: str) -> int:

@@ -133,46 +133,36 @@ def in_domain_examples(
     for name in dict.fromkeys(fact.relation for fact in facts):
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
-                pools.setdefault(_template(fact), []).append(
-                    (_rank(f"{seed}\0\0{fact.id}"), fact)
-                )
+                entry = _rank(f"{seed}\0\0{fact.id}"), fact
+                pools.setdefault((name, fact.question is None), []).append(entry)
     for pool in pools.values():
-        pool.sort(key=lambda entry: entry[0])
-    return tuple(
-        (fact.id, _example(fact, pools.get(_template(fact), []), relations, seed))
-        for fact in facts
-    )
+        pool.sort(key=_first)
+
+    def example(fact: Fact) -> tuple[Shot, ...]:
+        pool = pools.get((fact.relation, fact.question is None), [])
+        own = {answer.casefold() for answer in fact.accepted}
+        # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass
+        # over a large relation, and a new fact in the pool concerns those only whose search ends at it.
+        start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=_first)
+        for step in range(len(pool)):
+            other = pool[(start + step) % len(pool)][1]
+            answers = {answer.casefold() for answer in other.accepted}
+            names = fact.subject.casefold(), other.subject.casefold()
+            if (
+                names[0] != names[1]
+                and own.isdisjoint({*answers, names[1]})
+                and names[0] not in answers
+            ):
+                question = other.questions(relations[other.relation])[0]
+                return (Shot(question=question, answer=other.object),)
+        return ()
+
+    return tuple((fact.id, example(fact)) for fact in facts)
 
 
 def _rank(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _template(fact: Fact) -> tuple[str, bool]:
-    return fact.relation, fact.question is None
-
-
-def _example(
-    fact: Fact,
-    pool: Sequence[tuple[bytes, Fact]],
-    relations: Mapping[str, Relation],
-    seed: int,
-) -> tuple[Shot, ...]:
-    own = {answer.casefold() for answer in fact.accepted}
-    # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass over
-    # a large relation, and a new fact in the pool concerns those only whose search ends at it.
-    start = bisect.bisect(
-        pool, _rank(f"{seed}\0example\0{fact.id}"), key=lambda entry: entry[0]
-    )
-    for step in range(len(pool)):
-        other = pool[(start + step) % len(pool)][1]
-        answers = {answer.casefold() for answer in other.accepted}
-        names = fact.subject.casefold(), other.subject.casefold()
-        if (
-            names[0] != names[1]
-            and own.isdisjoint({*answers, names[1]})
-            and names[0] not in answers
-        ):
-            question = other.questions(relations[other.relation])[0]
-            return (Shot(question=question, answer=other.object),)
-    return ()
+def _first(entry: tuple[bytes, Fact]) -> bytes:
+    return entry[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_kbrel.bounds import shown
@@ -84,7 +84,7 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
 
 
 def with_waivers(
-    waivers: Iterable[Waiver],
+    waivers: Sequence[Waiver],
     cases: Sequence[Case],
     aggregates: Sequence[AggregateCase],
     *,
@@ -97,14 +97,22 @@ def with_waivers(
     ``facts`` gives the ids of all facts that the suite may ask, also of those that a limit leaves out today.
     Raises ``SuiteError`` on a waiver of what the suite does not have.
     """
-    dated = [
-        dataclasses.replace(
-            waiver, expired=today > datetime.date.fromisoformat(waiver.expires)
-        )
-        for waiver in waivers
-    ]
     ids = [*(case.id for case in cases), *(case.id for case in aggregates)]
-    _check_waived(dated, ids, path, facts)
+    fact_ids = facts() if any(waiver.fact for waiver in waivers) else set()
+    dated = []
+    for waiver in waivers:
+        fault = ""
+        if waiver.case and waiver.case not in ids:
+            fault = unknown("slice", waiver.case, ids, where="waivers")
+        elif waiver.fact and waiver.fact not in fact_ids:
+            fault = (
+                f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
+                f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}"
+            )
+        if fault:
+            raise SuiteError(fault, path, waiver.line)
+        expired = today > datetime.date.fromisoformat(waiver.expires)
+        dated.append(dataclasses.replace(waiver, expired=expired))
 
     def own(case: Case | AggregateCase) -> tuple[Waiver, ...]:
         asked = {fact.id for fact in case.facts} if isinstance(case, Case) else ()
@@ -138,26 +146,3 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
 
 def _has_come(day: str, today: datetime.date) -> bool:
     return day != "" and today >= datetime.date.fromisoformat(day)
-
-
-def _check_waived(
-    waivers: Iterable[Waiver],
-    ids: Sequence[str],
-    path: Path,
-    facts: Callable[[], set[str]],
-) -> None:
-    fact_ids: set[str] | None = None
-    for waiver in waivers:
-        if waiver.case and waiver.case not in ids:
-            raise SuiteError(
-                unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line
-            )
-        if waiver.fact:
-            fact_ids = facts() if fact_ids is None else fact_ids
-            if waiver.fact not in fact_ids:
-                raise SuiteError(
-                    f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
-                    f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}",
-                    path,
-                    waiver.line,
-                )
