@@ -163,13 +163,14 @@ def _case(
         shots = in_domain_examples(
             facts, world.by_relation, world.relations, world.seed
         )
+    used = {fact.relation for fact in facts}
     return Case(
         id=f"{written.probe.name}[{part.name}]",
         suite=shared.suite,
         probe=written.probe.name,
         slice=part.name,
         facts=facts,
-        relations=world.used(facts),
+        relations=tuple(of for name, of in world.relations.items() if name in used),
         settings=settings,
         gates=merged_gates(
             (gate for gate in written.gates if gate.metric in metrics), part.gates

@@ -43,13 +43,6 @@ class World:
         path, line = self.locations.get(fact.id, (self.path, None))
         return SuiteError(f"fact {fact.id!r} {message}", path, line)
 
-    def used(self, facts: tuple[Fact, ...]) -> tuple[Relation, ...]:
-        """Return the relations these facts use, in the order of the relations file."""
-        ids = {fact.relation for fact in facts}
-        return tuple(
-            relation for name, relation in self.relations.items() if name in ids
-        )
-
     def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
         """Raise ``SuiteError`` on the first fact without a question."""
         for fact in facts:
@@ -255,17 +248,13 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
         )
     made = []
     for case in cases:
-        own = _bucket_of_slice(case)
+        probe = PROBES[case.probe]
+        own: Bucket | None = None
+        if probe.slicing == "bucket":
+            part = probe.part(case.slice)
+            # The top tenth is the most popular part of the head.
+            own = next((bucket for bucket in BUCKETS if bucket == part), "head")
         named = ((fact.id, own or by_fact.get(fact.id)) for fact in case.facts)
         pairs = tuple((name, bucket) for name, bucket in named if bucket is not None)
         made.append(dataclasses.replace(case, buckets=pairs))
     return tuple(made)
-
-
-def _bucket_of_slice(case: Case) -> Bucket | None:
-    probe = PROBES[case.probe]
-    if probe.slicing != "bucket":
-        return None
-    name = probe.part(case.slice)
-    # The top tenth is the most popular part of the head.
-    return next((bucket for bucket in BUCKETS if bucket == name), "head")

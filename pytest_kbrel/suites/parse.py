@@ -263,18 +263,20 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if not setting.plain:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
-    first, slash, _ = spec.strip().partition("/")
-    is_spec = (slash and first not in setting.not_from) or spec.split(":")[
-        0
-    ] == "reference"
+    backend, slash, _ = spec.strip().partition("/")
+    is_spec = slash and backend not in setting.not_from
+    is_there = os.path.exists(node.path.parent / spec)
     if (
-        not is_spec
-        and spec not in setting.plain
-        and not os.path.exists(node.path.parent / spec)
+        spec in setting.plain
+        or spec.split(":")[0] == "reference"
+        or is_spec
+        or is_there
     ):
-        allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
-        raise node.wrong(what, allowed, nearest(spec, setting.plain))
-    return spec
+        return spec
+    allowed = (
+        f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
+    )
+    raise node.wrong(what, allowed, nearest(spec, setting.plain))
 
 
 def _shots(node: Node, probe: Probe) -> WrittenShots:
@@ -426,17 +428,12 @@ def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
                 keys["text"], f"text of {what}", probe, "prompt"
             )
         return settings
-    if node.value in probe.prompts:
-        return {"prompt": str(node.value)}
-    # A single word without a placeholder is a misspelt name rather than a text.
-    if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(
-        node.value
-    ):
+    text = str(node.value)
+    # A single word without a placeholder is a name, though it may be misspelt.
+    if len(text.split()) > 1 or "{" in text:
         return {"prompt_text": _template(node, what, probe, "prompt")}
-    hint = nearest(node.value, probe.prompts) if isinstance(node.value, str) else ""
-    names = ", ".join(probe.prompts)
-    allowed = f"one of {names}, a text with {{question}} or {{setting: {probe.prompts[0]}, text: ...}}"
-    raise node.wrong(what, allowed, hint)
+    named = f"{what}, unless it is a text with {{question}},"
+    return {"prompt": node.choice(named, probe.prompts)}
 
 
 def _template(node: Node, what: str, probe: Probe, key: str) -> str:
