@@ -198,7 +198,8 @@ def test_a_packed_dump_whose_first_line_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "d.csv.gz"
     path.write_bytes(gzip.compress(bytes(4 * MIB), 1))
     with pytest.raises(
-        KbrelError, match=r"d.csv.gz:1: the line of column .*: it has 1,000,000 ch"
+        KbrelError,
+        match=r"d.csv.gz:1: the line of column .*: found a line of more than 1 MiB",
     ):
         _header(Dump(path=path, format="csv", quotes=True))
 

@@ -7,15 +7,16 @@ import dataclasses
 import gzip
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_kbrel.bounds import CAP
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.files import relation_keys
 from pytest_kbrel.facts.located import Node, read_document
 from pytest_kbrel.records import AnswerType, record
+from pytest_kbrel.untrusted import MIB, lines
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,7 +30,6 @@ SUFFIXES: Mapping[str, DumpFormat] = {
     ".parquet": "parquet",
 }
 _COMMAS = {"csv": ",", "tsv": "\t"}
-_LONGEST_HEADER = 1_000_000
 # Why a row is no question; the first that holds counts. Rows with one of the last two still name an entity.
 REASONS = (
     "",
@@ -107,16 +107,14 @@ def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, s
 
 def _header(dump: Dump) -> list[str]:
     # Left to itself, DuckDB guesses the columns from the first rows, and differently from version to version.
-    opened = gzip.open if dump.path.suffix.lower() == ".gz" else open
+    opened: Any = gzip.open if dump.path.suffix.lower() == ".gz" else open
+    quote = '"' if dump.quotes else "\x1f"
     try:
-        with opened(
-            dump.path, "rt", encoding="utf-8-sig", errors="replace", newline=""
-        ) as stream:
-            quote = '"' if dump.quotes else "\x1f"
-            lines = _lines(stream)
-            names = next(
-                csv.reader(lines, delimiter=_COMMAS[dump.format], quotechar=quote), []
-            )
+        with opened(dump.path, "rb") as stream:
+            # A packed file may unpack to a line of any length.
+            texts = (raw.decode("utf-8-sig", "replace") for raw in lines(stream, MIB))
+            rows = csv.reader(texts, delimiter=_COMMAS[dump.format], quotechar=quote)
+            names = next(rows, [])
     except (OSError, EOFError, ValueError, csv.Error) as error:
         raise SuiteError(
             f"the line of column names cannot be read: {error}", dump.path, 1
@@ -128,14 +126,6 @@ def _header(dump: Dump) -> list[str]:
             1,
         )
     return [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
-
-
-def _lines(stream: TextIO) -> Iterator[str]:
-    # A packed file may unpack to a line of any length.
-    while line := stream.readline(_LONGEST_HEADER):
-        if len(line) == _LONGEST_HEADER:
-            raise ValueError(f"it has {_LONGEST_HEADER:,} characters or more")
-        yield line
 
 
 def open_rows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -191,6 +190,7 @@ _RANGE = re.compile(
     r"(?P<low>[^()]*?\d[^()]*?)(?: and | to |\s*[–—]\s*)(?P<high>[^()]*?\d[^()]*?)\)\s*\.?$",
     re.IGNORECASE,
 )
+_ANSWER_TYPE = re.compile(r"'answer_type': '(?P<kind>[^']*)'")
 _OTHER = re.compile(r"\s*\(or (?P<other>[^()]+)\)\s*\.?$")
 _NUMBER = re.compile(
     r"(?P<sign>[-−–]?)\s*[$€£¥₹]?\s*(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
@@ -239,7 +239,9 @@ def _header(
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
     require_keys(value, "problem", "answer")
-    about = {**_metadata(value.get("metadata")), **value}
+    # The metadata are a dictionary as Python writes it.
+    named = _ANSWER_TYPE.search(value.get("metadata", ""))
+    kind = named["kind"] if named else value.get("answer_type")
     answer, bounds = _ranged(clean("answer", value["answer"]))
     other = _OTHER.search(answer)
     if other:
@@ -250,27 +252,11 @@ def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]
         )
     return {
         **answered(relation, value["problem"], "answer", [answer]),
-        "id": about.get("original_index"),
+        "id": value.get("original_index"),
         "aliases": [other["other"]] if other else [],
-        "answer_type": answer_type(about.get("answer_type")),
+        "answer_type": answer_type(kind),
         "answer_range": bounds,
     }
-
-
-def _metadata(text: str | None) -> Mapping[str, Any]:
-    """Return what stands under ``metadata``: a dictionary as Python writes it."""
-    if text is None:
-        return {}
-    try:
-        parsed = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise ValueError(
-            f"'metadata' must be a dictionary such as {{'topic': 'Art', 'answer_type': 'Date'}}, found "
-            f"{describe(text)}"
-        )
-    return {"answer_type": parsed.get("answer_type")}
 
 
 def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:

@@ -356,21 +356,6 @@ def test_a_row_that_cannot_be_read_is_an_error(
     assert message in error
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
-        "{'topic'",
-        "[1]",
-    ],
-)
-def test_metadata_is_a_dictionary_and_is_never_run(about: str, read_text: Read) -> None:
-    (error,) = read_text("simpleqa", "q.csv", PLAIN + f'"{about}",Who?,Jo\n').errors
-    assert (
-        "'metadata' must be a dictionary such as {'topic': 'Art', 'answer_type': 'Date'}, found"
-        in error
-    )
-
-
 def test_another_table_is_refused(read_text: Read) -> None:
     with pytest.raises(
         SuiteError,
