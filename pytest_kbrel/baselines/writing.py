@@ -19,7 +19,6 @@ from typing import Any
 from pytest_kbrel.baselines.comparability import KEPT
 from pytest_kbrel.baselines.format import (
     META,
-    OLDER,
     SCHEMA_VERSION,
     case_key,
     digest,
@@ -194,7 +193,7 @@ def _is_foreign(directory: Path) -> bool:
 
 def is_ours(name: str) -> bool:
     """Return True if a file is part of a blessed run, or was to become one."""
-    return bool(_OURS.fullmatch(name)) or name in (META, *OLDER)
+    return bool(_OURS.fullmatch(name)) or name == META
 
 
 def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> None:

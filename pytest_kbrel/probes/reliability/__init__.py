@@ -204,24 +204,21 @@ class _Probe:
 
     def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
         control = self._control(fact)
-        by_rules = judged_by_rules(self.case, fact, control.majority)
-        values = {
-            MAJORITY: float(bool(control.majority) and by_rules.label == "correct")
-        }
-        if self.settings.controls != "asked":
-            return values
-        right = 0.0
-        if control.shuffled and fact.accepted:
-            reply = self.answers.generated(fact.id, "shuffled/answer").text
-            right = float(judged_by_rules(self.case, fact, reply).label == "correct")
-        lists = (
-            self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
-        )
-        again = self._share_again(fact, self._picks(fact, "shuffled/choice", lists))
-        return {
-            **values,
-            **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True)),
-        }
+
+        def is_right(text: str) -> float:
+            return float(judged_by_rules(self.case, fact, text).label == "correct")
+
+        values = {MAJORITY: is_right(control.majority)}
+        if self.settings.controls == "asked":
+            lists, reply = self.offered.get(fact.id, []), ""
+            if control.shuffled and fact.accepted:
+                reply = self.answers.generated(fact.id, "shuffled/answer").text
+            asked = lists[:_MOST_SHUFFLED] if control.shuffled else []
+            picks = self._picks(fact, "shuffled/choice", asked)
+            again = self._share_again(fact, picks)
+            shares = (is_right(reply), correct * again, wrong * again)
+            values |= dict(zip(SHUFFLED, shares, strict=True))
+        return values
 
     def _picks(
         self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
