@@ -69,10 +69,8 @@ class Settings:
     junit_properties: bool = False
     baseline_model: str = ""
     baseline_reason: str = ""
-    # Whether cases stop once they are decided, and the most facts that are asked then.
-    until_decided: bool = False
-    budget: int | None = None
-    # Labelled answers by which the judge's error is measured.
+    # The most facts that are asked where cases stop once they are decided, or a word for any number.
+    until_decided: str = ""
     # How many of the most probable tokens are recorded at the positions of answers.
     top_k: int = 0
     # The GPUs that each worker gets for itself, where the user says so.
@@ -85,6 +83,11 @@ class Settings:
     model_spec: ParsedSpec | None = None
     baseline_spec: ParsedSpec | None = None
     judge_spec: ParsedSpec | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """The most facts that are asked, ``None`` for all of them."""
+        return int(self.until_decided) if self.until_decided.isdecimal() else None
 
     @property
     def compared_with(self) -> str:

@@ -22,9 +22,9 @@ from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.gpus import gpus_each
-from pytest_kbrel.plugin.options import find_suites, is_active, is_explicit
+from pytest_kbrel.plugin.options import find_suites, is_explicit
 from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
-from pytest_kbrel.plugin.preflight import check, check_args, check_cases
+from pytest_kbrel.plugin.preflight import check, check_suites
 from pytest_kbrel.plugin.progress_reporter import ProgressReporter
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
@@ -33,7 +33,6 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
-from pytest_kbrel.words import in_suite
 
 if TYPE_CHECKING:
     from pytest_kbrel.gates.power import GatePower
@@ -99,17 +98,7 @@ def may_split(config: pytest.Config, settings: Settings) -> bool:
 
 def start_plan(config: pytest.Config) -> None:
     """Register the planner; raises ``UsageError`` for settings with which nothing can be planned."""
-    if not is_active(config):
-        raise pytest.UsageError(
-            "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
-            "write kb_model in the ini file"
-        )
     settings = read_settings(config)
-    if settings.from_run is not None:
-        raise pytest.UsageError(
-            "--kb-plan: a recorded run (--kb-from-run) is decided again without asking anything, so there is "
-            "nothing to plan; leave one of the two out"
-        )
     try:
         baseline = check(config, settings)
     except KbrelError as error:
@@ -133,9 +122,12 @@ def stay_in_one_process(config: pytest.Config) -> None:
 class DryPlugin(abc.ABC):
     """pytest plugin that does something else with the collected cases than to run them."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, baseline: Baseline | None
+    ) -> None:
         self._config = config
         self._settings = settings
+        self._baseline = baseline
 
     @abc.abstractmethod
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
@@ -144,22 +136,13 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Use the selected cases; pytest itself reports suites that could not be collected."""
-        if (
-            session.testsfailed
-            and not self._config.option.continue_on_collection_errors
-        ):
+        cases = [case for case in map(case_of, session.items) if case is not None]
+        if not cases or self._cannot_run(session):
             return
-        items = [item for item in session.items if in_suite(item.nodeid)]
-        cases = [case for case in map(case_of, items) if case is not None]
-        if not cases:
-            return
+        nodeids = [item.nodeid for item in session.items]
         try:
-            suites = suites_of(
-                self._config, [item.nodeid for item in items], self._settings
-            )
-            if is_explicit(self._config, "judge_args"):
-                check_args(self._settings, suites)
-            check_cases(self._settings, cases)
+            suites = suites_of(self._config, nodeids, self._settings)
+            check_suites(self._config, self._settings, self._baseline, suites, nodeids)
             self.use(cases, suites)
         except KbrelError as error:
             raise pytest.UsageError(str(error)) from None
@@ -167,12 +150,11 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run no test of any kind; pytest stops by itself where collection failed."""
-        if (
-            session.testsfailed
-            and not self._config.option.continue_on_collection_errors
-        ):
-            return None
-        return True
+        return None if self._cannot_run(session) else True
+
+    def _cannot_run(self, session: pytest.Session) -> bool:
+        goes_on = self._config.option.continue_on_collection_errors
+        return bool(session.testsfailed and not goes_on)
 
 
 class Planner(DryPlugin):
@@ -181,8 +163,7 @@ class Planner(DryPlugin):
     def __init__(
         self, config: pytest.Config, settings: Settings, baseline: Baseline | None
     ) -> None:
-        super().__init__(config, settings)
-        self._baseline = baseline
+        super().__init__(config, settings, baseline)
         self._plan: Plan | None = None
         self._in_full = config.getoption("verbose", 0) > 0
 

@@ -36,7 +36,7 @@ from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
-from pytest_kbrel.plugin.preflight import check_all_selected, check_suites, unused_flags
+from pytest_kbrel.plugin.preflight import check_suites, unused_flags
 from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.plugin.summary import blessed_lines, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
@@ -552,8 +552,6 @@ class Recorder:
             check_suites(
                 self._config, self._settings, self._baseline, self._suites, expected
             )
-            if self._settings.baseline_update:
-                check_all_selected(self._suites, expected)
         except KbrelError as error:
             expected.clear()
             raise pytest.UsageError(str(error)) from None

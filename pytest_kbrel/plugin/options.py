@@ -18,14 +18,11 @@ from pytest_kbrel.errors import closest
 from pytest_kbrel.plugin.gone import add_gone_flags, gone_settings
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
-today_key = pytest.StashKey[datetime.date]()
-run_key = pytest.StashKey[str]()
-# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, the run's id, to
-# how many workers items are dealt, and whether large cases are split.
-TODAY = "kbrel_today"
-RUN = "kbrel_run"
+begun_key = pytest.StashKey[tuple[str, str]]()
+# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id;
+# to how many workers items are dealt, and whether large cases are split.
+BEGUN = "kbrel_begun"
 DEALT = "kbrel_dealt"
-SPLIT = "kbrel_split"
 # The key of xdist's ``workeroutput`` for numbers of requests.
 COUNTS = "kbrel_counts"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
@@ -89,16 +86,6 @@ def is_deciding_again(config: pytest.Config) -> bool:
     return bool(text_of(config, "from_run")) and not wins
 
 
-def is_planning(config: pytest.Config) -> bool:
-    """Return True if the run is only planned (--kb-plan)."""
-    return is_on(config, "plan")
-
-
-def is_exporting(config: pytest.Config) -> bool:
-    """Return True if the requests of the run are only written to a file (--kb-export-requests)."""
-    return bool(text_of(config, "export_requests"))
-
-
 def is_explicit(config: pytest.Config, name: str) -> bool:
     """Return True if a flag is given, on the command line or in ``addopts``."""
     return config.getoption(_flag(name).ini, None) is not None
@@ -133,24 +120,13 @@ def find_suites(config: pytest.Config) -> list[str]:
     return list(suites)
 
 
-def today(config: pytest.Config) -> datetime.date:
-    """Return the day on which the run began, the same in every worker."""
-    if today_key not in config.stash:
-        sent = getattr(config, "workerinput", {}).get(TODAY)
-        day = (
-            datetime.date.today() if sent is None else datetime.date.fromisoformat(sent)
-        )
-        config.stash[today_key] = day
-    return config.stash[today_key]
-
-
-def run_id(config: pytest.Config) -> str:
-    """Return the id of this run, the same in every worker."""
-    if run_key not in config.stash:
-        config.stash[run_key] = str(
-            getattr(config, "workerinput", {}).get(RUN) or os.urandom(8).hex()
-        )
-    return config.stash[run_key]
+def begun(config: pytest.Config) -> tuple[str, str]:
+    """Return the day on which the run began, and its id: the same in every worker."""
+    if begun_key not in config.stash:
+        sent = getattr(config, "workerinput", {}).get(BEGUN)
+        own = datetime.date.today().isoformat(), os.urandom(8).hex()
+        config.stash[begun_key] = sent or own
+    return config.stash[begun_key]
 
 
 def take_further_runs(config: pytest.Config) -> None:
@@ -178,55 +154,41 @@ def check_names(config: pytest.Config) -> None:
     It would have no effect: with a mistyped baseline nothing is compared, and all gates stay undecided.
     Sessions without a model and without suites may have any.
     """
-    variables = [name for name in _unknown_variables() if os.environ[name]]
-    keys = _unknown_keys(config)
-    if not (variables or keys) or not (is_active(config) or find_suites(config)):
+    unknown = dict.fromkeys(_unknown_variables(), "in the environment")
+    unknown |= dict.fromkeys(_unknown_keys(config), "in the ini file or with -o")
+    if not unknown or not (is_active(config) or find_suites(config)):
         return
-    gone = gone_settings((*variables, *keys))
-    for name, instead in gone.items():
-        config.issue_config_time_warning(
-            pytest.PytestConfigWarning(f"{name} was removed; {instead}"), stacklevel=2
-        )
+    gone = gone_settings(unknown)
     names = {flag.name: flag for flag in FLAGS}
-    for variable in (name for name in variables if name not in gone):
-        if near := closest(_bare(variable), names, _ALIKE):
-            _refuse_name(variable, "in the environment", names[near].environment)
-    for key in (name for name in keys if name not in gone):
-        if near := closest(_bare(key), names):
-            typed = any(
-                text.startswith(f"{key}=")
-                for text in config.getoption("override_ini", None) or ()
+    for name, where in unknown.items():
+        if name in gone:
+            warning = pytest.PytestConfigWarning(f"{name} was removed; {gone[name]}")
+            config.issue_config_time_warning(warning, stacklevel=2)
+        elif near := closest(_bare(name), names, _ALIKE):
+            from pytest_kbrel.printing import printable
+
+            flag = names[near]
+            meant = flag.environment if name.startswith(_VARIABLE) else flag.ini
+            raise pytest.UsageError(
+                f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
+                f"pytest --help; did you mean {meant!r}?"
             )
-            where = (
-                f"in {config.inipath.name}"
-                if config.inipath and not typed
-                else "with -o"
-            )
-            _refuse_name(key, where, names[near].ini)
-
-
-def _refuse_name(name: str, where: str, meant: str) -> None:
-    from pytest_kbrel.printing import printable
-
-    raise pytest.UsageError(
-        f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
-        f"pytest --help; did you mean {meant!r}?"
-    )
 
 
 def _unknown_variables() -> list[str]:
     ours = {flag.environment for flag in FLAGS}
     return sorted(
-        name for name in os.environ if name.startswith(_VARIABLE) and name not in ours
+        name
+        for name, value in os.environ.items()
+        if value and name.startswith(_VARIABLE) and name not in ours
     )
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:
     # pytest has no public list of them; before 9 it leaves those of -o out, and warns of none of those.
     unknown = {*getattr(config, "_get_unknown_ini_keys", tuple)()}
-    unknown |= {
-        text.partition("=")[0] for text in config.getoption("override_ini", None) or ()
-    }
+    typed = config.getoption("override_ini", None) or ()
+    unknown |= {text.partition("=")[0] for text in typed}
     ours = {flag.ini for flag in FLAGS}
     return sorted(
         key
@@ -252,16 +214,8 @@ def text_of(config: pytest.Config, name: str) -> str:
             os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
         )
     text = str(given)
-    if (
-        flag.names_file
-        and max(
-            map(
-                len,
-                text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/"),
-            )
-        )
-        > _LONGEST_NAME
-    ):
+    parts = text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/")
+    if flag.names_file and max(map(len, parts)) > _LONGEST_NAME:
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; "
             f"allowed: at most {_LONGEST_NAME} bytes between slashes"

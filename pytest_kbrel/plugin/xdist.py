@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kbrel.plugin.gpus import deal_gpus
-from pytest_kbrel.plugin.options import COUNTS, DEALT, RUN, SPLIT, TODAY, run_id, today
+from pytest_kbrel.plugin.options import BEGUN, COUNTS, DEALT, begun
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
@@ -45,13 +45,9 @@ class Distribution:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
-        node.workerinput[TODAY] = today(node.config).isoformat()
-        node.workerinput[RUN] = run_id(node.config)
+        node.workerinput[BEGUN] = begun(node.config)
         if self._dealt:
-            node.workerinput[DEALT], node.workerinput[SPLIT] = (
-                self._dealt,
-                self._may_split,
-            )
+            node.workerinput[DEALT] = self._dealt, self._may_split
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""

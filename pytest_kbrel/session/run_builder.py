@@ -56,7 +56,7 @@ from pytest_kbrel.serialization import encoder
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.worker_models import WorkerModels
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
+from pytest_kbrel.words import NO_CACHE, in_suite
 
 if TYPE_CHECKING:
     import pytest
@@ -609,9 +609,5 @@ def _settings(settings: Settings) -> dict[str, str]:
             for name, value in optional.items()
         },
         **({"top_k": str(settings.top_k)} if settings.top_k else {}),
-        **(
-            {"until_decided": str(settings.budget or NO_BUDGET)}
-            if settings.until_decided
-            else {}
-        ),
+        **({"until_decided": settings.until_decided} if settings.until_decided else {}),
     }
