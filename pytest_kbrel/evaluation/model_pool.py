@@ -7,7 +7,7 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
@@ -35,6 +35,7 @@ from pytest_kbrel.records import (
     ProbeName,
     Request,
     Response,
+    record,
 )
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
@@ -42,6 +43,26 @@ from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 _OWN = ("", BASELINE)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
 _SPENT_BY = {"": "{}", BASELINE: "{} (--kb-baseline-model)"}
+
+
+@record
+class News:
+    """What a process tells of its ``models`` (by their names in ``Ask.to``), since it last did.
+
+    ``answered`` are the numbers of requests to the run's own models and of cache hits, ``helped`` those of
+    helper models. ``spent`` has each model on a server, with the tokens that it read and wrote.
+    ``cache_problem`` is why answers cannot be cached. ``load_seconds`` and ``engine`` are of a model under
+    test whose weights are loaded here. ``notes`` are remarks about the models.
+    """
+
+    models: tuple[tuple[str, Fingerprint], ...] = ()
+    answered: tuple[int, int] = (0, 0)
+    helped: tuple[int, int] = (0, 0)
+    spent: tuple[tuple[str, int, int], ...] = ()
+    cache_problem: str = ""
+    load_seconds: float = 0.0
+    engine: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class ModelPool:
@@ -116,10 +137,25 @@ class ModelPool:
             self._opened(BASELINE).describe() if self._settings.baseline_model else None
         )
 
-    def opened(self) -> list[tuple[str, Fingerprint]]:
+    def opened(self) -> tuple[tuple[str, Fingerprint], ...]:
         """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
         own = [(which, model.describe()) for which, model in self._models.items()]
-        return [*own, *((helper.spec, helper) for helper in self.helpers())]
+        return (*own, *((helper.spec, helper) for helper in self.helpers()))
+
+    def news(self) -> News:
+        """Return what there is to tell since the last call."""
+        model = self._models.get("")
+        loaded = model is not None and model.describe().parameters
+        return News(
+            models=self.opened(),
+            answered=self._cache.new_counts(),
+            helped=self._new_helper_counts(),
+            spent=tuple(self._new_spent()),
+            cache_problem=self._cache.trouble,
+            load_seconds=self._load_seconds if loaded else 0.0,
+            engine=str(getattr(model, "engine", "")) if loaded else "",
+            notes=self.notes(),
+        )
 
     def _opened(self, which: str) -> Model:
         if which in self._failed:
@@ -196,16 +232,6 @@ class ModelPool:
         """Return the fingerprint of the model under test."""
         return self.model().describe()
 
-    def loading(self) -> tuple[float, str]:
-        """Return the load time of the model under test in seconds, and how it computes answers.
-
-        Returns 0.0 and ``""`` where no weights are loaded here; ``""`` before the first request.
-        """
-        model = self._models.get("")
-        if model is None or not model.describe().parameters:
-            return 0.0, ""
-        return self._load_seconds, str(getattr(model, "engine", ""))
-
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
         return str(getattr(self.model(), "unscorable", ""))
@@ -236,37 +262,25 @@ class ModelPool:
             for text, helper in sorted(self._helpers.items())
         )
 
-    def new_helper_counts(self) -> tuple[int, int]:
-        """Return the numbers of helper requests and of cache hits since the last call."""
+    def _new_helper_counts(self) -> tuple[int, int]:
         return new_counts(self._helpers.values())
-
-    def new_answer_counts(self) -> tuple[int, int]:
-        """Return the numbers of requests to the run's own models and of cache hits since the last call."""
-        return self._cache.new_counts()
 
     def uncounted_hits(self) -> AbstractContextManager[None]:
         """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
         return uncounted_hits(lambda: (*self._cache.models, *self._helpers.values()))
 
-    def new_spent(self) -> list[tuple[str, int, int]]:
-        """Return each model on a server, with the tokens that it read and wrote since the last call."""
+    def _new_spent(self) -> Iterator[tuple[str, int, int]]:
         models = {
             _SPENT_BY[which].format(model.describe().spec): model
             for which, model in self._models.items()
         }
         for text, helper in self._helpers.items():
             models[f"{text} ({role_of(self._settings, text)})"] = helper.model
-        spent = []
         for name, model in models.items():
             if (usage := getattr(model, "usage", None)) is not None:
                 before, now = self._spent.get(name, (0, 0)), (usage.read, usage.written)
-                spent.append((name, now[0] - before[0], now[1] - before[1]))
+                yield name, now[0] - before[0], now[1] - before[1]
                 self._spent[name] = now
-        return spent
-
-    def cache_problem(self) -> str:
-        """Return why answers of the run's own models cannot be cached, empty if they can."""
-        return self._cache.trouble
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""

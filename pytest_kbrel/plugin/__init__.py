@@ -164,14 +164,14 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results of a test to its report."""
     report = yield
-    if report.when == "call" and fixtures.results_key in item.stash:
+    # A test may request its fixtures only while it runs.
+    asks = fixtures.uses_model(item)
+    if asks or fixtures.results_key in item.stash:
         fixtures.attach(report, item)
-    if fixtures.uses_model(item):
+    if asks:
         if in_suite(item.nodeid):
             fixtures.drop_prefix(report, call)
         fixtures.make_printable(report)
-        if report.failed:
-            fixtures.attach_failure(report, item)
     return report
 
 

@@ -23,7 +23,12 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end
-from pytest_kbrel.evaluation.model_pool import announcements_of, run_lock, spec_notes
+from pytest_kbrel.evaluation.model_pool import (
+    News,
+    announcements_of,
+    run_lock,
+    spec_notes,
+)
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,
@@ -42,9 +47,7 @@ from pytest_kbrel.plugin.summary import blessed_lines, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (
-    BASELINE,
     CaseResult,
-    Fingerprint,
     Run,
     ShardedRun,
     Suite,
@@ -87,9 +90,6 @@ class Recorder:
         self._results = SessionResults()
         self._suites: list[Suite] = []
         self._shard: ShardedRun | None = None
-        self._model: Fingerprint | None = None
-        self._base: Fingerprint | None = None
-        self._mixed = False
         self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
@@ -165,16 +165,10 @@ class Recorder:
             nodeids, self._suites, workers, split=split, shard=self._settings.shard
         )
 
-    def add_counts(
-        self,
-        answered: tuple[int, int],
-        helped: tuple[int, int],
-        spent: Iterable[tuple[str, int, int]],
-    ) -> None:
-        """Add numbers of requests, cache hits and tokens that a worker has reported with no item."""
-        self._results.add_spent(spent)
-        self._results.add_answers("", *answered)
-        self._results.add_help((), *helped)
+    def add_news(self, news: News) -> None:
+        """Add what a worker tells of its models, with an item or at its end."""
+        self._note_models(news)
+        self._results.add_news(news)
 
     def note_down(self, worker_id: str) -> None:
         """Note that a worker has ended, which then asks nothing any more."""
@@ -251,32 +245,18 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
-        text: str | None = getattr(report, "kbrel", None)
-        if text is not None:
+        if text := getattr(report, "kbrel", ""):
+            # pytest keeps all reports to the end.
+            report.kbrel = ""  # type: ignore[attr-defined]
             wire: dict[str, Any] = json.loads(text)
-            # Until now nobody knew of a worker's test that requests fixtures while it runs.
-            self.begin()
-            self.mark_active()
-            self._spool_directory.start()
-            self._model = from_wire(Fingerprint, wire["model"])
-            self._base = (
-                from_wire(Fingerprint, wire["base"])
-                if wire["base"] is not None
-                else None
-            )
-            helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
-            own = [
-                ("", self._model),
-                *([(BASELINE, self._base)] if self._base is not None else []),
-            ]
-            mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
-            if mixed:
-                self._problems[mixed] = None
-            self._results.add_help(helpers, *wire["helped"])
-            self._results.add_answers(wire["cache_problem"], *wire["answered"])
-            self._results.add_loading(*wire["loading"])
-            self._results.add_spent(wire["spent"])
-            self._results.notes |= dict.fromkeys(wire["notes"])
+            news = from_wire(News, wire["news"])
+            mixed = self._note_models(news)
+            if wire["results"]:
+                # Until now nobody knew of a worker's test that requests fixtures while it runs.
+                self.begin()
+                self.mark_active()
+                self._spool_directory.start()
+                self._results.add_news(news)
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
                 # With a case that ends the session come others of its suite, which are not run any more.
@@ -284,23 +264,12 @@ class Recorder:
                 self._results.add(
                     item, without_figures(decided, mixed) if mixed else decided
                 )
-            # pytest keeps all reports to the end.
-            del report.kbrel
-        elif (models := getattr(report, "kbrel_models", None)) is not None:
-            self._note_models(
-                [
-                    (name, from_wire(Fingerprint, one))
-                    for name, one in json.loads(models)
-                ]
-            )
         self._results.note(report)
 
-    def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+    def _note_models(self, news: News) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""
-        mixed = self._results.models.difference(models)
-        if mixed:
+        if mixed := self._results.note_models(news.models):
             self._problems[mixed] = None
-            self._mixed = True
         return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
@@ -313,11 +282,9 @@ class Recorder:
             self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
-    def end_at_budget(
-        self, nodeid: str, why: str, spent: Iterable[tuple[str, int, int]]
-    ) -> NoReturn:
+    def end_at_budget(self, nodeid: str, why: str, news: News) -> NoReturn:
         """End the session as an interrupted one at an item for which nothing more may be spent."""
-        self._results.add_spent(spent)
+        self.add_news(news)
         # What it asked for is kept, and nothing is wrong with it.
         self._results.begun.discard(nodeid)
         kept = self._run_lock.summary().answers if self._run_lock is not None else 0
@@ -406,11 +373,8 @@ class Recorder:
             if self._kept is None:
                 self._kept = self._kept_answers()
             # The case that was stopped may be the first, of which no report says who answered.
-            if (
-                self._model is None
-                and (runner := self._config.stash.get(runner_key, None)) is not None
-            ):
-                self._model = dict(runner.pool.opened()).get("")
+            if (runner := self._config.stash.get(runner_key, None)) is not None:
+                self.add_news(runner.pool.news())
         if self._termination.arrived:
             self._problems[TERMINATED] = None
         self._run = self._make_run(session)
@@ -562,7 +526,6 @@ class Recorder:
         for aggregate, result in decide_aggregates(
             self._suites,
             self._results,
-            model=self._model,
             baseline=self._compared_with(),
             judge=self._settings.judge,
         ):
@@ -579,19 +542,14 @@ class Recorder:
 
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or the results of the baseline model in this session."""
-        if self._base is None:
-            # A shard compares nothing.
-            return None if self._shard is not None else self._baseline
-        return baseline_of_session(self._base, self._results, self._settings.judge)
+        # A shard compares nothing.
+        blessed = None if self._shard is not None else self._baseline
+        return baseline_of_session(self._results, self._settings.judge) or blessed
 
     def _make_run(self, session: pytest.Session) -> Run:
         if self._problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
-        model = None if self._mixed else self._model
-        run = build_run(
-            self._invocation, self._settings, self._suites, self._results, model
-        )
+        run = build_run(self._invocation, self._settings, self._suites, self._results)
         if self._shard is not None:
             run = replace(
                 run, shard=self._shard, baseline=self._settings.baseline_model

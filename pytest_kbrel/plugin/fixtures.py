@@ -132,7 +132,7 @@ def _end_at_budget(
     recorder: Recorder | None = request.config.pluginmanager.getplugin("kbrel-recorder")
     # With workers a budget is refused.
     assert recorder is not None
-    recorder.end_at_budget(request.node.nodeid, why, runner.pool.new_spent())
+    recorder.end_at_budget(request.node.nodeid, why, runner.pool.news())
 
 
 def _or_fail(action: Callable[[], T]) -> T:
@@ -149,44 +149,30 @@ def _or_fail(action: Callable[[], T]) -> T:
 
 
 def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Attach an item's results to its report as JSON, since execnet transports no records."""
-    from pytest_kbrel.serialization import dumps_compact
+    """Attach to an item's report, as JSON, its results and the models of its process.
 
-    runner = item.config.stash[runner_key]
-    wire = {
-        "results": item.stash[results_key],
-        "model": runner.pool.fingerprint(),
-        "base": runner.pool.base(),
-        "helpers": runner.pool.helpers(),
-        "helped": runner.pool.new_helper_counts(),
-        "answered": runner.pool.new_answer_counts(),
-        "cache_problem": runner.pool.cache_problem(),
-        "spent": runner.pool.new_spent(),
-        "loading": runner.pool.loading(),
-        "notes": runner.pool.notes(),
-    }
-    # xdist transports unknown attributes of a report.
-    report.kbrel = dumps_compact(wire)  # type: ignore[attr-defined]
-    # pytest keeps all items until the session ends.
-    del item.stash[results_key]
-
-
-def attach_failure(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Attach to the report of a failed item why all others would fail too, and the models of its process.
-
-    The models are on the report already where the item has results.
+    To that of a failed item also, why all others would fail too.
     """
+    from pytest_kbrel.evaluation.model_pool import News
     from pytest_kbrel.serialization import dumps_compact, replace_surrogates
 
-    report.kbrel_uses_model = True  # type: ignore[attr-defined]
-    if (runner := item.config.stash.get(runner_key, None)) is None:
+    runner = item.config.stash.get(runner_key, None)
+    results = item.stash.get(results_key, []) if report.when == "call" else []
+    if not results and not report.failed:
         return
-    if runner.pool.unusable:
-        why = replace_surrogates(runner.pool.unusable)
-        report.kbrel_unusable = why  # type: ignore[attr-defined]
-        _explain_once(report, item.config, why)
-    if not hasattr(report, "kbrel"):
-        report.kbrel_models = dumps_compact(runner.pool.opened())  # type: ignore[attr-defined]
+    news = News()
+    if runner is not None:
+        # What an item without results was asked is told with the next one's.
+        news = runner.pool.news() if results else News(models=runner.pool.opened())
+        if report.failed and runner.pool.unusable:
+            why = replace_surrogates(runner.pool.unusable)
+            report.kbrel_unusable = why  # type: ignore[attr-defined]
+            _explain_once(report, item.config, why)
+    # xdist transports unknown attributes of a report, and execnet no records.
+    report.kbrel = dumps_compact({"results": results, "news": news})  # type: ignore[attr-defined]
+    if results:
+        # pytest keeps all items until the session ends.
+        del item.stash[results_key]
 
 
 def _explain_once(report: pytest.TestReport, config: pytest.Config, why: str) -> None:

@@ -23,8 +23,8 @@ begun_key = pytest.StashKey[tuple[str, str]]()
 # to how many workers items are dealt, and whether large cases are split.
 BEGUN = "kbrel_begun"
 DEALT = "kbrel_dealt"
-# The key of xdist's ``workeroutput`` for numbers of requests.
-COUNTS = "kbrel_counts"
+# The key of xdist's ``workeroutput`` for what the worker has not told with an item.
+NEWS = "kbrel_news"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
 FURTHER_RUNS = "kb_further_runs"
 # The files of a recorded run, of which a damaged one may lack either.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.plugin.gpus import deal_gpus
-from pytest_kbrel.plugin.options import BEGUN, COUNTS, DEALT, begun
+from pytest_kbrel.plugin.options import BEGUN, DEALT, NEWS, begun
+from pytest_kbrel.serialization import from_wire
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
@@ -63,8 +66,8 @@ class Distribution:
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has reported with no item, once: xdist calls this twice for some."""
         self._recorder.note_down(node.gateway.id)
-        if counts := getattr(node, "workeroutput", {}).pop(COUNTS, None):
-            self._recorder.add_counts(*counts)
+        if told := getattr(node, "workeroutput", {}).pop(NEWS, None):
+            self._recorder.add_news(from_wire(News, json.loads(told)))
 
     def pytest_xdist_node_collection_finished(
         self, node: Any, ids: Sequence[str]

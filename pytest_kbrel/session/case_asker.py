@@ -112,6 +112,7 @@ class CaseAsker:
         if self.settings.shard is not None:
             # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
             self._incomparable(case, None)
+            self.pool.base()
             part = part_of(case, self._own_facts(case))
             errors = tuple(error for of in _own_first(in_parts) for error in of.errors)
             if part.facts and not in_parts:
@@ -240,7 +241,7 @@ class CaseAsker:
                         prompt=prompt,
                         requests=count,
                         seconds=time.perf_counter() - started,
-                        models=tuple(self.pool.opened()),
+                        models=self.pool.opened(),
                     )
                 )
             except OSError as error:

@@ -59,9 +59,7 @@ def merge(
             compared = _decide(asker, suites, recorded, results)
         finally:
             asker.close()
-        return _reported(
-            settings, suites, recorded, results, compared, Path(parts)
-        ), settings
+        return _reported(settings, suites, results, compared, Path(parts)), settings
 
 
 def _spare_collections() -> None:
@@ -159,16 +157,10 @@ def _decide(
             results.add(nodeid, asker.ask_case(cases[nodeid]))
         except KbrelError as error:
             results.failures[nodeid] = str(error)
-    results.add_help(asker.pool.helpers(), *asker.pool.new_helper_counts())
-    results.notes |= dict.fromkeys(asker.pool.notes())
-    if (base := asker.pool.base()) is not None:
-        baseline = baseline_of_session(base, results, settings.judge)
+    results.add_news(asker.pool.news())
+    baseline = baseline_of_session(results, settings.judge) or baseline
     for _, result in decide_aggregates(
-        suites,
-        results,
-        model=recorded.model,
-        baseline=baseline,
-        judge=settings.judge,
+        suites, results, baseline=baseline, judge=settings.judge
     ):
         results.add(result.nodeid, result)
     return baseline
@@ -177,16 +169,13 @@ def _decide(
 def _reported(
     settings: Settings,
     suites: Sequence[Suite],
-    recorded: RecordedRun,
     results: SessionResults,
     compared: Baseline | None,
     parts: Path,
 ) -> Run:
     from pytest_kbrel.gates import silent_suites
 
-    run = build_run(
-        Invocation(here=Path.cwd()), settings, suites, results, recorded.model
-    )
+    run = build_run(Invocation(here=Path.cwd()), settings, suites, results)
     problems = (
         *silent_suites(results.cases.values()),
         *join_responses(run, parts, settings.output_path),

@@ -26,8 +26,10 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.records import (
+    BASELINE,
     UNMEASURED,
     AggregateCase,
     Case,
@@ -90,9 +92,9 @@ class SessionResults:
     failures: dict[str, str] = field(default_factory=dict)
     cases: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
-    helpers: dict[str, Fingerprint] = field(default_factory=dict)
-    helper_counts: list[int] = field(default_factory=lambda: [0, 0])
-    answer_counts: list[int] = field(default_factory=lambda: [0, 0])
+    fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
+    helped: tuple[int, int] = (0, 0)
+    answered: tuple[int, int] = (0, 0)
     cache_problem: str = ""
     resumed: str = ""
     spent: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -103,6 +105,13 @@ class SessionResults:
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     models: WorkerModels = field(default_factory=WorkerModels)
+    mixed: bool = False
+
+    @property
+    def helpers(self) -> dict[str, Fingerprint]:
+        """The helper models by name."""
+        own = ("", BASELINE)
+        return {name: of for name, of in self.fingerprints.items() if name not in own}
 
     def note(self, report: pytest.TestReport) -> None:
         """Add a report. That of a crashed worker has no phase."""
@@ -116,10 +125,7 @@ class SessionResults:
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A Python test is not expected beforehand: that it uses a model is known once it does.
-            if (
-                hasattr(report, "kbrel_uses_model")
-                and report.nodeid not in self.cases_of
-            ):
+            if hasattr(report, "kbrel") and report.nodeid not in self.cases_of:
                 self.expected[report.nodeid] = None
 
     def add(self, item: str, result: CaseResult) -> None:
@@ -127,36 +133,25 @@ class SessionResults:
         self.cases[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
 
-    def add_help(
-        self, helpers: Iterable[Fingerprint], requests: int, hits: int
-    ) -> None:
-        """Add the helper models of a worker with their numbers of requests and cache hits."""
-        self.helpers |= {helper.spec: helper for helper in helpers}
-        self.helper_counts = [
-            self.helper_counts[0] + requests,
-            self.helper_counts[1] + hits,
-        ]
+    def note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+        """Note the models of a worker; return in words how they differ from those of other workers."""
+        difference = self.models.difference(models)
+        self.mixed = self.mixed or bool(difference)
+        return difference
 
-    def add_answers(self, cache_problem: str, requests: int, hits: int) -> None:
-        """Add a worker's numbers of requests and cache hits, and why answers could not be cached."""
-        self.answer_counts = [
-            self.answer_counts[0] + requests,
-            self.answer_counts[1] + hits,
-        ]
+    def add_news(self, news: News) -> None:
+        """Add what a worker tells of its models."""
+        self.fingerprints |= dict(news.models)
+        self.answered = _plus(self.answered, news.answered)
+        self.helped = _plus(self.helped, news.helped)
+        for name, *counts in news.spent:
+            self.spent[name] = _plus(self.spent.get(name, (0, 0)), counts)
         # It is the same in all workers.
-        self.cache_problem = self.cache_problem or cache_problem
-
-    def add_spent(self, spent: Iterable[tuple[str, int, int]]) -> None:
-        """Add the tokens that each model on a server read and wrote for a worker, since it last told."""
-        for name, read, written in spent:
-            before = self.spent.get(name, (0, 0))
-            self.spent[name] = before[0] + read, before[1] + written
-
-    def add_loading(self, seconds: float, engine: str) -> None:
-        """Add how long a worker's checkpoint took to load, and how it computes, as far as known."""
-        self.load_seconds = max(self.load_seconds, seconds)
+        self.cache_problem = self.cache_problem or news.cache_problem
+        self.load_seconds = max(self.load_seconds, news.load_seconds)
         # One worker may only score, and another only generate.
-        self.engines |= dict.fromkeys(filter(None, engine.split(", ")))
+        self.engines |= dict.fromkeys(filter(None, news.engine.split(", ")))
+        self.notes |= dict.fromkeys(news.notes)
 
     def expect_crashed(self) -> None:
         """Expect results of items at which a worker died, where others of the same file use a model."""
@@ -221,11 +216,14 @@ class SessionResults:
         return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.cases
 
 
+def _plus(left: Sequence[int], right: Sequence[int]) -> tuple[int, int]:
+    return left[0] + right[0], left[1] + right[1]
+
+
 def decide_aggregates(
     suites: Sequence[Suite],
     results: SessionResults,
     *,
-    model: Fingerprint | None,
     baseline: Baseline | None,
     judge: str,
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
@@ -235,7 +233,7 @@ def decide_aggregates(
     """
     from pytest_kbrel.gates import decide_aggregate
 
-    helpers = results.helpers
+    model, helpers = results.fingerprints.get(""), results.helpers
     for suite in suites:
         family = family_size(suite)
         for aggregate in suite.aggregates:
@@ -273,10 +271,11 @@ def decide_aggregates(
             )
 
 
-def baseline_of_session(
-    base: Fingerprint, results: SessionResults, judge: str
-) -> Baseline:
-    """Return the results of the baseline model ``base`` in this session as a baseline."""
+def baseline_of_session(results: SessionResults, judge: str) -> Baseline | None:
+    """Return the results of the baseline model in this session as a baseline, ``None`` without one."""
+    base = results.fingerprints.get(BASELINE)
+    if base is None:
+        return None
     return session_baseline(
         base,
         [
@@ -294,7 +293,6 @@ def build_run(
     settings: Settings,
     suites: Sequence[Suite],
     results: SessionResults,
-    model: Fingerprint | None,
 ) -> Run:
     """Return the run of a session.
 
@@ -353,7 +351,8 @@ def build_run(
     return Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        model=model,
+        # Of mixed models nobody knows which one gave a recorded response: the run cannot be replayed.
+        model=None if results.mixed else results.fingerprints.get(""),
         environment=tuple(sorted(_environment(invocation, settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
@@ -530,9 +529,9 @@ def _environment(
         optional["model_load_seconds"] = f"{results.load_seconds:.2f}"
         optional["engine"] = ", ".join(sorted(results.engines))
     if results.helpers:
-        requests, hits = results.helper_counts
+        requests, hits = results.helped
         entries |= {"helpers_asked": str(requests), "helpers_reused": str(hits)}
-    requests, hits = results.answer_counts
+    requests, hits = results.answered
     if requests or results.resumed:
         here = invocation.here
         cache = (

@@ -166,12 +166,10 @@ def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
     )  # fmt: skip
     from pytest_kbrel.session.run_builder import SessionResults, baseline_of_session
 
-    session = SessionResults()
+    session = SessionResults(fingerprints=dict(of.pool.opened()))
     for result in results:
         session.add(result.nodeid, result)
-    base = of.pool.base()
-    assert base is not None
-    baseline = baseline_of_session(base, session, "rules")
+    baseline = baseline_of_session(session, "rules")
     decided = decide_aggregate(overall, results, baseline=baseline, comparisons=3)
     assert [gate.verdict for gate in decided.gates] == ["inconclusive", "pass"]
     assert "cases stopped early (head_to_tail[a-head] after " in decided.gates[0].reason

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
-from pytest_kbrel.evaluation.model_pool import ModelPool
+from pytest_kbrel.evaluation.model_pool import ModelPool, News
 from pytest_kbrel.models import registry
 from pytest_kbrel.records import (
     Ask,
@@ -160,11 +160,7 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     result = replay_pool(folder, baseline_model="base").base()
     assert result is not None
     assert result.spec == "base"
-    assert (pool.new_answer_counts(), pool.new_helper_counts(), pool.loading()) == (
-        (0, 0),
-        (0, 0),
-        (0.0, ""),
-    )
+    assert pool.news() == News(models=(("", pool.fingerprint()),))
 
 
 def test_what_is_not_recorded_fails_and_is_counted_by_case(
@@ -227,13 +223,13 @@ def test_a_helping_model_is_opened_for_what_is_not_recorded_of_it(
     pool = replay_pool(folder, judge="hf/a/j")
     assert pool.helper("hf/a/j") == judge
     assert pool.ask([ask(1)], "hf/a/j", CASE) == [generated("recorded")]
-    assert (opened, pool.new_helper_counts()) == ([], (1, 1))
+    assert (opened, pool.news().helped) == ([], (1, 1))
     result = pool.ask([ask(2), ask(1)], "hf/a/j", CASE)
     assert [one.text for one in result if isinstance(one, Generated)] == [
         "live",
         "recorded",
     ]
-    assert (opened, pool.new_helper_counts()) == (["hf/a/j"], (2, 1))
+    assert (opened, pool.news().helped) == (["hf/a/j"], (2, 1))
     assert pool.ask([ask(1)], "hf/a/w", CASE) != [generated("recorded")]
     assert pool.helper("hf/a/w").spec == "hf/a/w"
     assert [one.spec for one in pool.helpers()] == ["hf/a/j", "hf/a/w"]
