@@ -56,7 +56,7 @@ from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.spools import join_spools
 from pytest_kbrel.serialization import encoder
 from pytest_kbrel.session.page import page_of
-from pytest_kbrel.session.worker_models import WorkerModels
+from pytest_kbrel.session.worker_models import difference
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import NO_CACHE, in_suite
 
@@ -104,7 +104,8 @@ class SessionResults:
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    models: WorkerModels = field(default_factory=WorkerModels)
+    # The models of the worker that told of them first, and whether others had other ones.
+    first_models: dict[str, Fingerprint] = field(default_factory=dict)
     mixed: bool = False
 
     @property
@@ -135,9 +136,9 @@ class SessionResults:
 
     def note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""
-        difference = self.models.difference(models)
-        self.mixed = self.mixed or bool(difference)
-        return difference
+        mixed = difference(self.first_models, models)
+        self.mixed = self.mixed or bool(mixed)
+        return mixed
 
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models."""
