@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import BudgetError, KbrelError, ModelError
+from pytest_kbrel.errors import BudgetError, ModelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
@@ -42,7 +43,6 @@ from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
-_SPENT_BY = {"": "{}", BASELINE: "{} (--kb-baseline-model)"}
 
 
 @record
@@ -72,9 +72,9 @@ class ModelPool:
         self._settings = settings
         self._askers: dict[str, DeduplicatingModel] = {}
         self._models: dict[str, Model] = {}
-        self._helpers: dict[str, CachingModel] = {}
+        self._helpers: list[CachingModel] = []
         self._failed: set[str] = set()
-        self._load_seconds = 0.0
+        self._load_seconds: dict[str, float] = {}
         # Requests to the model under test by case, and those that a file of answers does not answer.
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
@@ -89,57 +89,42 @@ class ModelPool:
     ) -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
 
-        Raises ``ModelError``; that of a helper model says where the user named it.
+        Raises ``ModelError``, which says where the user named the model if it is not the one under test.
         """
-        try:
+        with self._naming(to):
             if to not in self._askers:
-                model = self._own(to) if to in _OWN else self._helper(to)
-                self._askers[to] = DeduplicatingModel(model)
+                self._askers[to] = DeduplicatingModel(self._caching(to))
             if to in _OWN:
                 self.counts.begin(case)
             responses = self._askers[to].ask(requests)
-            if to in _OWN:
-                self.counts.end(len(responses))
-            if not to:
-                self._requests[case] += len(responses)
-                self._missing[case] += responses.count(MISSING)
-            return responses
-        except ModelError as error:
-            if to in _OWN:
-                self._note_unusable(error)
-                raise
-            raise self._of_helper(to, error) from None
+        if to in _OWN:
+            self.counts.end(len(responses))
+        if not to:
+            self._requests[case] += len(responses)
+            self._missing[case] += responses.count(MISSING)
+        return responses
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
-        try:
-            for model in self._models.values():
+        for to, model in self._models.items():
+            with self._naming(to):
                 check_files(model)
-        except ModelError as error:
-            self._note_unusable(error)
-            raise
-        for text, helper in self._helpers.items():
-            try:
-                check_files(helper.model)
-            except ModelError as error:
-                raise self._of_helper(text, error) from None
 
     def model(self) -> Model:
         """Return the model under test without a cache, loaded at the first call.
 
         Raises ``ModelError`` where it cannot be loaded; only the first error explains why.
         """
-        return self._opened("")
+        return self._model("")
 
     def base(self) -> Fingerprint | None:
         """Return the fingerprint of the baseline model, ``None`` without one."""
-        return (
-            self._opened(BASELINE).describe() if self._settings.baseline_model else None
-        )
+        has_one = self._settings.baseline_model
+        return self._model(BASELINE).describe() if has_one else None
 
     def opened(self) -> tuple[tuple[str, Fingerprint], ...]:
         """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
-        own = [(which, model.describe()) for which, model in self._models.items()]
+        own = [(to, of.describe()) for to, of in self._models.items() if to in _OWN]
         return (*own, *((helper.spec, helper) for helper in self.helpers()))
 
     def news(self) -> News:
@@ -152,72 +137,63 @@ class ModelPool:
             helped=self._new_helper_counts(),
             spent=tuple(self._new_spent()),
             cache_problem=self._cache.trouble,
-            load_seconds=self._load_seconds if loaded else 0.0,
+            load_seconds=self._load_seconds.get("", 0.0) if loaded else 0.0,
             engine=str(getattr(model, "engine", "")) if loaded else "",
             notes=self.notes(),
         )
 
-    def _opened(self, which: str) -> Model:
-        if which in self._failed:
-            name = self._settings.baseline_model if which else self._settings.model
-            raise ModelError(
-                f"the model {name!r} could not be loaded; the first failure says why"
-            )
-        if which not in self._models:
-            try:
-                parsed = (
-                    self._settings.baseline_spec if which else self._settings.model_spec
-                )
-                assert parsed is not None
-                started = time.perf_counter()
-                self._models[which] = self._open(parsed.get())
-                if not which:
-                    self._load_seconds = time.perf_counter() - started
-            except ModelError as error:
-                self._failed.add(which)
-                named = ModelError(f"--kb-baseline-model: {error}") if which else error
-                self._note_unusable(named)
-                raise named from None
-        return self._models[which]
+    def _model(self, to: str) -> Model:
+        with self._naming(to):
+            return self._opened(to)
 
-    def _own(self, which: str) -> CachingModel:
-        model = self._cache.wrap(self._opened(which))
-        model.on_answers = self.counts.add
-        return model
-
-    def _helper(self, text: str) -> CachingModel:
-        if text in self._failed:
+    def _opened(self, to: str) -> Model:
+        settings = self._settings
+        own = {"": settings.model_spec, BASELINE: settings.baseline_spec}
+        if to in self._failed:
+            parsed = own.get(to)
+            name = to if parsed is None else parsed.get().text
             raise ModelError(
-                f"the model {text!r} could not be opened; the first failure says why"
+                f"the model {name!r} could not be opened; the first failure says why"
             )
-        if text not in self._helpers:
+        if to not in self._models:
+            started = time.perf_counter()
             try:
-                folder = self._settings.use_cache
-                model = self._open(helper_spec(text, self._settings.judge_args))
-                self._helpers[text] = CachingModel(
-                    model, None if folder is None else Store(folder)
+                if (parsed := own.get(to)) is not None:
+                    spec = parsed.get()
+                else:
+                    spec = helper_spec(to, settings.judge_args)
+                self._models[to] = registry.open_model(
+                    spec, threads=_threads(), folder=settings.use_cache
                 )
-            except KbrelError:
-                self._failed.add(text)
+            except ModelError:
+                self._failed.add(to)
                 raise
-        return self._helpers[text]
+            self._load_seconds[to] = time.perf_counter() - started
+        return self._models[to]
 
-    def _open(self, spec: Spec) -> Model:
-        return registry.open_model(
-            spec, threads=_threads(), folder=self._settings.use_cache
-        )
+    def _caching(self, to: str) -> CachingModel:
+        if to in _OWN:
+            model = self._cache.wrap(self._opened(to))
+            model.on_answers = self.counts.add
+            return model
+        folder = self._settings.use_cache
+        store = None if folder is None else Store(folder)
+        self._helpers.append(CachingModel(self._opened(to), store))
+        return self._helpers[-1]
 
-    def _of_helper(self, text: str, error: ModelError) -> ModelError:
-        """Return the error of a helper model with the flag or key that names it."""
-        named = type(error)(f"{role_of(self._settings, text)}: {error}")
-        if text == self._settings.judge:
-            self._note_unusable(named)
-        return named
-
-    def _note_unusable(self, error: ModelError) -> None:
-        # A recorded run has answers even where no model can be asked, and a budget is no fault of a model.
-        if self._settings.from_run is None and not isinstance(error, BudgetError):
-            self.unusable = self.unusable or str(error)
+    @contextlib.contextmanager
+    def _naming(self, to: str) -> Iterator[None]:
+        """Say in the error of a model where the user named it, and note that of one that all cases need."""
+        try:
+            yield
+        except ModelError as error:
+            if to:
+                error = type(error)(f"{role_of(self._settings, to)}: {error}")
+            # A recorded run has answers even where no model can be asked, and a budget is no fault of a model.
+            blameless = self._settings.from_run or isinstance(error, BudgetError)
+            if to in (*_OWN, self._settings.judge) and not blameless:
+                self.unusable = self.unusable or str(error)
+            raise error from None
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
@@ -238,49 +214,40 @@ class ModelPool:
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
-        own = [(_WHOSE[which], model) for which, model in self._models.items()]
-        helpers = [
-            (f"{text}: ", helper.model) for text, helper in self._helpers.items()
-        ]
         return tuple(
-            f"{prefix}{note}"
-            for prefix, model in (*own, *helpers)
+            f"{_WHOSE.get(to, f'{to}: ')}{note}"
+            for to, model in self._models.items()
             for note in notes_of(model)
         )
 
     def helper(self, text: str) -> Fingerprint:
         """Return the fingerprint of the helper model that ``text`` names; opens it if necessary."""
-        try:
-            return dataclasses.replace(self._helper(text).describe(), spec=text)
-        except ModelError as error:
-            raise self._of_helper(text, error) from None
+        return dataclasses.replace(self._model(text).describe(), spec=text)
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of all helper models used so far, by spec."""
         return tuple(
-            dataclasses.replace(helper.describe(), spec=text)
-            for text, helper in sorted(self._helpers.items())
+            dataclasses.replace(self._models[to].describe(), spec=to)
+            for to in sorted(self._models.keys() - {*_OWN})
         )
 
     def _new_helper_counts(self) -> tuple[int, int]:
-        return new_counts(self._helpers.values())
+        return new_counts(self._helpers)
 
     def uncounted_hits(self) -> AbstractContextManager[None]:
         """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
-        return uncounted_hits(lambda: (*self._cache.models, *self._helpers.values()))
+        return uncounted_hits(lambda: (*self._cache.models, *self._helpers))
 
     def _new_spent(self) -> Iterator[tuple[str, int, int]]:
-        models = {
-            _SPENT_BY[which].format(model.describe().spec): model
-            for which, model in self._models.items()
-        }
-        for text, helper in self._helpers.items():
-            models[f"{text} ({role_of(self._settings, text)})"] = helper.model
-        for name, model in models.items():
+        for to, model in self._models.items():
             if (usage := getattr(model, "usage", None)) is not None:
-                before, now = self._spent.get(name, (0, 0)), (usage.read, usage.written)
+                name = model.describe().spec
+                if to:
+                    spec = name if to == BASELINE else to
+                    name = f"{spec} ({role_of(self._settings, to)})"
+                before, now = self._spent.get(to, (0, 0)), (usage.read, usage.written)
                 yield name, now[0] - before[0], now[1] - before[1]
-                self._spent[name] = now
+                self._spent[to] = now
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
@@ -308,7 +275,9 @@ class ModelPool:
     def close(self) -> None:
         """Free the models and close the cache."""
         self._cache.close()
-        for model in (*self._models.values(), *self._helpers.values()):
+        for helper in self._helpers:
+            helper.close_store()
+        for model in self._models.values():
             model.close()
 
 
@@ -376,7 +345,9 @@ def helper_spec(text: str, judge_args: str) -> Spec:
 
 
 def role_of(settings: Settings, text: str) -> str:
-    """Return where the user named a helper model: the flag of the judge, or a suite's key for writers."""
+    """Return where the user named a model: its flag, or a suite's key for writers of distractors."""
+    if text in _OWN:
+        return "--kb-baseline-model" if text else "--kb-model"
     return "--kb-judge" if text == settings.judge else "distractors_from"
 
 

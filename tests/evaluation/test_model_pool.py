@@ -18,7 +18,6 @@ from pytest_kbrel.evaluation.model_pool import (
     with_specs,
 )
 from pytest_kbrel.models import registry
-from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.records import BASELINE, GenerateRequest
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
@@ -144,7 +143,7 @@ def test_without_a_model_to_compare_with_there_is_none(
         (
             "",
             "hf/a/none: is not there",
-            "the model 'hf/a/none' could not be loaded; the first failure says",
+            "the model 'hf/a/none' could not be opened; the first failure says",
         ),
         (
             "hf/j/none",
@@ -248,7 +247,7 @@ class Changed:
     ("text", "from_run", "message", "unusable"),
     [
         ("", None, "config.json changed", True),
-        (BASELINE, None, "config.json changed", True),
+        (BASELINE, None, "--kb-baseline-model: config.json changed", True),
         ("hf/judge", None, "--kb-judge: config.json changed", True),
         # Not all cases have their distractors written.
         ("hf/writer", None, "distractors_from: config.json changed", False),
@@ -263,10 +262,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     made.check_files()
     model: Any = FunctionModel()
     model.files = Changed()
-    if text in ("", BASELINE):
-        made._models |= {"": FunctionModel(), text: model}
-    else:
-        made._helpers[text] = CachingModel(model, None)
+    made._models |= {"": FunctionModel(), text: model}
     with pytest.raises(ModelError) as raised:
         made.check_files()
     assert (str(raised.value), made.unusable) == (message, message if unusable else "")
