@@ -92,7 +92,6 @@ def settings_of(output: Path, shard: Shard) -> Settings:
         apply_chat_template=False,
         judge=RULES,
         judge_args="",
-        attribute=0,
         baseline="",
         baseline_update=None,
         inconclusive="warn",

@@ -49,7 +49,6 @@ class Settings:
     apply_chat_template: bool
     judge: str
     judge_args: str
-    attribute: int
     baseline: str
     baseline_update: str | None
     inconclusive: str

@@ -265,7 +265,7 @@ ROOMS: dict[str, Room] = {
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",
         "__init__ bounds errors facts printing records reference serialization untrusted",
-        "accelerate captum huggingface_hub numpy openai safetensors sentence_transformers "
+        "accelerate huggingface_hub numpy openai safetensors sentence_transformers "
         "torch transformers vllm",
     ),
     "suites": Room(

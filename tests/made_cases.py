@@ -54,7 +54,6 @@ def made_options(**more: Any) -> Settings:
             "apply_chat_template": False,
             "judge": "rules",
             "judge_args": "",
-            "attribute": 0,
             "baseline": "",
         },
         **{

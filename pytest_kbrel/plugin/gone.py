@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 GONE = {
+    "--kb-attribute": "use captum on the checkpoint",
     "--kb-judge-labels": "kbrel labels says how often a judge errs",
     "--kb-picked-of": "pick a checkpoint by other facts than those of the gates",
     "--kb-noise-floor": "compare the model with itself: --kb-baseline-model=MODEL with "

@@ -329,12 +329,6 @@ FLAGS = (
         help="Options of models that judge, write distractors or embed, as for --kb-model-args: base_url=...",
     ),
     Flag(
-        name="attribute",
-        metavar="N",
-        default="0",
-        help="Explain the N worst facts of each MONITOR case: how much each prompt token moved the answer",
-    ),
-    Flag(
         name="baseline",
         names_file=True,
         metavar="NAME|PATH",

@@ -20,7 +20,6 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
-from pytest_kbrel.models import attribution
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.openai.spec import BUDGETS
@@ -48,7 +47,6 @@ _ONLY_ONE = (
     ("baseline_update", "until_decided", "a blessed run is a complete one"),
     ("shard", "baseline_update", "a blessed run is a complete one"),
     ("shard", "until_decided", "a shard decides nothing, so that it cannot end early"),
-    ("shard", "attribute", "the worst facts are known when all shards are joined"),
     ("shard", "plan", "the plan is that of all shards together"),
     ("plan", "from_run", "a recorded run asks nothing"),
     ("export_requests", "from_run", "a recorded run asks nothing"),
@@ -78,8 +76,6 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     check_judge(settings)
     if settings.top_k and settings.from_run is None:
         _check_top_k(settings)
-    if settings.attribute:
-        attribution.check(backend_of(settings.model).name)
     if settings.baseline_update:
         check_target(baseline_directory(settings.baseline_update, config.rootpath))
     baseline = _read_baseline(config, settings) if settings.baseline else None
@@ -252,21 +248,12 @@ def unused_flags(
     """
     from pytest_kbrel.probes.grading import is_judged
 
-    cases = _selected(suites, expected)
-    unused = []
-    explains = is_explicit(config, "attribute") and settings.attribute
-    if explains and not any(PROBES[case.probe].scored for case in cases):
-        titles = " and ".join(probe.title for probe in PROBES.values() if probe.scored)
-        unused.append(
-            f"--kb-attribute={settings.attribute} is not used: it explains {titles} cases, and none is "
-            "selected"
-        )
-    judged = {case.judge for case in cases if is_judged(case)}
-    if is_explicit(config, "judge") and settings.judge not in (RULES, *judged):
-        unused.append(
-            f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges"
-        )
-    return tuple(unused)
+    judged = {case.judge for case in _selected(suites, expected) if is_judged(case)}
+    if not is_explicit(config, "judge") or settings.judge in (RULES, *judged):
+        return ()
+    return (
+        f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges",
+    )
 
 
 def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:

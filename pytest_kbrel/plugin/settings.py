@@ -16,7 +16,6 @@ from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import (
     BATCH,
     DEVICES,
-    FACTS,
     FLAG_SEED,
     LIMIT,
     PRICE,
@@ -152,7 +151,6 @@ def _prices(text: str) -> tuple[float, float]:
 _PATHS = {"output_path": None, "use_cache": NO_CACHE, "export_requests": ""}
 # How each other setting that is no plain text is read, and what is allowed, where its reader does not say it.
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "attribute": (FACTS.integer, ""),
     "batch_size": (_batch_size, f"auto or {BATCH}, of tokens"),
     "gpus_per_worker": (DEVICES.integer, ""),
     "inconclusive": (_one_of("warn", "fail"), ""),
@@ -247,7 +245,6 @@ _OF_MODELS = (
     "dtype",
     "batch_size",
     "apply_chat_template",
-    "attribute",
     "top_k",
     "plan",
     "shard",
@@ -284,7 +281,6 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     return replace(
         settings,
         **{name: value for name, value in values.items() if name not in kept},
-        attribute=0,
         shard=None,
         baseline_model=_base(config, settings, run),
         output_path=_output(config, settings),

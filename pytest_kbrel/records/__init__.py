@@ -31,7 +31,6 @@ from pytest_kbrel.records.exchange import (
     sparse,
 )
 from pytest_kbrel.records.results import (
-    Attribution,
     CaseResult,
     Correlation,
     Digest,
@@ -97,7 +96,7 @@ from pytest_kbrel.records.suite import (
 __all__ = [
     "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "CLUSTERS", "DEFAULT_LANGUAGE", "JUDGEMENTS",
     "LANGUAGES", "LANGUAGE_TAG", "NOT_KNOWN", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE",
-    "UNMEASURED", "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Attribution", "Bucket",
+    "UNMEASURED", "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Bucket",
     "Case", "CaseKind", "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest",
     "Divergence", "ExampleWording", "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult",
     "GenerateRequest", "Generated", "HeadToTailSettings", "Integrity", "Judgement",

@@ -118,25 +118,6 @@ class MetricValue:
 
 
 @record
-class Attribution:
-    """Attribution: how much each prompt token moved the answer's log-probability (Wang et al., section 6.1).
-
-    ``scores`` are integrated gradients, one a token, in nats; they add up to the log-probability of
-    ``target`` after the prompt (``log_probability``) minus that after the baseline input, plus ``error``.
-    ``role`` is the cell of the prompt.
-    """
-
-    fact_id: str
-    role: str
-    prompt: str
-    target: str
-    tokens: tuple[str, ...]
-    scores: tuple[float, ...]
-    log_probability: float
-    error: float
-
-
-@record
 class Correlation:
     """Correlation of two figures over ``n`` slices or models; ``r`` is ``None`` where ``note`` says why.
 
@@ -265,7 +246,6 @@ class CaseResult:
     requests: int = 0
     truncated: int = 0
     table: Table = Table(columns=(), rows=())
-    attributions: tuple[Attribution, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     integrity: tuple[Share, ...] = ()
     unmatched: Unmatched = Unmatched()

@@ -35,7 +35,7 @@ SCHEMA_VERSION = 1
 _CASE_KEYS = (
     "suite", "probe", "slice", "label", "aggregate", "members", "verdict", "n", "truncated", "duration",
     "settings", "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained",
-    "churn", "errors", "notes", "looks", "attributions",
+    "churn", "errors", "notes", "looks",
 )  # fmt: skip
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.

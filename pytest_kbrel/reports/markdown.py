@@ -23,7 +23,6 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
 )
-from pytest_kbrel.reports.phrases import attribution_lines
 
 SHOWN_FACTS = 10
 _LONGEST = 160
@@ -218,9 +217,6 @@ def _case(case: CaseResult, run: Run, facts: int) -> Iterator[str]:
         yield from (*lines, "")
     yield from _changes(case.lost, "lost", facts)
     yield from _changes(case.gained, "gained", facts)
-    moved = [f"- {markdown_text(line, 400)}" for line in attribution_lines(case)]
-    if moved:
-        yield from ("What moved the answers about the worst facts:", "", *moved, "")
 
 
 def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str]:

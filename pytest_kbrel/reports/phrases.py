@@ -1,4 +1,4 @@
-"""Phrases beside the figures of all reports: p values, integrity, waivers, unpaired facts, attributions."""
+"""Phrases beside the figures of all reports: p values, integrity, waivers, unpaired facts."""
 
 from __future__ import annotations
 
@@ -37,9 +37,6 @@ from pytest_kbrel.reports.view import (
     verdict_counts,
 )
 
-_SHOWN_TOKENS = 3
-# What stands for a token of blanks alone.
-_BLANKS = {" ": "␣", "\n": "↵", "": "∅"}
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5
 # How many notes on single cases stand at the head of a report.
@@ -482,27 +479,3 @@ def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
     )
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
-
-
-def attribution_lines(case: CaseResult) -> Iterator[str]:
-    """Yield, for each attribution, its prompt and the tokens that moved the answer most, in plain words."""
-    for one in case.attributions:
-        strongest = sorted(
-            zip(one.tokens, one.scores, strict=True), key=lambda pair: -abs(pair[1])
-        )
-        shown = strongest[:_SHOWN_TOKENS]
-        scores = ", ".join(
-            f"{shown_token(token)} {signed(score)}" for token, score in shown
-        )
-        yield f"{one.target} ({prompt_part(one.role)}, {one_line(one.prompt, 160)}): {scores}"
-
-
-def prompt_part(role: str) -> str:
-    """Return in words which context a prompt of MONITOR has."""
-    return "after a wrong context" if role.startswith("negative") else "without context"
-
-
-def shown_token(token: str) -> str:
-    """Return a token without the blanks around it, cut; a sign for one of blanks alone."""
-    stripped = one_line(token.strip(), 60)
-    return stripped or _BLANKS.get(token[:1], "␣")

@@ -27,7 +27,6 @@ from pytest_kbrel.evaluation.cases import (
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
-    Attribution,
     Case,
     CaseResult,
     Exchange,
@@ -42,7 +41,6 @@ from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
-    from pytest_kbrel.probes.base import ProbeResult
     from pytest_kbrel.session.part_results import PartResult
 
 # Gets exchanges, and by a keyword whether they are the baseline model's.
@@ -172,14 +170,11 @@ class CaseAsker:
             if is_decided(decided) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
-        decided = dataclasses.replace(
+        return dataclasses.replace(
             with_moved_facts(with_looks_told(decided), result.moved, before, prompt_of),
             base=base,
             errors=(*decided.errors, *filter(None, [missing])),
         )
-        if decided.verdict == "invalid":
-            return decided
-        return dataclasses.replace(decided, attributions=self._explained(case, result))
 
     def _asked(self, part: Case, keep: Keep, first: int = 0) -> PartResult:
         """Ask the facts of ``part``, which begin at the ``first`` one of its case; ``keep`` gets the exchanges.
@@ -287,16 +282,6 @@ class CaseAsker:
         )
         self._last_prepared = case, prepared
         return prepared
-
-    def _explained(self, case: Case, result: ProbeResult) -> tuple[Attribution, ...]:
-        if not self.settings.attribute:
-            return ()
-        from pytest_kbrel.models.attribution import attribute
-        from pytest_kbrel.probes.monitor.moved_cells import to_explain
-
-        pairs = to_explain(case, result.table, result.moved, self.settings.attribute)
-        asks = [ask for pair in pairs for ask in pair]
-        return tuple(attribute(self.pool.model(), ask) for ask in asks)
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
         from pytest_kbrel.probes.grading import is_judged

@@ -91,7 +91,6 @@ def _settings(
     return with_specs(
         Settings(
             **values,
-            attribute=0,
             baseline=baseline,
             baseline_update=None,
             baseline_model=base,

@@ -188,26 +188,6 @@ def test_figures_beyond_all_scales_are_no_error(folder: Path) -> None:
     assert main(["report", str(folder)]) == 0
 
 
-def test_a_report_that_cannot_be_shown_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = json.loads((folder / "report.json").read_text())
-    one = {
-        "fact_id": "f",
-        "role": "none:0",
-        "prompt": "p",
-        "target": "t",
-        "log_probability": 0.0,
-        "error": 0.0,
-    }
-    report["cases"][0]["attributions"] = [
-        {**one, "tokens": ["a", "b"], "scores": [0.5]}
-    ]
-    (folder / "report.json").write_text(json.dumps(report))
-    assert main(["report", str(folder)]) == 2
-    assert "report.json: cannot be shown: ValueError" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("named", ["kbrel-reprot", "kbrel-reprot/report.json"])
 def test_a_mistyped_folder_is_told_which_run_is_meant(
     named: str,

@@ -63,7 +63,7 @@ BAD_ANSWERS = {
     "a file of answers with a line of requests": '{"custom_id": "a", "method": "POST", "body": {}}\n',
     "a file of answers of another program": '{"custom_id": "a", "response": {"body": {}}}\n',
 }
-NUMBERS = ("batch_size", "attribute", "limit", "seed")
+NUMBERS = ("batch_size", "limit", "seed")
 ROWS = [
     *(
         flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits")

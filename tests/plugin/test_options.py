@@ -54,7 +54,6 @@ def test_what_a_setting_reads(given, name, text, value):
     ("name", "texts"),
     [
         ("batch_size", ["0", "1.5", "Auto", "²", "", "1000000001", "0x10", "9" * 5000]),
-        ("attribute", ["-1", "1.5", "", "1000001"]),
         ("inconclusive", ["Warn", "pass", ""]),
         ("gpus_per_worker", ["0", "1.5", "1025"]),
         ("limit", ["0", "0.0", "-1", "1.5", "²", "1e400", "nan", "1000000001"]),

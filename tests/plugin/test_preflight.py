@@ -68,9 +68,6 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old):
 
 MONITOR, ANSWERS = "mini.kb.yaml::monitor[a]", "mini.kb.yaml::head_to_tail[a]"
 FACT = Fact(id="f", relation="P36", subject="France", object="Paris")
-EXPLAINS = (
-    "--kb-attribute=2 is not used: it explains MONITOR cases, and none is selected"
-)
 JUDGES = "--kb-judge=openai/j is not used: no case is selected whose answers it judges"
 
 
@@ -78,17 +75,14 @@ def unused(typed, expected, judge="openai/j"):
     answers = replace(made_case("head_to_tail[a]"), facts=(FACT,), judge=judge)
     suite = made_suite(made_case("monitor[a]"), answers)
     config = StubConfig(Path(), **typed)
-    options = made_options(
-        attribute=int(typed.get("attribute", 0)), judge=typed.get("judge", "openai/j")
-    )
+    options = made_options(judge=typed.get("judge", "openai/j"))
     return unused_flags(config, options, [suite], expected)
 
 
 @pytest.mark.parametrize(
     ("typed", "expected", "messages"),
     [
-        ({"attribute": "2", "judge": "openai/j"}, {MONITOR, ANSWERS}, ()),
-        ({"attribute": "2"}, {ANSWERS}, (EXPLAINS,)),
+        ({"judge": "openai/j"}, {MONITOR, ANSWERS}, ()),
         ({"judge": "openai/j"}, {MONITOR}, (JUDGES,)),
     ],
 )

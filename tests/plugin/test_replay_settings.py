@@ -34,7 +34,6 @@ TYPED = [
     "dtype",
     "batch_size",
     "apply_chat_template",
-    "attribute",
     "top_k",
     "plan",
 ]
@@ -80,7 +79,6 @@ def test_settings_of_the_record_are_the_recorded_ones(again, tmp_path):
         "judge_args": "seed=9",
         "limit": 9,
         "seed": 9,
-        "attribute": 4,
     }
     assert again(**others, inconclusive="fail", baseline="prod") == made_options(
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},

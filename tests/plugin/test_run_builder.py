@@ -42,7 +42,6 @@ OPTIONS = made_options(
         "apply_chat_template": True,
         "judge": "openai/j",
         "judge_args": "seed=1",
-        "attribute": 2,
     },
 )
 JUDGE = replace(RECORDED_MODEL, spec="openai/j", backend="openai")

@@ -104,7 +104,6 @@ def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
             "--kb-shard: found with --kb-baseline-update, and a blessed run",
         ),
         (["--kb-plan"], "--kb-shard: found with --kb-plan"),
-        (["--kb-attribute=2"], "--kb-shard: found with --kb-attribute"),
         (["--kb-until-decided"], "--kb-shard: found with --kb-until-decided"),
     ],
 )

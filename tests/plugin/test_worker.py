@@ -98,7 +98,7 @@ def test_a_case_is_asked_written_down_and_decided(tmp_path, models):
         4,
     )
     assert result.base == Table(columns=(), rows=())
-    assert result.attributions == result.errors == ()
+    assert result.errors == ()
     assert result.duration > 0
     written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
     assert [(one.case, one.ask.fact_id, one.ask.to) for one in written] == [

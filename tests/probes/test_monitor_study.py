@@ -1,4 +1,4 @@
-"""The full accuracy study, its cost, the prompt ablation, and what attribution is to explain."""
+"""The full accuracy study, its cost, and the prompt ablation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import degree
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.monitor.cells import grid_of
-from pytest_kbrel.probes.monitor.moved_cells import to_explain
 from pytest_kbrel.records import (
     Case,
     Generated,
@@ -192,52 +191,6 @@ def test_the_ablated_score_by_hand_and_without_further_calls():
     assert figures(table)["monitor"] == pytest.approx(
         degree((0.1 + 0.3 + 0.3) / 3, 0.25) / 0.85
     )
-
-
-@pytest.mark.parametrize("variant", ["definition", "published"])
-def test_the_worst_fact_is_explained_first_by_the_context_that_moved_it_most(variant):
-    def probability(prompt: str) -> float:
-        moved = {
-            "Rome. What is the capital of France?": 0.7,
-            "Paris. What is the capital of Norway?": 0.1,
-        }
-        return moved.get(prompt, 0.9)
-
-    def answer(request):
-        text = "Paris" if "France" in request.prompt else "Oslo"
-        return generated(
-            text, (text, probability(request.prompt), probability(request.prompt))
-        )
-
-    oracle = Oracle(say=answer, believe=lambda request: (probability(request.prompt),))
-    settings = MonitorSettings(negatives=2, variant=variant)
-    case = make_case(settings, FRANCE, NORWAY)
-    result = run_case(case, oracle, oracle.keep)
-    explain = to_explain(case, result.table, result.moved, 5)
-    pairs = [
-        [(ask.fact_id, ask.role, ask.request.prompt) for ask in pair]
-        for pair in explain
-    ]
-    assert pairs == [
-        [
-            ("P36-NO", "negative2:0", "Paris. What is the capital of Norway?"),
-            ("P36-NO", "none:0", "What is the capital of Norway?"),
-        ],
-        [
-            ("P36-FR", "negative1:0", "Rome. What is the capital of France?"),
-            ("P36-FR", "none:0", "What is the capital of France?"),
-        ],
-    ]
-    assert explain[0][0].request.continuation == " Oslo"
-    assert to_explain(case, result.table, result.moved, 1) == explain[:1]
-
-
-def test_a_dropped_fact_is_not_explained():
-    oracle = Oracle(say=lambda request: generated("paris", ("p", 0.9, None)))
-    settings = MonitorSettings(negatives=2, variant="published")
-    case = make_case(settings, FRANCE)
-    result = run_case(case, oracle, oracle.keep)
-    assert (result.moved, to_explain(case, result.table, result.moved, 5)) == ((), ())
 
 
 def test_what_is_asked_by_default_keeps_its_digest_and_more_makes_another():

@@ -35,7 +35,6 @@ from pytest_kbrel.reports.terminal.failure import failure_text
 from tests.made_comparisons import comparison_of
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
 from tests.reports.conftest import case, fingerprint, metric, rich
-from tests.reports.test_attributions import attribution
 from tests.reports.test_html_plots import monitored, with_facts
 
 __all__ = ["mini_suite"]
@@ -84,7 +83,6 @@ def red():
         gates=(*failed.gates, rose),
         waiver=None,
         expired=(replace(late, expired=True),),
-        attributions=(attribution(), attribution("none:0")),
         moved=(moved,),
         notes=tuple(f"{at} of 120 facts: asked otherwise" for at in range(1, 8)),
         churn=Churn(facts=118, texts=21, labels=8, divergence=moved_tokens),

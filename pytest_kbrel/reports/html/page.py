@@ -8,12 +8,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
-from itertools import chain, count, groupby, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import Attribution, CaseResult, Change, MetricValue, Run
+from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import (
     changed_facts,
@@ -25,7 +25,6 @@ from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import Sources
-from pytest_kbrel.reports.phrases import prompt_part, shown_token
 from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ _PARTS_OF_ROOM = (1.0, 0.85, 0.6, 0.3, 0.1)
 # What the details of all cases may take, and which part of it is for those that passed in any case.
 _DETAILS, _LEAST_PASSING = 1_500_000, 400_000
 # The strongest colour of a token: darker, and the letters on it would be hard to read.
-_DARKEST = 0.45
 Scale = tuple[float, float]
 _METRICS = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
@@ -112,7 +110,6 @@ def environment() -> Environment:
         "reason": reasons.case_reason,
         "meaning": _meaning,
         "gate_reason": lambda gate, case: reasons.gate_reason(case, gate),
-        "prompt_part": prompt_part,
     }
     made.globals |= {
         "allowed": phrases.allowed,
@@ -126,7 +123,6 @@ def environment() -> Environment:
         # One that stays as it is where the others are made smaller.
         "fixed_limit": SizeLimit,
         "scale_of": scale_of,
-        "tokens_of": _tokens,
     }
     return made
 
@@ -251,17 +247,6 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "worst_facts": worst_facts(run, sources.responses),
         # All that were not run have one and the same reason.
         "unrun": phrases.not_run_note(run),
-        "attributed": [
-            (
-                case,
-                [
-                    list(facts)
-                    for _, facts in groupby(case.attributions, lambda one: one.fact_id)
-                ],
-            )
-            for case in slices
-            if case.attributions
-        ],
         "room": _room(slices),
         "shown_metrics": _shown_metrics,
         "measured": [
@@ -380,10 +365,3 @@ def _prompt_lines(prompt: str) -> str:
         for line in prompt[:_LONGEST_PROMPT].split("\n")
     )
     return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")
-
-
-def _tokens(attribution: Attribution) -> Iterator[tuple[str, float, float]]:
-    """Yield the tokens of a prompt with their scores and how dark they are."""
-    strongest = max(map(abs, attribution.scores), default=0.0) or 1.0
-    for token, score in zip(attribution.tokens, attribution.scores, strict=True):
-        yield shown_token(token), score, _DARKEST * (abs(score) / strongest)

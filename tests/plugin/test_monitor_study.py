@@ -1,10 +1,8 @@
-"""--kb-attribute and MONITOR's further formats and study, in sessions with the embedded model."""
+"""MONITOR's further formats and study, in sessions with the embedded model."""
 
 import pytest
 
 from tests.plugin.conftest import RELATIONS
-
-pytest.importorskip("captum")
 
 MODEL = "--kb-model=reference"
 
@@ -60,38 +58,3 @@ def test_all_formats_and_the_full_study_of_a_real_model(pytester, few, report, v
         assert 0 <= actual[name] <= 1
     # The checkpoint was trained on statements as well.
     assert actual["accuracy_wp"] > 0
-
-
-@pytest.mark.slow
-def test_workers_measure_the_same_and_bring_their_attributions(pytester, few, report):
-    few()
-    args = (MODEL, "--kb-attribute=2", "suites")
-    pytester.runpytest(*args).assert_outcomes(passed=1)
-    (alone,) = report()["cases"]
-    pytester.runpytest(*args, "-n2").assert_outcomes(passed=1)
-    (shared,) = report()["cases"]
-    for name, actual in alone["metrics"].items():
-        other = shared["metrics"][name]["value"]
-        assert actual["value"] == pytest.approx(other, abs=1e-4, nan_ok=True), name
-    assert len(alone["attributions"]) == 2 * 2
-    for one, other in zip(alone["attributions"], shared["attributions"], strict=True):
-        for key in ("fact_id", "role", "tokens"):
-            assert one[key] == other[key]
-        assert one["scores"] == pytest.approx(other["scores"], abs=1e-3)
-        assert abs(one["error"]) < 0.2
-    misled, plain = alone["attributions"][:2]
-    assert misled["role"].startswith("negative")
-    assert plain["role"] == "none:0"
-    assert misled["prompt"].endswith(plain["prompt"])
-
-
-def test_without_captum_the_session_does_not_start(pytester, few, monkeypatch):
-    few()
-    from pytest_kbrel.models import attribution
-
-    monkeypatch.setattr(attribution, "find_spec", lambda name: None)
-    result = pytester.runpytest(MODEL, "--kb-attribute=1", "suites")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ['*--kb-attribute needs captum: pip install "pytest-kbrel?attribution?"*']
-    )
