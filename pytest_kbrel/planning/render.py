@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 
@@ -16,8 +16,8 @@ from pytest_kbrel.gates.power import (
 )
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.models.token_counting import CHARACTERS
-from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
-from pytest_kbrel.planning.requests import SAMPLED, Range
+from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase, Range
+from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import cells, format_table, wrap
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.stats import sidak
@@ -79,19 +79,9 @@ def _number(value: float, digits: int = 0) -> str:
 
 
 def _range(value: Range, digits: int = 0) -> str:
-    """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
+    """Return a range in words: "300" or "300 to 6,300"."""
     low, high = _number(value.low, digits), _number(value.high, digits)
-    between = low if low == high else f"{low} to {high}"
-    if value.about is None or low == high:
-        return between
-    return f"about {_number(value.about, digits)} ({between})"
-
-
-def _about(value: Range) -> str:
-    """Return a range in words; where it is known about which number it is, that one alone."""
-    if value.about is None or value.low == value.high:
-        return _range(value)
-    return f"about {_number(value.about)}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _seconds(value: Range) -> str:
@@ -114,16 +104,6 @@ def _by_probe(cases: Sequence[PlannedCase]) -> _Groups:
 
 
 def _case_table(header: list[str], groups: _Groups, width: int) -> list[str]:
-    lines = format_table(_case_rows(header, groups, _range))
-    if max(map(cells, lines)) > width:
-        # The lines about the models have the ends of the ranges.
-        lines = _table(_case_rows(header, groups, _about), width)
-    return lines
-
-
-def _case_rows(
-    header: list[str], groups: _Groups, text: Callable[[Range], str]
-) -> list[list[str]]:
     if len(groups) > 1:
         groups = [*groups, ("all", [case for _, group in groups for case in group])]
     rows = [header]
@@ -133,9 +113,9 @@ def _case_rows(
             *((case.counts.calls, case.counts.read, case.counts.new) for case in cases),
             strict=True,
         )
-        totals = [text(reduce(Range.plus, ranges)) for ranges in columns]
+        totals = [_range(reduce(Range.plus, ranges)) for ranges in columns]
         rows.append([one_line(name, 60), _number(facts), *totals][: len(header)])
-    return rows
+    return _table(rows, width)
 
 
 def _participant(who: Participant, sampled: bool) -> Iterator[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import abc
 import shutil
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel.baselines import Baseline
-from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import (
     announcements_of,
@@ -18,7 +16,7 @@ from pytest_kbrel.evaluation.model_pool import (
 )
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
-from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
+from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.gpus import gpus_each
@@ -35,7 +33,6 @@ from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
-    from pytest_kbrel.gates.power import GatePower
     from pytest_kbrel.planning.plan import Plan
 
 
@@ -196,30 +193,14 @@ class Planner(DryPlugin):
         """Plan the cases."""
         if self._in_full:
             self._announce(cases)
-        from pytest_kbrel.planning.gate_power import power_of_gates
         from pytest_kbrel.planning.plan import make_plan
 
-        settings, baseline = self._settings, self._baseline
-        families = {suite.path: family_size(suite) for suite in suites}
-
-        def powers_of(columns: Mapping[str, tuple[str, ...]]) -> tuple[GatePower, ...]:
-            return power_of_gates(
-                suites,
-                cases,
-                columns,
-                baseline=baseline,
-                families=families,
-                coming=bool(settings.baseline_model),
-                probabilities=gives_answer_probabilities(settings.own_specs[0]),
-            )
-
         self._plan = make_plan(
+            suites,
             cases,
-            settings,
-            baseline,
-            powers_of,
-            families,
-            sampled=not self._in_full,
+            self._settings,
+            self._baseline,
+            estimated=not self._in_full,
         )
 
     def _announce(self, cases: list[Case]) -> None:
