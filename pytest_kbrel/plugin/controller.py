@@ -41,16 +41,14 @@ from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
-from pytest_kbrel.plugin.preflight import check_suites, unused_flags
+from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
 from pytest_kbrel.plugin.settings import invocation_of
-from pytest_kbrel.plugin.summary import blessed_lines, write_run
+from pytest_kbrel.plugin.summary import write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (
     CaseResult,
     Run,
-    ShardedRun,
-    Suite,
 )
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
@@ -65,7 +63,6 @@ from pytest_kbrel.session.run_builder import (
     build_run,
     changed_suites,
     decide_aggregates,
-    finished,
     join_responses,
     sharded_run,
     without_figures,
@@ -74,6 +71,7 @@ from pytest_kbrel.session.run_builder import (
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.words import in_suite
 
+UNWRITTEN = "the reports could not be written: "
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
 
 
@@ -88,12 +86,9 @@ class Recorder:
         self._invocation = invocation_of(config)
         self._baseline = baseline
         self._results = SessionResults()
-        self._suites: list[Suite] = []
-        self._shard: ShardedRun | None = None
-        self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
-        self._written = False
+        self._joined = self._written = False
         self._page_problem = ""
         # The folder of a baseline written by this run.
         self._blessed: Path | None = None
@@ -139,21 +134,33 @@ class Recorder:
         if not new:
             return
         self.begin()
-        self._results.expected |= dict.fromkeys(new)
+        expected |= dict.fromkeys(new)
         try:
             # Read now, since a suite may be edited during the run.
-            self._suites = worker.suites_of(
-                self._config, list(self._results.expected), self._settings
+            self._results.suites = worker.suites_of(
+                self._config, list(expected), self._settings
             )
         except KbrelError as error:
-            self._problems[str(error)] = None
-        self._shard = sharded_run(self._settings, self._suites, self._config.rootpath)
-        self._check_cases()
+            self._results.problems[str(error)] = None
+        self._results.shard = sharded_run(
+            self._settings, self._results.suites, self._config.rootpath
+        )
+        try:
+            check_suites(
+                self._config,
+                self._settings,
+                self._baseline,
+                self._results.suites,
+                expected,
+            )
+        except KbrelError as error:
+            expected.clear()
+            raise pytest.UsageError(str(error)) from None
         self._unused = unused_flags(
-            self._config, self._settings, self._suites, self._results.expected
+            self._config, self._settings, self._results.suites, expected
         )
         self._results.notes |= dict.fromkeys(
-            (*self._unused, *changed_suites(self._settings, self._suites))
+            (*self._unused, *changed_suites(self._settings, self._results.suites))
         )
         self._spool_directory.start()
 
@@ -162,7 +169,11 @@ class Recorder:
     ) -> Dealing:
         """Return how the items that the workers collected are dealt to them."""
         return dealing_of(
-            nodeids, self._suites, workers, split=split, shard=self._settings.shard
+            nodeids,
+            self._results.suites,
+            workers,
+            split=split,
+            shard=self._settings.shard,
         )
 
     def add_news(self, news: News) -> None:
@@ -230,7 +241,9 @@ class Recorder:
                 0
             ]
             error = error.replace(f"{self._config.rootpath}{os.sep}", "")
-            self._problems[f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"] = None
+            self._results.problems[
+                f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"
+            ] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -269,7 +282,7 @@ class Recorder:
     def _note_models(self, news: News) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""
         if mixed := self._results.note_models(news.models):
-            self._problems[mixed] = None
+            self._results.problems[mixed] = None
         return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
@@ -279,7 +292,9 @@ class Recorder:
         A Python test does not end it: others beside it may need no model.
         """
         if hasattr(report, "kbrel_unusable") and in_suite(report.nodeid):
-            self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
+            self._results.problems[
+                f"no case can be decided: {report.kbrel_unusable}"
+            ] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
     def end_at_budget(self, nodeid: str, why: str, news: News) -> NoReturn:
@@ -290,7 +305,7 @@ class Recorder:
         kept = self._run_lock.summary().answers if self._run_lock is not None else 0
         answers = f": {kept:,} answers are kept" if kept else ""
         message = f"{why}; run it again, it goes on{answers}"
-        self._problems[message] = None
+        self._results.problems[message] = None
         self._kept = ""
         pytest.exit(
             f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED
@@ -309,7 +324,9 @@ class Recorder:
         if self._results.cases:
             from pytest_kbrel.gates import silent_suites
 
-            self._problems |= dict.fromkeys(silent_suites(self._results.cases.values()))
+            self._results.problems |= dict.fromkeys(
+                silent_suites(self._results.cases.values())
+            )
         self._finished = True
         return outcome
 
@@ -322,6 +339,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the baseline, if requested, and the reports."""
+        self._session = session
         ended = False
         self._termination.hold()
         if not self._finished and self.stop_workers is not None:
@@ -356,19 +374,19 @@ class Recorder:
         stopped = (
             not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
         )
-        return self._began and (stopped or bool(self._problems))
+        return self._began and (stopped or bool(self._results.problems))
 
     def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
             # Where a suite cannot be read, pytest begins no case, and the problem says why.
             if self._interrupted:
-                self._problems[INTERRUPTED] = None
+                self._results.problems[INTERRUPTED] = None
             elif (
                 not self._uncollected
                 or self._results.begun
                 or self._termination.arrived
             ):
-                self._problems[STOPPED] = None
+                self._results.problems[STOPPED] = None
             self._results.stopped = True
             if self._kept is None:
                 self._kept = self._kept_answers()
@@ -376,38 +394,56 @@ class Recorder:
             if (runner := self._config.stash.get(runner_key, None)) is not None:
                 self.add_news(runner.pool.news())
         if self._termination.arrived:
-            self._problems[TERMINATED] = None
-        self._run = self._make_run(session)
-        joined = self._join(self._run)
-        self._run = self._make_run(session)
-        ended = self._note_resumed(session, self._run)
-        try:
-            if self._settings.baseline_update:
-                self._run = self._bless(self._run, self._settings.baseline_update)
-        except (KbrelError, OSError) as error:
-            self._problems[str(error)] = None
-            self._run = self._make_run(session)
-        try:
-            if joined:
-                self._run = write_reports(
-                    self._run, self._settings.output_path, self._compared_with()
-                )
-                self._written = True
-                # A shard decides nothing: the run that joins all shards is shown.
-                self._page_problem = (
-                    add_to_job_page(self._settings.output_path)
-                    if not self._shard
-                    else ""
-                )
-        except (KbrelError, OSError, ValueError) as error:
-            self._problems[f"the reports could not be written: {error}"] = None
-            self._run = self._make_run(session)
+            self._results.problems[TERMINATED] = None
+        run = self._attempt(self._join, self._make_run(), UNWRITTEN)
+        ended = self._note_resumed(session, run)
+        run = self._make_run()
+        if self._settings.baseline_update:
+            run = self._attempt(self._bless, run)
+        if self._joined:
+            run = self._attempt(self._write, run, UNWRITTEN)
         complete_junit(
             self._config,
-            suite_properties(self._run),
+            suite_properties(run),
             as_properties=self._settings.junit_properties,
         )
+        self._run = run
         return ended
+
+    def _attempt(self, step: Callable[[Run], Run], run: Run, what: str = "") -> Run:
+        """Return the run after a last step with it, whose failure is a problem of the run."""
+        try:
+            return step(run)
+        except (KbrelError, OSError, ValueError) as error:
+            self._results.problems[f"{what}{error}"] = None
+            return self._make_run()
+
+    def _join(self, run: Run) -> Run:
+        """Join the responses, which a baseline needs too."""
+        spools, output = self._spool_directory.folder, self._settings.output_path
+        problems = join_responses(run.cases, spools, output)
+        self._results.problems |= dict.fromkeys(problems)
+        self._joined = True
+        return run
+
+    def _bless(self, run: Run) -> Run:
+        """Write the run as a baseline, with the commit at which it was made."""
+        root = self._config.rootpath
+        environment = dict(run.environment) | {"commit": commit_of(root)}
+        run = replace(run, environment=tuple(sorted(environment.items())))
+        folder = baseline_directory(str(self._settings.baseline_update), root)
+        write_baseline(folder, run, self._settings.baseline_reason)
+        self._blessed = folder
+        return run
+
+    def _write(self, run: Run) -> Run:
+        output = self._settings.output_path
+        run = write_reports(run, output, self._compared_with())
+        self._written = True
+        # A shard decides nothing: the run that joins all shards is shown.
+        if not self._results.shard:
+            self._page_problem = add_to_job_page(output)
+        return run
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
@@ -425,9 +461,9 @@ class Recorder:
         if self._page_problem:
             terminalreporter.write_line(printable(self._page_problem), yellow=True)
         if self._blessed is not None:
-            here = self._config.invocation_params.dir
-            for line in blessed_lines(self._blessed, self._settings, here):
-                terminalreporter.write_line(printable(line))
+            folder = os.path.relpath(self._blessed, self._config.invocation_params.dir)
+            line = f"blessed as {self._settings.baseline_update}: {folder}"
+            terminalreporter.write_line(printable(line))
 
     def _kept_answers(self) -> str:
         """Return what a further run finds of the answers that this stopped one has."""
@@ -445,47 +481,14 @@ class Recorder:
         from pytest_kbrel.planning.case_cost import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
-        cases = {
-            f"{case.suite}::{case.id}": case
-            for suite in self._suites
-            for case in suite.cases
-        }
         asked = {
-            nodeid: case
-            for nodeid, case in cases.items()
-            if nodeid in self._results.expected
+            f"{case.suite}::{case.id}": case
+            for case in selected(self._results.suites, self._results.expected)
         }
         requests = {
             nodeid: models * requests_of(case, shard) for nodeid, case in asked.items()
         }
         return requests, {nodeid: case_title(case) for nodeid, case in asked.items()}
-
-    def _bless(self, run: Run, name: str) -> Run:
-        """Write the run as a baseline; return it with the commit at which it was made."""
-        root = self._config.rootpath
-        run = replace(
-            run,
-            environment=tuple(
-                sorted({**dict(run.environment), "commit": commit_of(root)}.items())
-            ),
-        )
-        folder = baseline_directory(name, root)
-        write_baseline(folder, run, self._settings.baseline_reason)
-        self._blessed = folder
-        return run
-
-    def _join(self, run: Run) -> bool:
-        """Join the responses, which a baseline needs too; return True if that was possible."""
-        try:
-            self._problems |= dict.fromkeys(
-                join_responses(
-                    run, self._spool_directory.folder, self._settings.output_path
-                )
-            )
-        except (KbrelError, OSError, ValueError) as error:
-            self._problems[f"the reports could not be written: {error}"] = None
-            return False
-        return True
 
     def _note_resumed(self, session: pytest.Session, run: Run) -> bool:
         """Note the answers taken over from an unfinished run; return True if this one has finished."""
@@ -506,25 +509,12 @@ class Recorder:
         unused = f"{count} of the answers taken over were not needed, and stay for the next run"
         lines = [*summary.notes, *([unused if ended else unfinished] if count else [])]
         self._results.resumed = "\n".join(lines)
-        self._run = self._make_run(session)
         return ended
-
-    def _check_cases(self) -> None:
-        """Raise ``UsageError`` for cases that the models cannot answer, before any request."""
-        expected = self._results.expected
-        try:
-            check_suites(
-                self._config, self._settings, self._baseline, self._suites, expected
-            )
-        except KbrelError as error:
-            expected.clear()
-            raise pytest.UsageError(str(error)) from None
 
     def _decide_aggregates(self, session: pytest.Session) -> None:
         if self._settings.shard is not None:
             return
         for aggregate, result in decide_aggregates(
-            self._suites,
             self._results,
             baseline=self._compared_with(),
             judge=self._settings.judge,
@@ -543,20 +533,18 @@ class Recorder:
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or the results of the baseline model in this session."""
         # A shard compares nothing.
-        blessed = None if self._shard is not None else self._baseline
+        blessed = None if self._results.shard is not None else self._baseline
         return baseline_of_session(self._results, self._settings.judge) or blessed
 
-    def _make_run(self, session: pytest.Session) -> Run:
-        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+    def _make_run(self) -> Run:
+        session = self._session
+        assert session is not None
+        if self._results.problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        run = build_run(self._invocation, self._settings, self._suites, self._results)
-        if self._shard is not None:
-            run = replace(
-                run, shard=self._shard, baseline=self._settings.baseline_model
-            )
-        return finished(
-            run,
+        return build_run(
+            self._invocation,
+            self._settings,
+            self._results,
             self._compared_with(),
-            self._problems,
             exit_status=int(session.exitstatus),
         )

@@ -226,12 +226,12 @@ def check_suites(
             settings.baseline,
             [case.id for suite in suites for case in suite.cases],
         )
-    selected = _selected(suites, expected)
-    check_cases(settings, selected)
+    to_run = selected(suites, expected)
+    check_cases(settings, to_run)
     cases = sum(len(suite.cases) for suite in suites)
-    if settings.baseline_update and len(selected) < cases:
+    if settings.baseline_update and len(to_run) < cases:
         raise KbrelError(
-            f"--kb-baseline-update: deselected {cases - len(selected)} of {cases} cases, and a baseline needs "
+            f"--kb-baseline-update: deselected {cases - len(to_run)} of {cases} cases, and a baseline needs "
             "all of them; allowed: all cases, and a suite file without those that the model cannot be asked"
         )
 
@@ -248,7 +248,7 @@ def unused_flags(
     """
     from pytest_kbrel.probes.grading import is_judged
 
-    judged = {case.judge for case in _selected(suites, expected) if is_judged(case)}
+    judged = {case.judge for case in selected(suites, expected) if is_judged(case)}
     if not is_explicit(config, "judge") or settings.judge in (RULES, *judged):
         return ()
     return (
@@ -256,7 +256,8 @@ def unused_flags(
     )
 
 
-def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
+def selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
+    """Return the cases of the ``suites`` whose node ids are among the ``expected`` ones."""
     return [
         case
         for suite in suites

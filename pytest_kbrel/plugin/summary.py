@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -122,10 +121,3 @@ def _may_be_blessed(settings: Settings, run: Run) -> bool:
         and not settings.baseline_update
         and not is_published(run.baseline)
     )
-
-
-def blessed_lines(
-    folder: Path, settings: Settings, invocation_dir: Path
-) -> Iterator[str]:
-    """Yield what the terminal prints about a new baseline in ``folder``."""
-    yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"

@@ -87,6 +87,9 @@ class Invocation:
 class SessionResults:
     """Expected items and reported results of a session: outcomes and failures by item, results by case."""
 
+    suites: Sequence[Suite] = ()
+    shard: ShardedRun | None = None
+    problems: dict[str, None] = field(default_factory=dict)
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -222,11 +225,7 @@ def _plus(left: Sequence[int], right: Sequence[int]) -> tuple[int, int]:
 
 
 def decide_aggregates(
-    suites: Sequence[Suite],
-    results: SessionResults,
-    *,
-    baseline: Baseline | None,
-    judge: str,
+    results: SessionResults, *, baseline: Baseline | None, judge: str
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
     """Decide the aggregates all of whose members took part; yield each with its result.
 
@@ -235,7 +234,7 @@ def decide_aggregates(
     from pytest_kbrel.gates import decide_aggregate
 
     model, helpers = results.fingerprints.get(""), results.helpers
-    for suite in suites:
+    for suite in results.suites:
         family = family_size(suite)
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
@@ -292,15 +291,17 @@ def baseline_of_session(results: SessionResults, judge: str) -> Baseline | None:
 def build_run(
     invocation: Invocation,
     settings: Settings,
-    suites: Sequence[Suite],
     results: SessionResults,
+    baseline: Baseline | None = None,
+    *,
+    exit_status: int = 0,
 ) -> Run:
-    """Return the run of a session.
+    """Return the run of a session; ``baseline`` is what it was compared with, ``exit_status`` pytest's.
 
     An expected item without a result becomes an ``invalid`` case, or ``not run`` where the session stopped
     before it, as do the aggregates that it did not reach. So does a case whose item failed although its gates
     did not (its worker died, or its teardown failed). The run is complete when every case of every suite was
-    selected and decided on sound responses. With --runxfail waivers have no effect.
+    selected and decided on sound responses, and nothing else was wrong. With --runxfail waivers have no effect.
     """
     from pytest_kbrel.gates import with_family
     from pytest_kbrel.metrics.correlations import over_slices
@@ -311,6 +312,7 @@ def build_run(
             nodeid: replace(case, waiver=None) if case.waived else case
             for nodeid, case in cases.items()
         }
+    suites = results.suites
     labels = {
         f"{suite.path}::{case.id}": case.label
         for suite in suites
@@ -349,7 +351,7 @@ def build_run(
                 cases[nodeid] = replace(
                     cases[nodeid], verdict="invalid", errors=(_last_line(why),)
                 )
-    return Run(
+    run = Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         # Of mixed models nobody knows which one gave a recorded response: the run cannot be replayed.
@@ -357,15 +359,29 @@ def build_run(
         environment=tuple(sorted(_environment(invocation, settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
-        baseline=settings.compared_with,
+        baseline=settings.compared_with
+        if settings.shard is None
+        else settings.baseline_model,
         helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
         recorded=names_of(settings.recorded, invocation.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=settings.shard is None
+        and not results.problems
         and labels.keys() <= cases.keys()
         and not any(case.verdict in UNMEASURED for case in cases.values()),
         compared=_compared(suites, cases),
+        shard=results.shard,
+        problems=tuple(results.problems),
+        exit_status=exit_status,
+    )
+    if baseline is None:
+        return run
+    return replace(
+        run,
+        base=baseline.model,
+        differences=listed_differences(run, baseline),
+        blessed="" if baseline.paper else baseline.created,
     )
 
 
@@ -395,22 +411,6 @@ def _compared(
         for fact in case.facts
     }
     return (len(compared), len(asked | compared)) if compared else None
-
-
-def finished(
-    run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int
-) -> Run:
-    """Return a run with what it was compared with, its problems and pytest's exit status."""
-    problems = tuple(problems)
-    if baseline is not None:
-        run = replace(
-            run,
-            base=baseline.model,
-            differences=listed_differences(run, baseline),
-            blessed="" if baseline.paper else baseline.created,
-        )
-    complete = run.complete and not problems
-    return replace(run, problems=problems, complete=complete, exit_status=exit_status)
 
 
 def sharded_run(
@@ -448,16 +448,18 @@ def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]
             )
 
 
-def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:
+def join_responses(
+    cases: Sequence[CaseResult], parts: Path, directory: Path
+) -> Iterator[str]:
     """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
     directory.mkdir(parents=True, exist_ok=True)
-    order = [case.nodeid for case in run.cases]
+    order = [case.nodeid for case in cases]
     joined = join_spools(sorted(parts.glob("*.jsonl")), directory / RESPONSES, order)
     if joined.torn:
         workers = ", ".join(path.stem for path in joined.torn)
         yield f"the last response of {workers} is torn and left out"
     counts = dict(joined.counts)
-    for case in run.cases:
+    for case in cases:
         # A case that ran again has more.
         if (recorded := counts.get(case.nodeid, 0)) < case.requests:
             yield f"{case.nodeid}: only {recorded} of its {case.requests} responses are recorded"

@@ -138,7 +138,7 @@ def test_a_worker_whose_cases_all_failed_counts_too(recorder):
         news = News(models=(("", model),))
         failed.kbrel = dumps_compact({"results": (), "news": news})
         recorder.pytest_runtest_logreport(failed)
-        assert bool(recorder._problems) is (model is OTHER)
+        assert bool(recorder._results.problems) is (model is OTHER)
 
 
 GO_ON = (

@@ -53,7 +53,8 @@ def session(*expected, **more):
 
 def built(results, *suites, options=OPTIONS, others=None, folder=Path("/work")):
     config = StubConfig(folder, others=others)
-    return build_run(invocation_of(config), options, suites, results)
+    results.suites = suites
+    return build_run(invocation_of(config), options, results)
 
 
 def test_a_run_counts_the_facts_that_were_compared():
