@@ -35,7 +35,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
-from pytest_kbrel.serialization import from_wire, to_wire
+from pytest_kbrel.serialization import encoder, from_wire
 from pytest_kbrel.untrusted import parse
 
 # Seconds after its last response for which an unfinished run can go on.
@@ -352,6 +352,7 @@ TOLERANCE = 0.01
 _AMONG = 2000
 # Prompts that begin alike are of one kind: they share an instruction.
 _BEGINNING = 24
+_written = encoder()
 
 
 @record
@@ -447,7 +448,7 @@ def _content(answer: Answer) -> object:
 
 
 def _as_text(request: Request) -> str:
-    return json.dumps([type(request).__name__, to_wire(request)])
+    return _written([type(request).__name__, request])
 
 
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:
