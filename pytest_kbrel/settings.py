@@ -78,6 +78,10 @@ class Settings:
     shard: Shard | None = None
     today: datetime.date | None = None
     run: str = ""
+    # Where pytest was called, with how many workers, and whether waivers have no effect.
+    here: Path = Path()
+    workers: str = "0"
+    without_waivers: bool = False
     # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.
     model_spec: ParsedSpec | None = None
     baseline_spec: ParsedSpec | None = None

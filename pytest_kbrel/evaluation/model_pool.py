@@ -9,7 +9,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, ModelError
@@ -22,7 +21,6 @@ from pytest_kbrel.models.cache.caching_model import (
     CachingModel,
     DeduplicatingModel,
     new_counts,
-    uncounted_hits,
 )
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
@@ -233,10 +231,6 @@ class ModelPool:
 
     def _new_helper_counts(self) -> tuple[int, int]:
         return new_counts(self._helpers)
-
-    def uncounted_hits(self) -> AbstractContextManager[None]:
-        """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
-        return uncounted_hits(lambda: (*self._cache.models, *self._helpers))
 
     def _new_spent(self) -> Iterator[tuple[str, int, int]]:
         for to, model in self._models.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -42,7 +42,6 @@ from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
-from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.plugin.summary import write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
@@ -83,7 +82,6 @@ class Recorder:
     ) -> None:
         self._config = config
         self._settings = settings
-        self._invocation = invocation_of(config)
         self._baseline = baseline
         self._results = SessionResults()
         self._finished = False
@@ -123,45 +121,31 @@ class Recorder:
         if self._run_lock is not None:
             self._run_lock.acquire()
 
-    def expect(self, nodeids: Iterable[str]) -> None:
+    def expect(self, nodeids: Sequence[str]) -> None:
         """Expect results of the items of suites among ``nodeids``."""
         # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
         expected = self._results.expected
-        new = [
-            nodeid for nodeid in nodeids if in_suite(nodeid) and nodeid not in expected
-        ]
+        new = {*filter(in_suite, nodeids)} - expected.keys()
         if not new:
             return
         self.begin()
-        expected |= dict.fromkeys(new)
+        expected |= dict.fromkeys(nodeid for nodeid in nodeids if nodeid in new)
+        config, settings, results = self._config, self._settings, self._results
         try:
             # Read now, since a suite may be edited during the run.
-            self._results.suites = worker.suites_of(
-                self._config, list(expected), self._settings
-            )
+            results.suites = worker.suites_of(config, list(expected), settings)
         except KbrelError as error:
-            self._results.problems[str(error)] = None
-        self._results.shard = sharded_run(
-            self._settings, self._results.suites, self._config.rootpath
-        )
+            results.problems[str(error)] = None
+        results.shard = sharded_run(settings, results.suites, config.rootpath)
         try:
-            check_suites(
-                self._config,
-                self._settings,
-                self._baseline,
-                self._results.suites,
-                expected,
-            )
+            check_suites(config, settings, self._baseline, results.suites, expected)
         except KbrelError as error:
             expected.clear()
             raise pytest.UsageError(str(error)) from None
-        self._unused = unused_flags(
-            self._config, self._settings, self._results.suites, expected
-        )
-        self._results.notes |= dict.fromkeys(
-            (*self._unused, *changed_suites(self._settings, self._results.suites))
-        )
+        self._unused = unused_flags(config, settings, results.suites, expected)
+        changed = changed_suites(settings, results.suites)
+        results.notes |= dict.fromkeys((*self._unused, *changed))
         self._spool_directory.start()
 
     def dealing_of(
@@ -196,24 +180,20 @@ class Recorder:
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
-        judge = (
-            f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
-        )
-        what = "baseline model" if self._settings.baseline_model else "baseline"
-        compared = (
-            self._settings.baseline_model
-            if self._settings.shard
-            else self._settings.compared_with
-        )
-        against = f", {what} {compared}" if compared else ""
-        who = f"model {self._settings.model}{judge}{against}"
-        if (shard := self._settings.shard) is not None:
+        settings, here = self._settings, self._settings.here
+        judge = f", judge {settings.judge}" if settings.judge != RULES else ""
+        against = ""
+        if settings.baseline_model:
+            against = f", baseline model {settings.baseline_model}"
+        elif settings.baseline and settings.shard is None:
+            against = f", baseline {settings.baseline}"
+        who = f"model {settings.model}{judge}{against}"
+        if (shard := settings.shard) is not None:
             who += f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"
-        if self._settings.from_run is None:
+        if settings.from_run is None:
             return who
-        here = self._config.invocation_params.dir
-        record = names_of(self._settings.recorded, here)
-        output = os.path.relpath(self._settings.output_path, here)
+        record = names_of(settings.recorded, here)
+        output = os.path.relpath(settings.output_path, here)
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -237,9 +217,8 @@ class Recorder:
         if report.failed and in_suite(report.nodeid):
             self._uncollected = True
             # A comment on a pull request has no use for the folders of the machine.
-            error = (report.longreprtext.strip() or "it did not say why").splitlines()[
-                0
-            ]
+            said = report.longreprtext.strip() or "it did not say why"
+            error = said.splitlines()[0]
             error = error.replace(f"{self._config.rootpath}{os.sep}", "")
             self._results.problems[
                 f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"
@@ -250,7 +229,7 @@ class Recorder:
         """Expect the items of a serial run."""
         if any(map(uses_model, session.items)):
             self.begin()
-        self.expect(item.nodeid for item in session.items)
+        self.expect([item.nodeid for item in session.items])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note which items were begun."""
@@ -451,9 +430,7 @@ class Recorder:
         """Print the first screen of the run, and what became of its answers and its baseline."""
         if self._run is None:
             return
-        where = os.path.relpath(
-            self._settings.output_path, self._config.invocation_params.dir
-        )
+        where = os.path.relpath(self._settings.output_path, self._settings.here)
         output = where if self._written else ""
         write_run(terminalreporter, self._config, self._settings, self._run, output)
         if self._kept:
@@ -461,7 +438,7 @@ class Recorder:
         if self._page_problem:
             terminalreporter.write_line(printable(self._page_problem), yellow=True)
         if self._blessed is not None:
-            folder = os.path.relpath(self._blessed, self._config.invocation_params.dir)
+            folder = os.path.relpath(self._blessed, self._settings.here)
             line = f"blessed as {self._settings.baseline_update}: {folder}"
             terminalreporter.write_line(printable(line))
 
@@ -527,7 +504,7 @@ class Recorder:
                 properties=case_properties(result),
                 line=aggregate.line,
                 is_new=True,
-                waived=waiver_text(self._config, result),
+                waived=waiver_text(self._settings, result),
             )
 
     def _compared_with(self) -> Baseline | None:
@@ -542,7 +519,6 @@ class Recorder:
         if self._results.problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return build_run(
-            self._invocation,
             self._settings,
             self._results,
             self._compared_with(),

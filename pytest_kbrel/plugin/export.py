@@ -165,7 +165,7 @@ class Exporter(DryPlugin):
         if not written:
             yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
             return
-        shown = os.path.relpath(target, self._config.invocation_params.dir)
+        shown = os.path.relpath(target, self._settings.here)
         requests = f"{written} requests to {model.name} in {shown}"
         if model.endpoint == "chat":
             yield f"{requests}, to be answered by a batch, for instance with"

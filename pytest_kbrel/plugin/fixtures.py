@@ -95,9 +95,7 @@ def kb_check(
             _or_fail(lambda: _kb_runner.ask_part(case, *part))
             pytest.skip("a part of a case decides nothing")
         try:
-            result = _or_fail(
-                lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash)
-            )
+            result = _or_fail(lambda: _kb_runner.decide(case))
         except BudgetError as error:
             _end_at_budget(request, _kb_runner, str(error))
         results = request.node.stash.setdefault(results_key, [])
@@ -107,7 +105,7 @@ def kb_check(
 
         request.node.user_properties.extend(case_properties(result))
         message = failure_message(_kb_runner.settings, result)
-        waiver_reason = waiver_text(request.config, result)
+        waiver_reason = waiver_text(_kb_runner.settings, result)
         # The item of a suite is one case; a Python test may check several and must go on to the next.
         is_item_of_suite = case_of(request.node) is not None
         if message and waiver_reason:
@@ -224,16 +222,12 @@ def failure_message(settings: Settings, result: CaseResult) -> str:
     return f"{printable(case_reason(result))}\n{text}"
 
 
-def waiver_text(config: pytest.Config, result: CaseResult) -> str:
+def waiver_text(settings: Settings, result: CaseResult) -> str:
     """Return the waiver of a failed case in words; ``""`` without one and with --runxfail."""
     from pytest_kbrel.printing import printable
     from pytest_kbrel.reports.phrases import waiver_reason
 
-    if (
-        result.waiver is None
-        or not result.waived
-        or config.getoption("runxfail", False)
-    ):
+    if result.waiver is None or not result.waived or settings.without_waivers:
         return ""
     return printable(waiver_reason(result.waiver))
 

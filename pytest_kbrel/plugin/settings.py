@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -46,9 +46,6 @@ from pytest_kbrel.session.recorded_settings import recorded_values, until_decide
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import ASK_ALL, NO_BUDGET, NO_CACHE, SUITE_SUFFIX
 
-if TYPE_CHECKING:
-    from pytest_kbrel.session.run_builder import Invocation
-
 settings_key = pytest.StashKey[Settings]()
 _NAMING_MODELS = ("model", "judge", "baseline_model")
 _KEY = re.compile(
@@ -68,17 +65,6 @@ def read_settings(config: pytest.Config) -> Settings:
             settings = as_recorded(config, settings)
         config.stash[settings_key] = with_specs(settings)
     return config.stash[settings_key]
-
-
-def invocation_of(config: pytest.Config) -> Invocation:
-    """Return how pytest was called, as far as a report says."""
-    from pytest_kbrel.session.run_builder import Invocation
-
-    return Invocation(
-        here=config.invocation_params.dir,
-        workers=str(config.getoption("numprocesses", None) or 0),
-        without_waivers=bool(config.getoption("runxfail", False)),
-    )
 
 
 def _read_settings(config: pytest.Config) -> Settings:
@@ -103,6 +89,9 @@ def _read_settings(config: pytest.Config) -> Settings:
             "shard": _shard(config, by),
             "today": datetime.date.fromisoformat(day),
             "run": run,
+            "here": config.invocation_params.dir,
+            "workers": str(config.getoption("numprocesses", None) or 0),
+            "without_waivers": bool(config.getoption("runxfail", False)),
         }
         | _from_run(config)
     )

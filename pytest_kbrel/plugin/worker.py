@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import pytest
 
@@ -38,16 +37,15 @@ class CaseRunner(CaseAsker):
             self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
         let_threads_sleep()
 
-    def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
-        """Run a case and decide its gates; ``in_parts`` says that this session asked its parts before.
+    def decide(self, case: Case) -> CaseResult:
+        """Run a case and decide its gates.
 
         Raises ``KbrelError`` where no answers can be had, or where a checkpoint's files have changed since it
         was loaded.
         """
         # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
-        with self.pool.uncounted_hits() if in_parts else nullcontext():
-            decided = self.ask_case(case)
+        decided = self.ask_case(case)
         self.pool.check_files()
         return decided
 

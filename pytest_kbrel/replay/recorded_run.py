@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +149,6 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
         raise KbrelError(
             f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
         ) from None
-    _check_end(folder / RESPONSES, may_be_empty=run.shard is not None)
     if not isinstance(files := report.get("files"), dict) or RESPONSES not in files:
         raise KbrelError(
             f"{folder / REPORT}: names no digest of {RESPONSES}, so that nothing shows that both are of "
@@ -177,25 +175,3 @@ def _shard(wire: Any) -> ShardedRun | None:
         raise ValueError(f"shard.index {shard.index} of {shard.count}")
     suites = tuple((str(path), str(digest)) for path, digest in wire["suites"].items())
     return ShardedRun(shard=shard, suites=suites, commit=str(wire["commit"]))
-
-
-def _check_end(path: Path, *, may_be_empty: bool) -> None:
-    try:
-        with path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) == 0:
-                # A shard may have no fact.
-                if may_be_empty:
-                    return
-                raise KbrelError(
-                    f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}"
-                )
-            stream.seek(-1, os.SEEK_END)
-            last = stream.read(1)
-    except OSError as error:
-        raise KbrelError(
-            f"{path}: cannot be read: {error.strerror}; allowed: {ALLOWED}"
-        ) from None
-    if last != b"\n":
-        raise KbrelError(
-            f"{path}: the last line is torn, the file was cut short; allowed: a whole one"
-        )

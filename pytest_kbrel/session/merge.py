@@ -19,7 +19,6 @@ from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.session.run_builder import (
-    Invocation,
     SessionResults,
     baseline_of_session,
     build_run,
@@ -103,6 +102,7 @@ def _settings(
             joined=tuple(folders[1:]),
             today=datetime.date.today(),
             run=os.urandom(8).hex(),
+            here=Path.cwd(),
         )
     )
 
@@ -175,7 +175,7 @@ def _reported(
 ) -> Run:
     from pytest_kbrel.gates import silent_suites
 
-    run = build_run(Invocation(here=Path.cwd()), settings, results, compared)
+    run = build_run(settings, results, compared)
     joined = join_responses(run.cases, parts, settings.output_path)
     problems = (*silent_suites(results.cases.values()), *joined)
     failed = any(

@@ -74,15 +74,6 @@ _PACKAGES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """How a session was called: where, with how many workers, and whether waivers have no effect."""
-
-    here: Path
-    workers: str = "0"
-    without_waivers: bool = False
-
-
 @dataclass
 class SessionResults:
     """Expected items and reported results of a session: outcomes and failures by item, results by case."""
@@ -170,16 +161,13 @@ class SessionResults:
         """Yield expected items that never reported or passed without a measurement, each with the reason."""
         for nodeid in self.expected:
             outcome = self.outcomes.get(nodeid)
+            why = ""
             if outcome is None:
-                yield (
-                    nodeid,
-                    "no report arrived for this item: it was expected and never ended",
-                )
+                why = "no report arrived for this item: it was expected and never ended"
             elif outcome in ("passed", "xfail") and nodeid not in self.cases:
-                yield (
-                    nodeid,
-                    "this item ended without a measurement: nothing it says can be a pass",
-                )
+                why = "this item ended without a measurement: nothing it says can be a pass"
+            if why:
+                yield nodeid, why
 
     def took_part(self, nodeids: Iterable[str]) -> bool:
         """Return True if all these items were selected and the user skipped none."""
@@ -235,7 +223,6 @@ def decide_aggregates(
 
     model, helpers = results.fingerprints.get(""), results.helpers
     for suite in results.suites:
-        family = family_size(suite)
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
             if not results.took_part(members):
@@ -254,21 +241,15 @@ def decide_aggregates(
                 judge=helpers.get(judge),
                 writers=[helpers[text] for text in writers if text in helpers],
             )
-            yield (
+            decided = decide_aggregate(
                 aggregate,
-                decide_aggregate(
-                    aggregate,
-                    [
-                        results.cases[member]
-                        for member in members
-                        if member in results.cases
-                    ],
-                    baseline=baseline,
-                    comparisons=family,
-                    another_tokenizer=another_tokenizer(model, baseline),
-                    incomparable=reasons,
-                ),
+                [results.cases[one] for one in members if one in results.cases],
+                baseline=baseline,
+                comparisons=family_size(suite),
+                another_tokenizer=another_tokenizer(model, baseline),
+                incomparable=reasons,
             )
+            yield aggregate, decided
 
 
 def baseline_of_session(results: SessionResults, judge: str) -> Baseline | None:
@@ -289,7 +270,6 @@ def baseline_of_session(results: SessionResults, judge: str) -> Baseline | None:
 
 
 def build_run(
-    invocation: Invocation,
     settings: Settings,
     results: SessionResults,
     baseline: Baseline | None = None,
@@ -307,7 +287,7 @@ def build_run(
     from pytest_kbrel.metrics.correlations import over_slices
 
     cases = dict(results.cases)
-    if invocation.without_waivers:
+    if settings.without_waivers:
         cases = {
             nodeid: replace(case, waiver=None) if case.waived else case
             for nodeid, case in cases.items()
@@ -356,7 +336,7 @@ def build_run(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         # Of mixed models nobody knows which one gave a recorded response: the run cannot be replayed.
         model=None if results.mixed else results.fingerprints.get(""),
-        environment=tuple(sorted(_environment(invocation, settings, results).items())),
+        environment=tuple(sorted(_environment(settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
         baseline=settings.compared_with
@@ -364,7 +344,7 @@ def build_run(
         else settings.baseline_model,
         helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
-        recorded=names_of(settings.recorded, invocation.here),
+        recorded=names_of(settings.recorded, settings.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=settings.shard is None
         and not results.problems
@@ -389,20 +369,13 @@ def _compared(
     suites: Sequence[Suite], cases: Mapping[str, CaseResult]
 ) -> tuple[int, int] | None:
     """Return how many facts were compared, and of how many; ``None`` where none was."""
-    slices = [case for case in cases.values() if not case.aggregate]
     compared = set[tuple[str, str]]()
-    for case in slices:
-        if any(value.paired for value in case.metrics):
-            alone = {
-                *case.unmatched.added,
-                *case.unmatched.waived,
-                *case.unmatched.unanswered,
-            }
-            compared |= {
-                (case.suite, row.fact_id)
-                for row in case.table.rows
-                if row.fact_id not in alone
-            }
+    for case in cases.values():
+        if not case.aggregate and any(value.paired for value in case.metrics):
+            of = case.unmatched
+            alone = {*of.added, *of.waived, *of.unanswered}
+            facts = {row.fact_id for row in case.table.rows} - alone
+            compared |= {(case.suite, fact) for fact in facts}
     asked = {
         (suite.path, fact.id)
         for suite in suites
@@ -517,58 +490,45 @@ def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(
-    invocation: Invocation, settings: Settings, results: SessionResults
-) -> dict[str, str]:
+def _environment(settings: Settings, results: SessionResults) -> dict[str, str]:
     entries = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         **_versions(),
-        "workers": invocation.workers,
+        "workers": settings.workers,
+        "model_notes": "\n".join(results.notes),
+        "tokens_spent": "\n".join(
+            _spent(settings, name, *counts)
+            for name, counts in results.spent.items()
+            if any(counts)
+        ),
     }
-    # Of these only what has a value is recorded.
-    optional = {"model_notes": "\n".join(results.notes)}
     if results.load_seconds:
-        optional["model_load_seconds"] = f"{results.load_seconds:.2f}"
-        optional["engine"] = ", ".join(sorted(results.engines))
+        entries["model_load_seconds"] = f"{results.load_seconds:.2f}"
+        entries["engine"] = ", ".join(sorted(results.engines))
     if results.helpers:
-        requests, hits = results.helped
-        entries |= {"helpers_asked": str(requests), "helpers_reused": str(hits)}
-    requests, hits = results.answered
-    if requests or results.resumed:
-        here = invocation.here
-        cache = (
-            NO_CACHE
-            if settings.use_cache is None
-            else os.path.relpath(settings.use_cache, here)
-        )
+        asked, reused = map(str, results.helped)
+        entries |= {"helpers_asked": asked, "helpers_reused": reused}
+    if results.answered[0] or results.resumed:
+        asked, reused = map(str, results.answered)
+        folder = settings.use_cache
         entries |= {
-            "answers_asked": str(requests),
-            "answers_reused": str(hits),
-            "answers_store": cache,
-        }
-        optional |= {
+            "answers_asked": asked,
+            "answers_reused": reused,
+            "answers_store": os.path.relpath(folder, settings.here)
+            if folder
+            else NO_CACHE,
             "answers_not_kept": results.cache_problem,
             "answers_resumed": results.resumed,
         }
-    optional["tokens_spent"] = "\n".join(
-        _spent(settings, name, *counts)
-        for name, counts in results.spent.items()
-        if any(counts)
-    )
-    return entries | {name: text for name, text in optional.items() if text}
+    # Only what has a value is recorded.
+    return {name: text for name, text in entries.items() if text}
 
 
 def _spent(settings: Settings, name: str, read: int, written: int) -> str:
     cost = ""
     # The prices are those of the model under test.
-    own = settings.model_spec
-    if (
-        settings.prices is not None
-        and own is not None
-        and own.spec is not None
-        and name == own.spec.text
-    ):
+    if settings.prices is not None and name == settings.model.strip():
         cost = f", {cost_of(read, written, settings.prices):,.4f} by the prices given"
     return f"{name}: {read:,} tokens read and {written:,} written{cost}"
 
@@ -594,22 +554,20 @@ def _settings(settings: Settings) -> dict[str, str]:
         "judge",
         "judge_args",
         "baseline",
+        "baseline_model",
+        "inconclusive",
+        "limit",
+        "seed",
+        "top_k",
+        "until_decided",
     )
-    values = {
-        name: getattr(settings, name)
-        for name in (*names, "baseline_model", "inconclusive")
-    }
-    optional = {
-        "limit": settings.limit,
-        "seed": settings.seed,
-    }
+    values = {name: getattr(settings, name) for name in names}
+    texts = {name: "" if of is None else str(of) for name, of in values.items()}
+    for name in ("top_k", "until_decided"):
+        # What not all runs have is only recorded where it is given.
+        if not values[name]:
+            del texts[name]
     return {
-        **values,
+        **texts,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
-        **{
-            name: "" if value is None else str(value)
-            for name, value in optional.items()
-        },
-        **({"top_k": str(settings.top_k)} if settings.top_k else {}),
-        **({"until_decided": settings.until_decided} if settings.until_decided else {}),
     }

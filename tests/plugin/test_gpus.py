@@ -202,10 +202,3 @@ def test_workers_get_gpus_in_turn_from_the_list_of_their_user(
     assert pytester.runpytest_subprocess(*flags, "--kb-model=reference").ret == 0
     seen = {path.name: path.read_text() for path in pytester.path.glob("seen-*")}
     assert seen == result
-
-
-def test_a_number_that_no_workers_gpu_has_is_refused(monkeypatch):
-    monkeypatch.setenv(DEVICES, "4,5")
-    with pytest.raises(pytest.UsageError, match=r"^--kb-device: found cuda:1; with -n"):
-        dealt(2, device="cuda:1")
-    assert dealt(2, device="cuda:0") == ["4", "5"]
