@@ -149,7 +149,7 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
             },
             "3: shard 3/4 stopped before all its cases",
         ),
-        ({"shard": shard(5)}, "shard.index 5 of 4"),
+        ({"shard": shard(5)}, "is shard 5/4"),
     ],
 )
 def test_a_shard_of_another_run_is_named_with_what_differs(
