@@ -14,7 +14,6 @@ from pytest_kbrel.gates.power import (
     WORDING_CORRELATION,
     GatePower,
 )
-from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase, Range
 from pytest_kbrel.planning.requests import SAMPLED
@@ -155,8 +154,6 @@ def _gates_summed(plan: Plan) -> Iterator[str]:
     yield f"gates: {len(plan.powers):,}; {len(relative):,} compare with a baseline"
     if lacking := sum(gate.note == "needs a baseline" for gate in relative):
         yield f"  not judged, because no baseline is given: {lacking:,}"
-    if few := len(_slices_with_few_groups(relative)):
-        yield f"  slices with so few answers that they count as fewer than {FEW_CLUSTERS} groups: {few:,}"
     yield ""
 
 
@@ -196,21 +193,6 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         rows.append([f"{metric} in {title(group[0])}{more}", *cells_])
     yield from _table(rows, width)
-    if few := _slices_with_few_groups(relative):
-        yield ""
-        yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
-        for gate in few.values():
-            yield f"  {title(gate)}: {gate.n:,} facts count as {gate.groups:.1f}"
-        yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
-
-
-def _slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
-    """Return a gate of each slice whose facts count as too few groups, by node id."""
-    return {
-        gate.case: gate
-        for gate in gates
-        if gate.groups is not None and gate.groups < FEW_CLUSTERS
-    }
 
 
 def _smallest(gate: GatePower) -> str:

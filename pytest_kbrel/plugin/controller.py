@@ -126,11 +126,11 @@ class Recorder:
         # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
         expected = self._results.expected
-        new = {*filter(in_suite, nodeids)} - expected.keys()
-        if not new:
+        mine = dict.fromkeys(filter(in_suite, nodeids))
+        if mine.keys() <= expected.keys():
             return
         self.begin()
-        expected |= dict.fromkeys(nodeid for nodeid in nodeids if nodeid in new)
+        expected |= mine
         config, settings, results = self._config, self._settings, self._results
         try:
             # Read now, since a suite may be edited during the run.

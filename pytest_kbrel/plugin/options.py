@@ -42,6 +42,8 @@ _SHOWING = (
 )
 # The longest file name of Linux, macOS and Windows, in bytes.
 _LONGEST_NAME = 255
+# The settings that are never the name of a file.
+_LONG = ("model_args", "judge_args", "baseline_reason")
 # How alike, of 1, a variable must be to one of ours: KB_MODLE is, a project's own KB_MODEL_DIR is not.
 _ALIKE = 0.75
 _VARIABLE = "KB_"
@@ -215,7 +217,7 @@ def text_of(config: pytest.Config, name: str) -> str:
         )
     text = str(given)
     parts = text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/")
-    if flag.names_file and max(map(len, parts)) > _LONGEST_NAME:
+    if name not in _LONG and max(map(len, parts)) > _LONGEST_NAME:
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; "
             f"allowed: at most {_LONGEST_NAME} bytes between slashes"
@@ -252,8 +254,6 @@ class Flag:
     switch: bool = False
     # The value if the flag is given without one.
     bare: str | None = None
-    # True if the value is, or may be, the name of a file or folder.
-    names_file: bool = False
 
     @property
     def flag(self) -> str:
@@ -274,7 +274,6 @@ class Flag:
 FLAGS = (
     Flag(
         name="model",
-        names_file=True,
         metavar="SPEC",
         help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
         "one on a server, answers/FILE for answers made elsewhere (see --kb-export-requests), "
@@ -318,7 +317,6 @@ FLAGS = (
     ),
     Flag(
         name="judge",
-        names_file=True,
         metavar="rules|SPEC",
         default="rules",
         help="Who decides whether an answer is right: rules, openai/NAME, or a checkpoint",
@@ -330,20 +328,17 @@ FLAGS = (
     ),
     Flag(
         name="baseline",
-        names_file=True,
         metavar="NAME|PATH",
         help="Blessed run to compare with, or a paper's figures: published/...",
     ),
     Flag(
         name="baseline_update",
-        names_file=True,
         metavar="NAME",
         bare="",
         help="Bless this run under NAME (default: the name given to --kb-baseline) if it is complete",
     ),
     Flag(
         name="baseline_model",
-        names_file=True,
         metavar="SPEC",
         help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
     ),
@@ -354,7 +349,6 @@ FLAGS = (
     ),
     Flag(
         name="from_run",
-        names_file=True,
         metavar="DIR [DIR ...]",
         help="Decide again over the recorded responses of an earlier run, or of all shards of one; no model "
         "is loaded",
@@ -367,7 +361,6 @@ FLAGS = (
     ),
     Flag(
         name="export_requests",
-        names_file=True,
         metavar="FILE",
         help="Write what would be asked of openai/NAME, or what answers/FILE leaves open, as the input file "
         "of a batch (JSON Lines, for OpenAI's batch service or vllm run-batch), and stop",
@@ -418,7 +411,6 @@ FLAGS = (
     Flag(name="seed", metavar="N", help="Replace the seed that suites state"),
     Flag(
         name="output_path",
-        names_file=True,
         metavar="DIR",
         default=DEFAULT_OUTPUT,
         help="Folder of the reports",
@@ -431,7 +423,6 @@ FLAGS = (
     ),
     Flag(
         name="use_cache",
-        names_file=True,
         metavar="DIR|off",
         default=DEFAULT_CACHE,
         help="Folder where answers are kept, so that nothing is asked twice and a killed run goes on",

@@ -204,7 +204,6 @@ estimated from 4 facts of each slice; a token is taken to be 4 characters
 
 gates: 9; 6 compare with a baseline
   not judged, because no baseline is given: 6
-  slices with so few answers that they count as fewer than 8 groups: 1
 
 add -v for each slice, exact tokens and what each gate can find
 """
@@ -234,10 +233,6 @@ accuracy in head_to_tail[places-torso]     3  max_drop 0.1  needs a baseline
 accuracy_f1 in head_to_tail[places-torso]  3  max_drop 0.1  needs a baseline
 accuracy in head_to_tail[places-tail]      7  max_drop 0.1  needs a baseline
 accuracy_f1 in head_to_tail[places-tail]   7  max_drop 0.1  needs a baseline
-
-slices whose facts share so few answers that they count as fewer than 8 groups:
-  head_to_tail[places-tail]: 7 facts count as 3.8
-  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone
 """
 
 
