@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import Judgement, Shard, is_published
+from pytest_kbrel.records import BASELINE, Judgement, Shard, is_published
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Spec
@@ -82,10 +83,8 @@ class Settings:
     here: Path = Path()
     workers: str = "0"
     without_waivers: bool = False
-    # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.
-    model_spec: ParsedSpec | None = None
-    baseline_spec: ParsedSpec | None = None
-    judge_spec: ParsedSpec | None = None
+    # Of the models by their names in ``Ask.to``: the one under test, the baseline model, the judge.
+    specs: Mapping[str, ParsedSpec] = field(default_factory=dict)
 
     @property
     def budget(self) -> int | None:
@@ -114,8 +113,4 @@ class Settings:
     @property
     def own_specs(self) -> list[Spec]:
         """The specs of the models that the run is about; ``ModelError`` where one of them is wrong."""
-        return [
-            parsed.get()
-            for parsed in (self.model_spec, self.baseline_spec)
-            if parsed is not None
-        ]
+        return [self.specs[to].get() for to in ("", BASELINE) if to in self.specs]

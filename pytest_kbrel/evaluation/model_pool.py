@@ -95,8 +95,6 @@ class ModelPool:
             if to in _OWN:
                 self.counts.begin(case)
             responses = self._askers[to].ask(requests)
-        if to in _OWN:
-            self.counts.end(len(responses))
         if not to:
             self._requests[case] += len(responses)
             self._missing[case] += responses.count(MISSING)
@@ -146,9 +144,8 @@ class ModelPool:
 
     def _opened(self, to: str) -> Model:
         settings = self._settings
-        own = {"": settings.model_spec, BASELINE: settings.baseline_spec}
+        parsed = settings.specs.get(to)
         if to in self._failed:
-            parsed = own.get(to)
             name = to if parsed is None else parsed.get().text
             raise ModelError(
                 f"the model {name!r} could not be opened; the first failure says why"
@@ -156,10 +153,11 @@ class ModelPool:
         if to not in self._models:
             started = time.perf_counter()
             try:
-                if (parsed := own.get(to)) is not None:
-                    spec = parsed.get()
-                else:
-                    spec = helper_spec(to, settings.judge_args)
+                spec = (
+                    helper_spec(to, settings.judge_args)
+                    if parsed is None
+                    else parsed.get()
+                )
                 self._models[to] = registry.open_model(
                     spec, threads=_threads(), folder=settings.use_cache
                 )
@@ -307,21 +305,34 @@ def with_specs(settings: Settings) -> Settings:
     The baseline model is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model args of its own; device, dtype, batch
     size and chat template are those of the model under test. With a recorded run there is no model.
     """
-    model = baseline = judge = None
-    if settings.from_run is None:
-        model = _parsed(
-            lambda: _priced(
-                settings, _own_spec(settings, settings.model, settings.model_args)
-            )
+
+    def own(text: str, args: str) -> Spec:
+        return registry.read_spec(
+            text,
+            args,
+            device=settings.device,
+            dtype=settings.dtype,
+            batch_size=settings.batch_size,
+            chat_template=settings.apply_chat_template,
         )
+
+    def priced(text: str, args: str) -> Spec:
+        spec = own(text, args)
+        if isinstance(spec, OpenAISpec):
+            return dataclasses.replace(spec, prices=settings.prices)
+        return spec
+
+    specs = {}
+    if settings.from_run is None:
+        specs[""] = _parsed(priced, settings.model, settings.model_args)
     if settings.baseline_model:
         text, _, args = settings.baseline_model.partition(",")
-        baseline = _parsed(lambda: _own_spec(settings, text, args))
+        specs[BASELINE] = _parsed(own, text, args)
     if settings.judge != RULES:
-        judge = _parsed(lambda: helper_spec(settings.judge, settings.judge_args))
-    return dataclasses.replace(
-        settings, model_spec=model, baseline_spec=baseline, judge_spec=judge
-    )
+        specs[settings.judge] = _parsed(
+            helper_spec, settings.judge, settings.judge_args
+        )
+    return dataclasses.replace(settings, specs=specs)
 
 
 @functools.lru_cache(maxsize=64)
@@ -353,16 +364,10 @@ def notes_of(model: object) -> tuple[str, ...]:
 
 def spec_notes(settings: Settings) -> tuple[str, ...]:
     """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
-    parsed = (
-        (_WHOSE[""], settings.model_spec),
-        (_WHOSE[BASELINE], settings.baseline_spec),
-        ("judge: ", settings.judge_spec),
-    )
     return tuple(
-        f"{whose}{note}"
-        for whose, one in parsed
-        if one is not None
-        for note in notes_of(one.spec)
+        f"{_WHOSE.get(to, 'judge: ')}{note}"
+        for to, parsed in settings.specs.items()
+        for note in notes_of(parsed.spec)
     )
 
 
@@ -370,9 +375,9 @@ def announcements_of(settings: Settings) -> tuple[str, ...]:
     """Return what opening the run's own models will load or ask, a line each; nothing is opened."""
     if settings.from_run is not None:
         return ()
-    parsed = (settings.model_spec, settings.baseline_spec)
-    specs = [one.spec for one in parsed if one is not None and one.spec is not None]
-    return tuple(filter(None, map(registry.announcement, specs)))
+    specs = [settings.specs[to].spec for to in _OWN if to in settings.specs]
+    told = (registry.announcement(spec) for spec in specs if spec is not None)
+    return tuple(filter(None, told))
 
 
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:
@@ -383,27 +388,8 @@ def no_probabilities(probe: ProbeName, why: str) -> ModelError:
     )
 
 
-def _own_spec(settings: Settings, text: str, args: str) -> Spec:
-    return registry.read_spec(
-        text,
-        args,
-        device=settings.device,
-        dtype=settings.dtype,
-        batch_size=settings.batch_size,
-        chat_template=settings.apply_chat_template,
-    )
-
-
-def _priced(settings: Settings, spec: Spec) -> Spec:
-    return (
-        dataclasses.replace(spec, prices=settings.prices)
-        if isinstance(spec, OpenAISpec)
-        else spec
-    )
-
-
-def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:
+def _parsed(parse: Callable[[str, str], Spec], text: str, args: str) -> ParsedSpec:
     try:
-        return ParsedSpec(spec=parse())
+        return ParsedSpec(spec=parse(text, args))
     except ModelError as error:
         return ParsedSpec(error=error)

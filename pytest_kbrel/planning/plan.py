@@ -169,11 +169,10 @@ def _models_of(
     settings: Settings, runs: Sequence[DryRun], estimated: bool
 ) -> list[_PlannedModel]:
     """Return all models of the run with their numbers of requests, the one under test first."""
-    parsed = {"": settings.model_spec, BASELINE: settings.baseline_spec}
     own = [
-        _PlannedModel(settings, to, one.get(), estimated)
-        for to, one in parsed.items()
-        if one is not None
+        _PlannedModel(settings, to, settings.specs[to].get(), estimated)
+        for to in ("", BASELINE)
+        if to in settings.specs
     ]
     helpers: dict[str, _PlannedModel] = {}
     for run in runs:

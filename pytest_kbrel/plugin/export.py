@@ -21,7 +21,7 @@ from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Case, Suite
+from pytest_kbrel.records import BASELINE, Case, Suite
 from pytest_kbrel.settings import ParsedSpec, Settings
 
 if TYPE_CHECKING:
@@ -43,15 +43,15 @@ def start_export(config: pytest.Config) -> None:
 
 def _of_requests(settings: Settings) -> Settings:
     """Return the settings with a model that asks nothing, and with nothing to compare or to bless."""
-    own = settings.model_spec
+    specs = {to: of for to, of in settings.specs.items() if to != BASELINE}
     # A recorded run has no model, and is refused.
-    spec = None if own is None else ParsedSpec(spec=to_export(own.get()))
+    if "" in specs:
+        specs[""] = ParsedSpec(spec=to_export(specs[""].get()))
     return dataclasses.replace(
         settings,
-        model_spec=spec,
+        specs=specs,
         baseline="",
         baseline_model="",
-        baseline_spec=None,
         baseline_update=None,
         baseline_reason="",
     )

@@ -38,7 +38,8 @@ def auto_workers(config: pytest.Config) -> int | None:
     settings = read_settings(config)
     gpus = [] if settings.device == "cpu" else visible_gpus()
     try:
-        if not gpus or not _computes_here(settings):
+        specs = [parsed.get() for parsed in settings.specs.values()]
+        if not gpus or not any(BACKENDS[of.backend].computes_here for of in specs):
             return None
         each = gpus_each(config, settings)
     except KbrelError:
@@ -46,13 +47,6 @@ def auto_workers(config: pytest.Config) -> int | None:
         return None
     # A model that is spread over all GPUs that it sees may need them all.
     return 1 if each is None else max(1, len(gpus) // max(1, each))
-
-
-def _computes_here(settings: Settings) -> bool:
-    parsed = (settings.model_spec, settings.baseline_spec, settings.judge_spec)
-    return any(
-        BACKENDS[of.get().backend].computes_here for of in parsed if of is not None
-    )
 
 
 def gpus_each(config: pytest.Config, settings: Settings) -> int | None:

@@ -34,7 +34,7 @@ from pytest_kbrel.models.registry import (
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.plugin.settings import only_one
-from pytest_kbrel.records import Case, Suite, is_published
+from pytest_kbrel.records import BASELINE, Case, Suite, is_published
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
@@ -64,11 +64,11 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     for name, other, why in _ONLY_ONE:
         if getattr(settings, name) and getattr(settings, other):
             raise only_one(config, name, other, why)
-    if settings.model_spec is not None:
-        check_spec(settings.model_spec.get())
-    if settings.baseline_spec is not None and settings.from_run is None:
+    if "" in settings.specs:
+        check_spec(settings.specs[""].get())
+    if BASELINE in settings.specs and settings.from_run is None:
         try:
-            check_spec(settings.baseline_spec.get())
+            check_spec(settings.specs[BASELINE].get())
         except KbrelError as error:
             raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
     _check_ineffective(config, settings)
@@ -275,11 +275,12 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 def check_judge(settings: Settings) -> None:
     """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
-    if settings.judge_spec is None or is_recorded(settings, settings.judge):
+    judge = settings.specs.get(settings.judge)
+    if judge is None or is_recorded(settings, settings.judge):
         return
     try:
         _check_word(settings.judge, RULES)
-        check_spec(settings.judge_spec.get())
+        check_spec(judge.get())
     except KbrelError as error:
         raise KbrelError(f"--kb-judge: {error}") from None
     folder = settings.use_cache
