@@ -214,12 +214,12 @@ class _PlannedModel:
         for request in call.requests:
             prompt = self.counter.prompt(request)
             counts["read"] += prompt
-            counts[call.method] += prompt
             if isinstance(request, ScoreRequest):
                 scored = self.counter.continuation(request)
                 counts["scored"] += scored
-                counts["score"] += scored
+                counts["score"] += prompt + scored
             else:
+                counts["generate"] += prompt
                 counts["written"] += request.max_new_tokens
         for case in ("", call.case):
             totals = self._counts[scenario, case]

@@ -45,14 +45,12 @@ SAMPLED = 4
 class Call:
     """Requests put to one model at once: the new ones of a chunk of a case, of one round.
 
-    ``to`` is as in :class:`pytest_kbrel.records.Ask`, ``method`` is ``score`` or ``generate``. ``received`` is
-    how many requests came in, with those that came before, here or in an earlier call. Where a sample is
+    ``to`` is as in :class:`pytest_kbrel.records.Ask`. ``received`` is how many requests came in, with those that came before, here or in an earlier call. Where a sample is
     asked, each request stands for so many of the run.
     """
 
     case: str
     to: str
-    method: str
     requests: tuple[Request, ...]
     received: int
     stands_for: float
@@ -110,11 +108,10 @@ def _calls(
     try:
         asks = next(probe)
         while True:
-            by_model: defaultdict[tuple[str, str], list[Request]] = defaultdict(list)
+            by_model: defaultdict[str, list[Request]] = defaultdict(list)
             for ask in asks:
-                scores = isinstance(ask.request, ScoreRequest)
-                by_model[ask.to, "score" if scores else "generate"].append(ask.request)
-            for (to, method), requests in by_model.items():
+                by_model[ask.to].append(ask.request)
+            for to, requests in by_model.items():
                 new: list[Request] = []
                 for request in requests:
                     key = to, bytes.fromhex(key_of("", request))
@@ -124,7 +121,6 @@ def _calls(
                 yield Call(
                     case=f"{case.suite}::{case.id}",
                     to=to,
-                    method=method,
                     requests=tuple(new),
                     received=len(requests),
                     stands_for=stands_for,
