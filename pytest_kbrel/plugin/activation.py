@@ -20,7 +20,7 @@ from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.gpus import gpus_each
-from pytest_kbrel.plugin.options import find_suites, is_explicit
+from pytest_kbrel.plugin.options import is_meant
 from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
 from pytest_kbrel.plugin.preflight import check, check_suites
 from pytest_kbrel.plugin.progress_reporter import ProgressReporter
@@ -44,11 +44,7 @@ def start(config: pytest.Config) -> None:
     """
     settings = read_settings(config)
     baseline = None
-    if (
-        is_explicit(config, "model")
-        or is_explicit(config, "from_run")
-        or find_suites(config)
-    ):
+    if is_meant(config):
         try:
             baseline = check(config, settings)
         except (KbrelError, pytest.UsageError) as error:

@@ -13,9 +13,9 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.registry import BACKENDS, gpus_of
 from pytest_kbrel.plugin.options import (
-    find_suites,
     is_deciding_again,
     is_explicit,
+    is_meant,
     origin_of,
 )
 from pytest_kbrel.plugin.settings import read_settings
@@ -32,11 +32,10 @@ def auto_workers(config: pytest.Config) -> int | None:
     """
     if is_deciding_again(config) or os.environ.get(_XDISTS_OWN):
         return None
-    if not (is_explicit(config, "model") or find_suites(config)):
-        # The project's other tests.
+    if not is_meant(config):
         return None
     settings = read_settings(config)
-    gpus = [] if settings.device == "cpu" else visible_gpus()
+    gpus = visible_gpus(settings.device)
     try:
         specs = [parsed.get() for parsed in settings.specs.values()]
         if not gpus or not any(BACKENDS[of.backend].computes_here for of in specs):
@@ -57,7 +56,7 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     given = settings.gpus_per_worker
     if settings.from_run is not None:
         return 0
-    if not (is_explicit(config, "model") or find_suites(config)):
+    if not is_meant(config):
         return given or 0
     needed = [gpus_of(spec) for spec in settings.own_specs]
     # An engine states its number; a model that is spread over GPUs makes do with those.
@@ -65,16 +64,10 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     if given is None:
         return None if None in needed and not most else most
     flag = origin_of(config, "gpus_per_worker")
-    if is_explicit(config, "gpus_per_worker") and (
-        settings.device == "cpu" or not visible_gpus()
-    ):
-        why = (
-            "--kb-device=cpu uses none"
-            if settings.device == "cpu"
-            else f"none can be seen ({DEVICES})"
-        )
+    if is_explicit(config, "gpus_per_worker") and not visible_gpus(settings.device):
         raise pytest.UsageError(
-            f"{flag}: found {given} GPU(s), and {why}; allowed: with GPUs"
+            f"{flag}: found {given} GPU(s), and none can be used (--kb-device={settings.device}, {DEVICES}); "
+            "allowed: with GPUs"
         )
     if given < most:
         raise pytest.UsageError(
@@ -92,7 +85,7 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
     crashed worker has the same spec and so the same GPU. Raises ``UsageError`` where workers need more GPUs
     than there are.
     """
-    gpus = [] if device == "cpu" else visible_gpus()
+    gpus = visible_gpus(device)
     if not gpus:
         return
     if each is None:
@@ -117,11 +110,15 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
         spec.env.setdefault(DEVICES, ",".join(dealt))
 
 
-def visible_gpus() -> list[str]:
+def visible_gpus(device: str = "auto") -> list[str]:
     """Return the ids of the GPUs this process may use: entries of the caller's own list, else all of them.
+
+    With --kb-device=cpu it uses none.
 
     Entries may be UUIDs. torch is not used: counting would open a context on the first GPU.
     """
+    if device == "cpu":
+        return []
     listed = os.environ.get(DEVICES)
     if listed is not None:
         return [entry.strip() for entry in listed.split(",") if entry.strip()]

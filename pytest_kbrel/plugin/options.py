@@ -88,6 +88,12 @@ def is_deciding_again(config: pytest.Config) -> bool:
     return bool(text_of(config, "from_run")) and not wins
 
 
+def is_meant(config: pytest.Config) -> bool:
+    """Return True if the session is about a model or a record, and not about the project's other tests."""
+    typed = is_explicit(config, "model") or is_explicit(config, "from_run")
+    return typed or bool(find_suites(config))
+
+
 def is_explicit(config: pytest.Config, name: str) -> bool:
     """Return True if a flag is given, on the command line or in ``addopts``."""
     return config.getoption(_flag(name).ini, None) is not None

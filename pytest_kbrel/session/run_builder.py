@@ -191,17 +191,14 @@ class SessionResults:
             not unanswered or self.cases[case].verdict != "invalid" for case in cases
         )
 
-    def began(self, nodeid: str) -> bool:
-        """Return True if the session did not stop before this item."""
-        return not self.stopped or nodeid in self.begun or nodeid in self.outcomes
-
-    def why_undecided(self, nodeid: str) -> str:
-        """Return why an expected item has no result."""
-        if not self.began(nodeid):
-            return "the session stopped before this case"
-        return self.failures.get(nodeid) or (
-            "interrupted in this case" if self.stopped else "it never ended"
-        )
+    def undecided(self, nodeid: str) -> CaseResult:
+        """Return the case of an expected item, or of an aggregate, that has no result."""
+        if self.stopped and not (nodeid in self.begun or nodeid in self.outcomes):
+            return _undecided(
+                nodeid, "the session stopped before this case", begun=False
+            )
+        how = "interrupted in this case" if self.stopped else "it never ended"
+        return _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""
@@ -300,10 +297,8 @@ def build_run(
     }
     for nodeid in results.expected:
         if nodeid not in cases and not results.skipped(nodeid):
-            undecided = _undecided(
-                nodeid, results.why_undecided(nodeid), begun=results.began(nodeid)
-            )
-            cases[nodeid] = replace(undecided, label=labels.get(nodeid, ""))
+            label = labels.get(nodeid, "")
+            cases[nodeid] = replace(results.undecided(nodeid), label=label)
     # A shard has no aggregates that the session could stop before.
     stopped = results.stopped and settings.shard is None
     for aggregate in (
@@ -313,7 +308,7 @@ def build_run(
         nodeid = f"{aggregate.suite}::{aggregate.id}"
         if nodeid not in cases and results.took_part(members):
             cases[nodeid] = replace(
-                _undecided(nodeid, results.why_undecided(nodeid), begun=False),
+                results.undecided(nodeid),
                 probe=aggregate.probe,
                 slice=aggregate.slice,
                 aggregate=True,

@@ -116,7 +116,7 @@ def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
     monkeypatch.setenv("KB_MODEL", "reference")
     pytester.makepyfile("def test_one(): pass")
     monkeypatch.setattr(
-        gpus, "visible_gpus", lambda: pytest.fail("nobody is to be asked")
+        gpus, "visible_gpus", lambda device: pytest.fail("nobody is to be asked")
     )
     assert workers_of(pytester)
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "5")
@@ -128,7 +128,7 @@ def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
     [
         (
             ["-n1", "--kb-gpus-per-worker=1", "--kb-device=cpu"],
-            "found 1 GPU(s), and --kb-device=cpu uses",
+            "found 1 GPU(s), and none can be used (--kb-device=cpu",
         ),
         (
             ["-n2", "--kb-gpus-per-worker=2", "--kb-model-args=tensor_parallel_size=4"],
