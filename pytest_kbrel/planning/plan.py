@@ -30,7 +30,6 @@ from pytest_kbrel.planning.requests import (
     whole,
 )
 from pytest_kbrel.records import BASELINE, Case, ScoreRequest, Suite, record
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.settings import Settings
 
 
@@ -93,28 +92,14 @@ class Participant:
 
 
 @record
-class PlannedCase:
-    """A slice, and the requests it puts to the model under test.
-
-    ``title`` is its id with the label of the relation that it is, where it is one.
-    """
-
-    suite: str
-    id: str
-    title: str
-    facts: int
-    counts: RequestCounts
-
-
-@record
 class Plan:
     """The plan of a run.
 
-    ``families`` are the numbers of cases that compare with a baseline, by suite. ``sampled``: the requests
+    ``cases`` have the requests that they put to the model under test. ``families`` are the numbers of cases that compare with a baseline, by suite. ``sampled``: the requests
     are estimated from a few facts of each case.
     """
 
-    cases: tuple[PlannedCase, ...]
+    cases: tuple[tuple[Case, RequestCounts], ...]
     participants: tuple[Participant, ...]
     powers: tuple[GatePower, ...]
     families: tuple[tuple[str, int], ...]
@@ -142,14 +127,7 @@ def make_plan(
         raise no_probabilities(scored, why)
     return Plan(
         cases=tuple(
-            PlannedCase(
-                suite=case.suite,
-                id=case.id,
-                title=case_title(case),
-                facts=len(case.facts),
-                counts=own.counts(runs, f"{case.suite}::{case.id}"),
-            )
-            for case in cases
+            (case, own.counts(runs, f"{case.suite}::{case.id}")) for case in cases
         ),
         participants=tuple(model.participant(settings, runs) for model in models),
         powers=power_of_gates(

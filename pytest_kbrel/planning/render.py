@@ -15,10 +15,12 @@ from pytest_kbrel.gates.power import (
     GatePower,
 )
 from pytest_kbrel.models.token_counting import CHARACTERS
-from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase, Range
+from pytest_kbrel.planning.plan import Participant, Plan, Range, RequestCounts
 from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import cells, format_table, wrap
+from pytest_kbrel.records import Case
 from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.stats import sidak
 
 # The width of a file.
@@ -37,14 +39,18 @@ def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
     if plan.sampled:
         width = min(width, _SCREEN)
         header = ["probe (slices)", "facts", "calls", "tokens read"]
-        lines += _case_table(header, _by_probe(plan.cases), width)
+        probes: dict[str, list[_Planned]] = {}
+        for planned in plan.cases:
+            probes.setdefault(planned[0].probe, []).append(planned)
+        groups = [(f"{probe} ({len(of):,})", of) for probe, of in probes.items()]
+        lines += _case_table(header, groups, width)
         exact = all(who.exact for who in plan.participants)
         tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
         lines += [f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
     else:
         header = ["slice", "facts", "calls", "tokens read", "different"]
-        for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
-            groups = [(case.title, [case]) for case in cases]
+        for suite, cases in groupby(plan.cases, key=lambda planned: planned[0].suite):
+            groups = [(case_title(planned[0]), [planned]) for planned in cases]
             lines += [suite, *_case_table(header, groups, width), ""]
     for participant in plan.participants:
         lines += _participant(participant, plan.sampled)
@@ -92,14 +98,8 @@ def _seconds(value: Range) -> str:
     return f"{_range(value, 1)} s"
 
 
-_Groups = list[tuple[str, list[PlannedCase]]]
-
-
-def _by_probe(cases: Sequence[PlannedCase]) -> _Groups:
-    probes: dict[str, list[PlannedCase]] = {}
-    for case in cases:
-        probes.setdefault(case.id.partition("[")[0], []).append(case)
-    return [(f"{probe} ({len(group):,})", group) for probe, group in probes.items()]
+_Planned = tuple[Case, RequestCounts]
+_Groups = list[tuple[str, list[_Planned]]]
 
 
 def _case_table(header: list[str], groups: _Groups, width: int) -> list[str]:
@@ -107,11 +107,9 @@ def _case_table(header: list[str], groups: _Groups, width: int) -> list[str]:
         groups = [*groups, ("all", [case for _, group in groups for case in group])]
     rows = [header]
     for name, cases in groups:
-        facts = sum(case.facts for case in cases)
-        columns = zip(
-            *((case.counts.calls, case.counts.read, case.counts.new) for case in cases),
-            strict=True,
-        )
+        facts = sum(len(case.facts) for case, _ in cases)
+        counts = [(of.calls, of.read, of.new) for _, of in cases]
+        columns = zip(*counts, strict=True)
         totals = [_range(reduce(Range.plus, ranges)) for ranges in columns]
         rows.append([one_line(name, 60), _number(facts), *totals][: len(header)])
     return _table(rows, width)
@@ -176,7 +174,8 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
             f"{WORDING_CORRELATION}:"
         )
     titles = {
-        f"{case.suite}::{case.id}": one_line(case.title, 60) for case in plan.cases
+        f"{case.suite}::{case.id}": one_line(case_title(case), 60)
+        for case, _ in plan.cases
     }
 
     def title(gate: GatePower) -> str:

@@ -19,7 +19,6 @@ from pytest_kbrel.models.answers.spec import AnswersSpec
 from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.gpus import gpus_each
 from pytest_kbrel.plugin.options import is_meant
 from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
 from pytest_kbrel.plugin.preflight import check, check_suites
@@ -64,13 +63,8 @@ def start(config: pytest.Config) -> None:
         recorder.counts = reporter.counts
         config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):
-        device = "cpu" if settings.from_run else settings.device
-        distribution = Distribution(
-            recorder,
-            device,
-            gpus_each(config, settings),
-            may_split=may_split(config, settings),
-        )
+        splits = may_split(config, settings)
+        distribution = Distribution(recorder, settings, may_split=splits)
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
 

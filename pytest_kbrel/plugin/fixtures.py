@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -14,7 +14,6 @@ from pytest_kbrel.plugin.options import is_active
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.plugin.controller import Recorder
     from pytest_kbrel.plugin.worker import CaseRunner
     from pytest_kbrel.records import Case, CaseResult, Fact, Shard
     from pytest_kbrel.settings import Settings
@@ -97,7 +96,10 @@ def kb_check(
         try:
             result = _or_fail(lambda: _kb_runner.decide(case))
         except BudgetError as error:
-            _end_at_budget(request, _kb_runner, str(error))
+            recorder = request.config.pluginmanager.getplugin("kbrel-recorder")
+            # It is there, since with workers a budget is refused.
+            news = _kb_runner.pool.news()
+            recorder.end_at_budget(request.node.nodeid, str(error), news)
         results = request.node.stash.setdefault(results_key, [])
         results.append(result)
         from pytest_kbrel.plugin.collection import case_of
@@ -121,16 +123,6 @@ def kb_check(
         return result
 
     return check
-
-
-def _end_at_budget(
-    request: pytest.FixtureRequest, runner: CaseRunner, why: str
-) -> NoReturn:
-    """End the session, as an interrupted one, since what it may spend is spent."""
-    recorder: Recorder | None = request.config.pluginmanager.getplugin("kbrel-recorder")
-    # With workers a budget is refused.
-    assert recorder is not None
-    recorder.end_at_budget(request.node.nodeid, why, runner.pool.news())
 
 
 def _or_fail(action: Callable[[], T]) -> T:

@@ -54,8 +54,6 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     Raises ``UsageError`` for --kb-gpus-per-worker where there are no GPUs, or an engine needs more.
     """
     given = settings.gpus_per_worker
-    if settings.from_run is not None:
-        return 0
     if not is_meant(config):
         return given or 0
     needed = [gpus_of(spec) for spec in settings.own_specs]

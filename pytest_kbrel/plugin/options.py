@@ -162,7 +162,12 @@ def check_names(config: pytest.Config) -> None:
     It would have no effect: with a mistyped baseline nothing is compared, and all gates stay undecided.
     Sessions without a model and without suites may have any.
     """
-    unknown = dict.fromkeys(_unknown_variables(), "in the environment")
+    ours = {flag.environment for flag in FLAGS}
+    unknown = {
+        name: "in the environment"
+        for name, value in sorted(os.environ.items())
+        if value and name.startswith(_VARIABLE) and name not in ours
+    }
     unknown |= dict.fromkeys(_unknown_keys(config), "in the ini file or with -o")
     if not unknown or not (is_active(config) or find_suites(config)):
         return
@@ -181,15 +186,6 @@ def check_names(config: pytest.Config) -> None:
                 f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
                 f"pytest --help; did you mean {meant!r}?"
             )
-
-
-def _unknown_variables() -> list[str]:
-    ours = {flag.environment for flag in FLAGS}
-    return sorted(
-        name
-        for name, value in os.environ.items()
-        if value and name.startswith(_VARIABLE) and name not in ours
-    )
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:

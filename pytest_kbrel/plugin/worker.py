@@ -24,11 +24,12 @@ class CaseRunner(CaseAsker):
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
-        spool = f"{_worker_id(config)}.jsonl"
+        worker = getattr(config, "workerinput", {}).get("workerid", "main")
         super().__init__(
             settings,
             root=config.rootpath,
-            spool_path=spool_folder(settings.output_path, settings.run) / spool,
+            spool_path=spool_folder(settings.output_path, settings.run)
+            / f"{worker}.jsonl",
             suites=lambda: suites_of(
                 config, [item.nodeid for item in session.items], settings
             ),
@@ -61,8 +62,3 @@ def suites_of(
         for path in paths
         if in_suite(path)
     ]
-
-
-def _worker_id(config: pytest.Config) -> str:
-    workerinput = getattr(config, "workerinput", None)
-    return str(workerinput["workerid"]) if workerinput is not None else "main"

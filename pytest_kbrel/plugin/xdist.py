@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_kbrel.evaluation.model_pool import News
-from pytest_kbrel.plugin.gpus import deal_gpus
+from pytest_kbrel.plugin.gpus import deal_gpus, gpus_each
 from pytest_kbrel.plugin.options import BEGUN, DEALT, NEWS, begun
 from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
@@ -27,20 +28,11 @@ class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        device: str,
-        gpus_each: int | None = 0,
-        *,
-        may_split: bool = False,
+        self, recorder: Recorder, settings: Settings, *, may_split: bool = False
     ) -> None:
-        """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share.
-
-        With ``may_split`` large cases are split among the workers.
-        """
+        """With ``may_split`` large cases are split among the workers."""
         self._recorder = recorder
-        self._device = device
-        self._each = gpus_each
+        self._settings = settings
         self._may_split = may_split
         # Among how many workers items are dealt; 0 where xdist deals them.
         self._dealt = 0
@@ -84,7 +76,9 @@ class Distribution:
         _check_here(specs)
         if len(specs) > 1 and config.getoption("dist") == "load":
             self._dealt = len(specs)
-        deal_gpus(specs, self._device, self._each)
+        if self._settings.from_run is None:
+            each = gpus_each(config, self._settings)
+            deal_gpus(specs, self._settings.device, each)
 
     def stop(self, interrupt: bool) -> None:
         """End all workers in little more than :data:`PATIENCE` seconds; xdist waits much longer.
