@@ -125,4 +125,9 @@ CAP = Bounds(1, 999_999)
 
 def limit_value(text: str) -> int | float:
     """Read a number of facts (at least 1) or a fraction (above 0, at most 1); else ``ValueError``."""
-    return LIMIT.integer(text) if text.isdecimal() else SHARE.number(text)
+    try:
+        return LIMIT.integer(text) if text.isdecimal() else SHARE.number(text)
+    except ValueError:
+        raise ValueError(
+            f"found {shown(text)}; allowed: {LIMIT}, of facts, or a fraction above 0 and up to 1"
+        ) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import math
 import operator
 import re
 import types
@@ -16,7 +15,6 @@ from typing import Any, Literal, TypeVar
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
 _HALVES = re.compile("[\ud800-\udfff]")
-_PLAIN = frozenset({str, int, bool})
 
 
 def to_wire(value: Any) -> Any:
@@ -25,19 +23,7 @@ def to_wire(value: Any) -> Any:
     Records become dicts, tuples lists. Raises ``ValueError`` on NaN and infinity: no number is better than a
     wrong one.
     """
-    kind: Any = type(value)
-    if value is None or kind in _PLAIN or (kind is float and math.isfinite(value)):
-        return value
-    if _field_names(kind) is not None:
-        return {name: to_wire(part) for name, part in fields_of(value).items()}
-    if isinstance(value, (list, tuple)):
-        return [to_wire(item) for item in value]
-    if isinstance(value, dict):
-        return {to_wire(str(key)): to_wire(item) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} has no wire form")
-    # The round trip turns subclasses of str, int and float into exact builtins.
-    return json.loads(json.dumps(value, allow_nan=False))
+    return json.loads(_encode(value))
 
 
 def fields_of(record: Any) -> dict[str, Any]:
@@ -75,6 +61,9 @@ def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
     ).encode
 
 
+_encode = encoder()
+
+
 def dumps_compact(value: Any) -> str:
     """Return builtins with records among them as compact JSON, which execnet carries much faster.
 
@@ -106,18 +95,10 @@ def replace_surrogates(text: str) -> str:
 
 
 @functools.cache
-def _field_names(kind: Any) -> tuple[str, ...] | None:
-    if not dataclasses.is_dataclass(kind):
-        return None
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
-@functools.cache
 def _names_of(kind: Any) -> tuple[str, ...]:
-    names = _field_names(kind)
-    if names is None:
+    if not dataclasses.is_dataclass(kind):
         raise TypeError(f"a value of type {kind.__name__} has no wire form")
-    return names
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 @functools.cache
@@ -236,16 +217,12 @@ def _required(kind: type) -> frozenset[str]:
 def _build_union(members: tuple[Any, ...], data: Any) -> Any:
     if type(data) in members:
         return data
+    records: list[Any] = [one for one in members if dataclasses.is_dataclass(one)]
+    for member in records if isinstance(data, dict) else ():
+        needed = _required(member)
+        if needed and needed <= data.keys():
+            return _reader(member)(data)
     for member in members:
-        if (
-            isinstance(member, type)
-            and dataclasses.is_dataclass(member)
-            and isinstance(data, dict)
-        ):
-            needed = _required(member)
-            if needed and needed <= data.keys():
-                return _reader(member)(data)
-    for member in members:
-        if member is not type(None) and not dataclasses.is_dataclass(member):
+        if member is not type(None) and member not in records:
             return _reader(member)(data)
     raise ValueError(f"{data!r} fits none of {members}")

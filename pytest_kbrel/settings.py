@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import Judgement, Shard, is_published
+from pytest_kbrel.records import BASELINE, Judgement, Shard, is_published
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Spec
@@ -68,10 +69,8 @@ class Settings:
     junit_properties: bool = False
     baseline_model: str = ""
     baseline_reason: str = ""
-    # Whether cases stop once they are decided, and the most facts that are asked then.
-    until_decided: bool = False
-    budget: int | None = None
-    # Labelled answers by which the judge's error is measured.
+    # The most facts that are asked where cases stop once they are decided, or a word for any number.
+    until_decided: str = ""
     # How many of the most probable tokens are recorded at the positions of answers.
     top_k: int = 0
     # The GPUs that each worker gets for itself, where the user says so.
@@ -80,10 +79,17 @@ class Settings:
     shard: Shard | None = None
     today: datetime.date | None = None
     run: str = ""
-    # None where there is no such model: a recorded run answers, nothing is compared with, rules judge.
-    model_spec: ParsedSpec | None = None
-    baseline_spec: ParsedSpec | None = None
-    judge_spec: ParsedSpec | None = None
+    # Where pytest was called, with how many workers, and whether waivers have no effect.
+    here: Path = Path()
+    workers: str = "0"
+    without_waivers: bool = False
+    # Of the models by their names in ``Ask.to``: the one under test, the baseline model, the judge.
+    specs: Mapping[str, ParsedSpec] = field(default_factory=dict)
+
+    @property
+    def budget(self) -> int | None:
+        """The most facts that are asked, ``None`` for all of them."""
+        return int(self.until_decided) if self.until_decided.isdecimal() else None
 
     @property
     def compared_with(self) -> str:
@@ -107,8 +113,4 @@ class Settings:
     @property
     def own_specs(self) -> list[Spec]:
         """The specs of the models that the run is about; ``ModelError`` where one of them is wrong."""
-        return [
-            parsed.get()
-            for parsed in (self.model_spec, self.baseline_spec)
-            if parsed is not None
-        ]
+        return [self.specs[to].get() for to in ("", BASELINE) if to in self.specs]

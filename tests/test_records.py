@@ -148,9 +148,7 @@ def test_the_wire_form_is_exact_builtins():
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_no_number_has_no_wire_form(number):
-    with pytest.raises(ValueError, match="no wire form"):
-        to_wire(Step(token_id=1, token="a", probability=number))
-    for write in (encoder(), dumps_compact):
+    for write in (to_wire, encoder(), dumps_compact):
         with pytest.raises(ValueError):
             write([Step(token_id=1, token="a", probability=number)])
 

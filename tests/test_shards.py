@@ -95,11 +95,10 @@ def test_what_is_typed_or_said_by_a_job_array(text, environment, expected):
         ("auto/2", {"JOB_COMPLETION_INDEX": "2"}, "INDEX='2', counted from 0, of '2'; allowed"),
         ("auto/2", {"CI_NODE_INDEX": "x"}, "allowed: whole numbers"),
         # sbatch --array=3 and --array=3,7, to run tasks again; --array=1-7:2.
-        ("auto", slurm(3, 3, 1), "one task, number 3; allowed: .* or I/N where a task runs again alone"),
-        ("auto/8", slurm(3, 3, 1), "an array of 1, not 8; allowed"),
-        ("auto", slurm(7, 3, 2, 7), "an array of 2 from 3 to 7, with gaps; allowed"),
-        ("auto", slurm(3, 1, 4, 7), "an array of 4 from 1 to 7, with gaps; allowed"),
-        ("auto", {**slurm(3, 1, 4), "SLURM_ARRAY_TASK_MAX": "x"}, "allowed: whole numbers"),
+        ("auto", slurm(3, 3, 1), "of 1 from 3 to 3, for 1 parts; allowed: .* or I/N where a task runs again"),
+        ("auto/8", slurm(3, 3, 1), "of 1 from 3 to 3, for 8 parts; allowed"),
+        ("auto", slurm(7, 3, 2, 7), "of 2 from 3 to 7, for 2 parts; allowed"),
+        ("auto", slurm(3, 1, 4, 7), "of 4 from 1 to 7, for 4 parts; allowed"),
     ],
 )  # fmt: skip
 def test_what_is_no_shard_says_what_was_found(text, environment, words):

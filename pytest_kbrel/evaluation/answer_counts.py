@@ -25,14 +25,12 @@ class AnswerCounts:
         self.asked = 0
         self.current = ""
         self._path = path
-        self._before = 0
         self._written = 0.0
 
     def begin(self, case: str) -> None:
         """Note which case asks from now on."""
         is_new = case != self.current
         self.current = case
-        self._before = self.answered[case]
         # A case of few questions must not hide the next one, which may take long.
         self._write(at_once=is_new)
 
@@ -41,11 +39,6 @@ class AnswerCounts:
         self.answered[self.current] += count
         if asked:
             self.asked += count
-        self._write()
-
-    def end(self, requests: int) -> None:
-        """Note that the case has answers to so many further requests, equal ones included."""
-        self.answered[self.current] = self._before + requests
         self._write()
 
     def _write(self, *, at_once: bool = False) -> None:

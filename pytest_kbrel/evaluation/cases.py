@@ -43,17 +43,14 @@ class Retrieval:
 
         Raises ``KbrelError`` if the encoder cannot be opened or a fact has too few examples.
         """
-        settings = case.settings
-        if not sum(settings.shown):
+        if not sum(case.settings.shown):
             return case
         from pytest_kbrel.metrics.text import cosine, tfidf_cosine
         from pytest_kbrel.probes.reliability.shots import with_shots
 
-        if not settings.encoder:
+        if not case.settings.encoder:
             return with_shots(case, tfidf_cosine)
-        encoder = self._encoder(
-            settings.encoder, self._rootpath / Path(case.suite).parent
-        )
+        encoder = self._encoder(case)
 
         def similar(questions: Sequence[str], examples: Sequence[str]) -> Any:
             return cosine(encoder.embed(questions), encoder.embed(examples))
@@ -81,9 +78,7 @@ class Retrieval:
         from pytest_kbrel.metrics.text import cosine
         from pytest_kbrel.probes.reliability.shots import DIGITS
 
-        encoder = self._encoder(
-            settings.encoder, self._rootpath / Path(case.suite).parent
-        )
+        encoder = self._encoder(case)
         # All texts at once, not in a call for each fact.
         encoder.embed(
             [
@@ -116,13 +111,13 @@ class Retrieval:
         for encoder in self._encoders.values():
             encoder.close()
 
-    def _encoder(self, spec: str, folder: Path) -> Encoder:
+    def _encoder(self, case: Case) -> Encoder:
         from pytest_kbrel.models.embedding import Encoder
 
+        spec, folder = case.settings.encoder, self._rootpath / Path(case.suite).parent
         if (spec, folder) not in self._encoders:
-            self._encoders[spec, folder] = Encoder(
-                spec, args_for(spec, self._args), folder
-            )
+            args = args_for(spec, self._args)
+            self._encoders[spec, folder] = Encoder(spec, args, folder)
         return self._encoders[spec, folder]
 
 
@@ -141,18 +136,11 @@ def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
     def ask(requests: Sequence[Request], to: str) -> Sequence[Response]:
         return pool.ask(requests, to or BASELINE, nodeid)
 
-    def keep_marked(exchanges: Sequence[Exchange]) -> None:
-        asks = [
-            dataclasses.replace(one.ask, to=one.ask.to or BASELINE) for one in exchanges
-        ]
-        keep(
-            [
-                dataclasses.replace(one, ask=ask)
-                for one, ask in zip(exchanges, asks, strict=True)
-            ]
-        )
+    def marked(one: Exchange) -> Exchange:
+        ask = dataclasses.replace(one.ask, to=one.ask.to or BASELINE)
+        return dataclasses.replace(one, ask=ask)
 
-    return run_case(case, ask, keep_marked)
+    return run_case(case, ask, lambda exchanges: keep(list(map(marked, exchanges))))
 
 
 def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:

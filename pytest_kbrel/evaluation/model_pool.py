@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import BudgetError, KbrelError, ModelError
+from pytest_kbrel.errors import BudgetError, ModelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
@@ -21,7 +21,6 @@ from pytest_kbrel.models.cache.caching_model import (
     CachingModel,
     DeduplicatingModel,
     new_counts,
-    uncounted_hits,
 )
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
@@ -35,13 +34,33 @@ from pytest_kbrel.records import (
     ProbeName,
     Request,
     Response,
+    record,
 )
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
-_SPENT_BY = {"": "{}", BASELINE: "{} (--kb-baseline-model)"}
+
+
+@record
+class News:
+    """What a process tells of its ``models`` (by their names in ``Ask.to``), since it last did.
+
+    ``answered`` are the numbers of requests to the run's own models and of cache hits, ``helped`` those of
+    helper models. ``spent`` has each model on a server, with the tokens that it read and wrote.
+    ``cache_problem`` is why answers cannot be cached. ``load_seconds`` and ``engine`` are of a model under
+    test whose weights are loaded here. ``notes`` are remarks about the models.
+    """
+
+    models: tuple[tuple[str, Fingerprint], ...] = ()
+    answered: tuple[int, int] = (0, 0)
+    helped: tuple[int, int] = (0, 0)
+    spent: tuple[tuple[str, int, int], ...] = ()
+    cache_problem: str = ""
+    load_seconds: float = 0.0
+    engine: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class ModelPool:
@@ -51,9 +70,9 @@ class ModelPool:
         self._settings = settings
         self._askers: dict[str, DeduplicatingModel] = {}
         self._models: dict[str, Model] = {}
-        self._helpers: dict[str, CachingModel] = {}
+        self._helpers: list[CachingModel] = []
         self._failed: set[str] = set()
-        self._load_seconds = 0.0
+        self._load_seconds: dict[str, float] = {}
         # Requests to the model under test by case, and those that a file of answers does not answer.
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
@@ -68,120 +87,109 @@ class ModelPool:
     ) -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
 
-        Raises ``ModelError``; that of a helper model says where the user named it.
+        Raises ``ModelError``, which says where the user named the model if it is not the one under test.
         """
-        try:
+        with self._naming(to):
             if to not in self._askers:
-                model = self._own(to) if to in _OWN else self._helper(to)
-                self._askers[to] = DeduplicatingModel(model)
+                self._askers[to] = DeduplicatingModel(self._caching(to))
             if to in _OWN:
                 self.counts.begin(case)
             responses = self._askers[to].ask(requests)
-            if to in _OWN:
-                self.counts.end(len(responses))
-            if not to:
-                self._requests[case] += len(responses)
-                self._missing[case] += responses.count(MISSING)
-            return responses
-        except ModelError as error:
-            if to in _OWN:
-                self._note_unusable(error)
-                raise
-            raise self._of_helper(to, error) from None
+        if not to:
+            self._requests[case] += len(responses)
+            self._missing[case] += responses.count(MISSING)
+        return responses
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
-        try:
-            for model in self._models.values():
+        for to, model in self._models.items():
+            with self._naming(to):
                 check_files(model)
-        except ModelError as error:
-            self._note_unusable(error)
-            raise
-        for text, helper in self._helpers.items():
-            try:
-                check_files(helper.model)
-            except ModelError as error:
-                raise self._of_helper(text, error) from None
 
     def model(self) -> Model:
         """Return the model under test without a cache, loaded at the first call.
 
         Raises ``ModelError`` where it cannot be loaded; only the first error explains why.
         """
-        return self._opened("")
+        return self._model("")
 
     def base(self) -> Fingerprint | None:
         """Return the fingerprint of the baseline model, ``None`` without one."""
-        return (
-            self._opened(BASELINE).describe() if self._settings.baseline_model else None
-        )
+        has_one = self._settings.baseline_model
+        return self._model(BASELINE).describe() if has_one else None
 
-    def opened(self) -> list[tuple[str, Fingerprint]]:
+    def opened(self) -> tuple[tuple[str, Fingerprint], ...]:
         """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
-        own = [(which, model.describe()) for which, model in self._models.items()]
-        return [*own, *((helper.spec, helper) for helper in self.helpers())]
+        own = [(to, of.describe()) for to, of in self._models.items() if to in _OWN]
+        return (*own, *((helper.spec, helper) for helper in self.helpers()))
 
-    def _opened(self, which: str) -> Model:
-        if which in self._failed:
-            name = self._settings.baseline_model if which else self._settings.model
-            raise ModelError(
-                f"the model {name!r} could not be loaded; the first failure says why"
-            )
-        if which not in self._models:
-            try:
-                parsed = (
-                    self._settings.baseline_spec if which else self._settings.model_spec
-                )
-                assert parsed is not None
-                started = time.perf_counter()
-                self._models[which] = self._open(parsed.get())
-                if not which:
-                    self._load_seconds = time.perf_counter() - started
-            except ModelError as error:
-                self._failed.add(which)
-                named = ModelError(f"--kb-baseline-model: {error}") if which else error
-                self._note_unusable(named)
-                raise named from None
-        return self._models[which]
-
-    def _own(self, which: str) -> CachingModel:
-        model = self._cache.wrap(self._opened(which))
-        model.on_answers = self.counts.add
-        return model
-
-    def _helper(self, text: str) -> CachingModel:
-        if text in self._failed:
-            raise ModelError(
-                f"the model {text!r} could not be opened; the first failure says why"
-            )
-        if text not in self._helpers:
-            try:
-                folder = self._settings.use_cache
-                model = self._open(helper_spec(text, self._settings.judge_args))
-                self._helpers[text] = CachingModel(
-                    model, None if folder is None else Store(folder)
-                )
-            except KbrelError:
-                self._failed.add(text)
-                raise
-        return self._helpers[text]
-
-    def _open(self, spec: Spec) -> Model:
-        return registry.open_model(
-            spec, threads=_threads(), folder=self._settings.use_cache
+    def news(self) -> News:
+        """Return what there is to tell since the last call."""
+        model = self._models.get("")
+        loaded = model is not None and model.describe().parameters
+        return News(
+            models=self.opened(),
+            answered=self._cache.new_counts(),
+            helped=self._new_helper_counts(),
+            spent=tuple(self._new_spent()),
+            cache_problem=self._cache.trouble,
+            load_seconds=self._load_seconds.get("", 0.0) if loaded else 0.0,
+            engine=str(getattr(model, "engine", "")) if loaded else "",
+            notes=self.notes(),
         )
 
-    def _of_helper(self, text: str, error: ModelError) -> ModelError:
-        """Return the error of a helper model with the flag or key that names it."""
-        named = type(error)(f"{role_of(self._settings, text)}: {error}")
-        if text == self._settings.judge:
-            self._note_unusable(named)
-        return named
+    def _model(self, to: str) -> Model:
+        with self._naming(to):
+            return self._opened(to)
 
-    def _note_unusable(self, error: ModelError) -> None:
-        # A recorded run has answers even where no model can be asked, and a budget is no fault of a model.
-        if self._settings.from_run is None and not isinstance(error, BudgetError):
-            self.unusable = self.unusable or str(error)
+    def _opened(self, to: str) -> Model:
+        settings = self._settings
+        parsed = settings.specs.get(to)
+        if to in self._failed:
+            name = to if parsed is None else parsed.get().text
+            raise ModelError(
+                f"the model {name!r} could not be opened; the first failure says why"
+            )
+        if to not in self._models:
+            started = time.perf_counter()
+            try:
+                spec = (
+                    helper_spec(to, settings.judge_args)
+                    if parsed is None
+                    else parsed.get()
+                )
+                self._models[to] = registry.open_model(
+                    spec, threads=_threads(), folder=settings.use_cache
+                )
+            except ModelError:
+                self._failed.add(to)
+                raise
+            self._load_seconds[to] = time.perf_counter() - started
+        return self._models[to]
+
+    def _caching(self, to: str) -> CachingModel:
+        if to in _OWN:
+            model = self._cache.wrap(self._opened(to))
+            model.on_answers = self.counts.add
+            return model
+        folder = self._settings.use_cache
+        store = None if folder is None else Store(folder)
+        self._helpers.append(CachingModel(self._opened(to), store))
+        return self._helpers[-1]
+
+    @contextlib.contextmanager
+    def _naming(self, to: str) -> Iterator[None]:
+        """Say in the error of a model where the user named it, and note that of one that all cases need."""
+        try:
+            yield
+        except ModelError as error:
+            if to:
+                error = type(error)(f"{role_of(self._settings, to)}: {error}")
+            # A recorded run has answers even where no model can be asked, and a budget is no fault of a model.
+            blameless = self._settings.from_run or isinstance(error, BudgetError)
+            if to in (*_OWN, self._settings.judge) and not blameless:
+                self.unusable = self.unusable or str(error)
+            raise error from None
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
@@ -196,77 +204,42 @@ class ModelPool:
         """Return the fingerprint of the model under test."""
         return self.model().describe()
 
-    def loading(self) -> tuple[float, str]:
-        """Return the load time of the model under test in seconds, and how it computes answers.
-
-        Returns 0.0 and ``""`` where no weights are loaded here; ``""`` before the first request.
-        """
-        model = self._models.get("")
-        if model is None or not model.describe().parameters:
-            return 0.0, ""
-        return self._load_seconds, str(getattr(model, "engine", ""))
-
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
         return str(getattr(self.model(), "unscorable", ""))
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
-        own = [(_WHOSE[which], model) for which, model in self._models.items()]
-        helpers = [
-            (f"{text}: ", helper.model) for text, helper in self._helpers.items()
-        ]
         return tuple(
-            f"{prefix}{note}"
-            for prefix, model in (*own, *helpers)
+            f"{_WHOSE.get(to, f'{to}: ')}{note}"
+            for to, model in self._models.items()
             for note in notes_of(model)
         )
 
     def helper(self, text: str) -> Fingerprint:
         """Return the fingerprint of the helper model that ``text`` names; opens it if necessary."""
-        try:
-            return dataclasses.replace(self._helper(text).describe(), spec=text)
-        except ModelError as error:
-            raise self._of_helper(text, error) from None
+        return dataclasses.replace(self._model(text).describe(), spec=text)
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of all helper models used so far, by spec."""
         return tuple(
-            dataclasses.replace(helper.describe(), spec=text)
-            for text, helper in sorted(self._helpers.items())
+            dataclasses.replace(self._models[to].describe(), spec=to)
+            for to in sorted(self._models.keys() - {*_OWN})
         )
 
-    def new_helper_counts(self) -> tuple[int, int]:
-        """Return the numbers of helper requests and of cache hits since the last call."""
-        return new_counts(self._helpers.values())
+    def _new_helper_counts(self) -> tuple[int, int]:
+        return new_counts(self._helpers)
 
-    def new_answer_counts(self) -> tuple[int, int]:
-        """Return the numbers of requests to the run's own models and of cache hits since the last call."""
-        return self._cache.new_counts()
-
-    def uncounted_hits(self) -> AbstractContextManager[None]:
-        """Count no answer of a store meanwhile: the parts of a case got it earlier in this session."""
-        return uncounted_hits(lambda: (*self._cache.models, *self._helpers.values()))
-
-    def new_spent(self) -> list[tuple[str, int, int]]:
-        """Return each model on a server, with the tokens that it read and wrote since the last call."""
-        models = {
-            _SPENT_BY[which].format(model.describe().spec): model
-            for which, model in self._models.items()
-        }
-        for text, helper in self._helpers.items():
-            models[f"{text} ({role_of(self._settings, text)})"] = helper.model
-        spent = []
-        for name, model in models.items():
+    def _new_spent(self) -> Iterator[tuple[str, int, int]]:
+        for to, model in self._models.items():
             if (usage := getattr(model, "usage", None)) is not None:
-                before, now = self._spent.get(name, (0, 0)), (usage.read, usage.written)
-                spent.append((name, now[0] - before[0], now[1] - before[1]))
-                self._spent[name] = now
-        return spent
-
-    def cache_problem(self) -> str:
-        """Return why answers of the run's own models cannot be cached, empty if they can."""
-        return self._cache.trouble
+                name = model.describe().spec
+                if to:
+                    spec = name if to == BASELINE else to
+                    name = f"{spec} ({role_of(self._settings, to)})"
+                before, now = self._spent.get(to, (0, 0)), (usage.read, usage.written)
+                yield name, now[0] - before[0], now[1] - before[1]
+                self._spent[to] = now
 
     def with_examples(self, case: Case) -> Case | None:
         """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
@@ -294,7 +267,9 @@ class ModelPool:
     def close(self) -> None:
         """Free the models and close the cache."""
         self._cache.close()
-        for model in (*self._models.values(), *self._helpers.values()):
+        for helper in self._helpers:
+            helper.close_store()
+        for model in self._models.values():
             model.close()
 
 
@@ -330,21 +305,34 @@ def with_specs(settings: Settings) -> Settings:
     The baseline model is ``SPEC`` or ``SPEC,KEY=VALUE,...`` with model args of its own; device, dtype, batch
     size and chat template are those of the model under test. With a recorded run there is no model.
     """
-    model = baseline = judge = None
-    if settings.from_run is None:
-        model = _parsed(
-            lambda: _priced(
-                settings, _own_spec(settings, settings.model, settings.model_args)
-            )
+
+    def own(text: str, args: str) -> Spec:
+        return registry.read_spec(
+            text,
+            args,
+            device=settings.device,
+            dtype=settings.dtype,
+            batch_size=settings.batch_size,
+            chat_template=settings.apply_chat_template,
         )
+
+    def priced(text: str, args: str) -> Spec:
+        spec = own(text, args)
+        if isinstance(spec, OpenAISpec):
+            return dataclasses.replace(spec, prices=settings.prices)
+        return spec
+
+    specs = {}
+    if settings.from_run is None:
+        specs[""] = _parsed(priced, settings.model, settings.model_args)
     if settings.baseline_model:
         text, _, args = settings.baseline_model.partition(",")
-        baseline = _parsed(lambda: _own_spec(settings, text, args))
+        specs[BASELINE] = _parsed(own, text, args)
     if settings.judge != RULES:
-        judge = _parsed(lambda: helper_spec(settings.judge, settings.judge_args))
-    return dataclasses.replace(
-        settings, model_spec=model, baseline_spec=baseline, judge_spec=judge
-    )
+        specs[settings.judge] = _parsed(
+            helper_spec, settings.judge, settings.judge_args
+        )
+    return dataclasses.replace(settings, specs=specs)
 
 
 @functools.lru_cache(maxsize=64)
@@ -362,7 +350,9 @@ def helper_spec(text: str, judge_args: str) -> Spec:
 
 
 def role_of(settings: Settings, text: str) -> str:
-    """Return where the user named a helper model: the flag of the judge, or a suite's key for writers."""
+    """Return where the user named a model: its flag, or a suite's key for writers of distractors."""
+    if text in _OWN:
+        return "--kb-baseline-model" if text else "--kb-model"
     return "--kb-judge" if text == settings.judge else "distractors_from"
 
 
@@ -374,16 +364,10 @@ def notes_of(model: object) -> tuple[str, ...]:
 
 def spec_notes(settings: Settings) -> tuple[str, ...]:
     """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
-    parsed = (
-        (_WHOSE[""], settings.model_spec),
-        (_WHOSE[BASELINE], settings.baseline_spec),
-        ("judge: ", settings.judge_spec),
-    )
     return tuple(
-        f"{whose}{note}"
-        for whose, one in parsed
-        if one is not None
-        for note in notes_of(one.spec)
+        f"{_WHOSE.get(to, 'judge: ')}{note}"
+        for to, parsed in settings.specs.items()
+        for note in notes_of(parsed.spec)
     )
 
 
@@ -391,9 +375,9 @@ def announcements_of(settings: Settings) -> tuple[str, ...]:
     """Return what opening the run's own models will load or ask, a line each; nothing is opened."""
     if settings.from_run is not None:
         return ()
-    parsed = (settings.model_spec, settings.baseline_spec)
-    specs = [one.spec for one in parsed if one is not None and one.spec is not None]
-    return tuple(filter(None, map(registry.announcement, specs)))
+    specs = [settings.specs[to].spec for to in _OWN if to in settings.specs]
+    told = (registry.announcement(spec) for spec in specs if spec is not None)
+    return tuple(filter(None, told))
 
 
 def no_probabilities(probe: ProbeName, why: str) -> ModelError:
@@ -404,27 +388,8 @@ def no_probabilities(probe: ProbeName, why: str) -> ModelError:
     )
 
 
-def _own_spec(settings: Settings, text: str, args: str) -> Spec:
-    return registry.read_spec(
-        text,
-        args,
-        device=settings.device,
-        dtype=settings.dtype,
-        batch_size=settings.batch_size,
-        chat_template=settings.apply_chat_template,
-    )
-
-
-def _priced(settings: Settings, spec: Spec) -> Spec:
-    return (
-        dataclasses.replace(spec, prices=settings.prices)
-        if isinstance(spec, OpenAISpec)
-        else spec
-    )
-
-
-def _parsed(parse: Callable[[], Spec]) -> ParsedSpec:
+def _parsed(parse: Callable[[str, str], Spec], text: str, args: str) -> ParsedSpec:
     try:
-        return ParsedSpec(spec=parse())
+        return ParsedSpec(spec=parse(text, args))
     except ModelError as error:
         return ParsedSpec(error=error)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.token_counting import CHARACTERS
-from pytest_kbrel.planning.requests import StubModel
+from pytest_kbrel.planning.requests import Call, DryRun, Parts
 from pytest_kbrel.planning.sampling import with_some_shots
-from pytest_kbrel.probes import open_case
-from pytest_kbrel.records import Ask, Case, GenerateRequest, Shard, facts_asked
+from pytest_kbrel.records import (
+    Case,
+    GenerateRequest,
+    Request,
+    Shard,
+    facts_asked,
+)
 
 
 def cost_of(case: Case) -> float:
     """Return the tokens of all requests of a case: those that are read, and the most that are written."""
-    return len(case.facts) * _of_one_fact(case, _tokens)
+    tokens = (_tokens(one) for call in _calls(case) for one in call.requests)
+    return len(case.facts) * sum(tokens)
 
 
 def requests_of(case: Case, shard: Shard | None = None) -> int:
@@ -24,42 +29,26 @@ def requests_of(case: Case, shard: Shard | None = None) -> int:
 
     Of a case that is asked in shards, they are those of the facts in the ``shard``.
     """
-    asked = len(facts_asked(case, shard))
-    return int(asked * _of_one_fact(case, lambda ask: not ask.to))
+    of_one_fact = sum(call.received for call in _calls(case) if not call.to)
+    return len(facts_asked(case, shard)) * of_one_fact
 
 
-def _of_one_fact(case: Case, measure: Callable[[Ask], float]) -> float:
-    """Return the sum over the requests about the case's middle fact, which stands for every other fact.
-
-    The probe is driven for this fact only, with a stub in place of the model.
-    """
-    if not case.facts:
-        return 0.0
-    middle = case.facts[len(case.facts) // 2]
+def _calls(case: Case) -> list[Call]:
+    """Return the calls about the case's middle fact, which stands for every other fact."""
     try:
-        return sum(
-            map(measure, _asks_about(dataclasses.replace(case, facts=(middle,))))
-        )
+        return list(DryRun([case], "most", _middle).calls())
     except KbrelError:
         # The case itself says what is wrong with it.
-        return 1.0
+        return []
 
 
-def _asks_about(case: Case) -> list[Ask]:
-    case = with_some_shots(case)
-    stub, probe = StubModel(case, "most"), open_case(case)
-    all_asks: list[Ask] = []
-    try:
-        asks = next(probe)
-        while True:
-            all_asks += asks
-            asks = probe.send(tuple(stub.answer(asks)))
-    except StopIteration:
-        return all_asks
+def _middle(case: Case) -> Parts:
+    facts = case.facts[len(case.facts) // 2 :][:1]
+    if facts:
+        yield with_some_shots(dataclasses.replace(case, facts=facts)), 1.0
 
 
-def _tokens(ask: Ask) -> float:
-    request = ask.request
+def _tokens(request: Request) -> float:
     if isinstance(request, GenerateRequest):
         return len(text_of(request)) / CHARACTERS + request.max_new_tokens
     return (len(text_of(request)) + len(request.continuation)) / CHARACTERS + 1

@@ -4,24 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_kbrel.baselines import Baseline
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.measurements import last_rates
-from pytest_kbrel.models.registry import BACKENDS, open_counter
+from pytest_kbrel.models.registry import (
+    BACKENDS,
+    gives_answer_probabilities,
+    open_counter,
+)
 from pytest_kbrel.models.token_counting import TokenCounter, TokenEstimator
-from pytest_kbrel.planning.requests import Call, DryRuns, Range, Scenario, dry_runs_of
-from pytest_kbrel.records import Case, ScoreRequest, record
-from pytest_kbrel.reports.view import case_title
+from pytest_kbrel.planning.gate_power import power_of_gates
+from pytest_kbrel.planning.requests import (
+    Call,
+    DryRun,
+    Scenario,
+    dry_runs_of,
+    sampled,
+    whole,
+)
+from pytest_kbrel.records import BASELINE, Case, ScoreRequest, Suite, record
 from pytest_kbrel.settings import Settings
 
-# What the gates could find, by the columns of each case's table of outcomes.
-Powers = Callable[[Mapping[str, tuple[str, ...]]], tuple[GatePower, ...]]
+
+@record
+class Range:
+    """A figure from the least to the most."""
+
+    low: float
+    high: float
+
+    def plus(self, other: Range) -> Range:
+        """Return the sum."""
+        return Range(low=self.low + other.low, high=self.high + other.high)
+
+    def times(self, factor: float) -> Range:
+        """Return so many times as much."""
+        return Range(low=self.low * factor, high=self.high * factor)
+
+
+def range_of(values: Iterable[float]) -> Range:
+    """Return the range from the least to the most of some values."""
+    values = tuple(values)
+    return Range(low=min(values), high=max(values))
 
 
 @record
@@ -61,28 +92,14 @@ class Participant:
 
 
 @record
-class PlannedCase:
-    """A slice, and the requests it puts to the model under test.
-
-    ``title`` is its id with the label of the relation that it is, where it is one.
-    """
-
-    suite: str
-    id: str
-    title: str
-    facts: int
-    counts: RequestCounts
-
-
-@record
 class Plan:
     """The plan of a run.
 
-    ``families`` are the numbers of cases that compare with a baseline, by suite. ``sampled``: the requests
+    ``cases`` have the requests that they put to the model under test. ``families`` are the numbers of cases that compare with a baseline, by suite. ``sampled``: the requests
     are estimated from a few facts of each case.
     """
 
-    cases: tuple[PlannedCase, ...]
+    cases: tuple[tuple[Case, RequestCounts], ...]
     participants: tuple[Participant, ...]
     powers: tuple[GatePower, ...]
     families: tuple[tuple[str, int], ...]
@@ -90,88 +107,81 @@ class Plan:
 
 
 def make_plan(
+    suites: Sequence[Suite],
     cases: Sequence[Case],
-    options: Settings,
+    settings: Settings,
     baseline: Baseline | None,
-    powers_of: Powers,
-    families: Mapping[str, int],
     *,
-    sampled: bool,
+    estimated: bool,
 ) -> Plan:
-    """Return the plan of a run of ``cases``; no model is loaded, and no server is asked.
+    """Return the plan of a run of ``cases`` of the ``suites``; no model is loaded, and no server is asked.
 
-    ``sampled``: it goes by a few facts of each case, and estimates the tokens of checkpoints; else it reads
+    ``estimated``: it goes by a few facts of each case, and estimates the tokens of checkpoints; else it reads
     their tokenizers, and raises :class:`ModelError` where one does not load.
     """
-    dry_runs = dry_runs_of(cases, baseline, sampled=sampled)
-    models = _models_of(options, dry_runs, sampled)
+    runs = dry_runs_of(cases, sampled if estimated else whole)
+    models = _models_of(settings, runs, estimated)
+    own = models[0]
     scored = next((case.probe for case in cases if PROBES[case.probe].scored), None)
-    if scored and (why := models[0].counter.unscorable):
+    if scored and (why := own.counter.unscorable):
         raise no_probabilities(scored, why)
     return Plan(
         cases=tuple(
-            PlannedCase(
-                suite=case.suite,
-                id=case.id,
-                title=case_title(case),
-                facts=len(case.facts),
-                counts=models[0].counts(dry_runs, f"{case.suite}::{case.id}"),
-            )
-            for case in cases
+            (case, own.counts(runs, f"{case.suite}::{case.id}")) for case in cases
         ),
-        participants=tuple(model.participant(options, dry_runs) for model in models),
-        powers=powers_of(dry_runs.high.columns),
-        families=tuple(families.items()),
-        sampled=sampled,
+        participants=tuple(model.participant(settings, runs) for model in models),
+        powers=power_of_gates(
+            suites,
+            cases,
+            runs[0].columns,
+            baseline=baseline,
+            coming=bool(settings.baseline_model),
+            probabilities=gives_answer_probabilities(settings.own_specs[0]),
+        ),
+        families=tuple((suite.path, family_size(suite)) for suite in suites),
+        sampled=estimated,
     )
 
 
 def _models_of(
-    options: Settings, dry_runs: DryRuns, sampled: bool
+    settings: Settings, runs: Sequence[DryRun], estimated: bool
 ) -> list[_PlannedModel]:
     """Return all models of the run with their numbers of requests, the one under test first."""
-
-    def planned(role: str, text: str, spec: Spec, passes: int) -> _PlannedModel:
-        try:
-            counter = (
-                TokenEstimator()
-                if sampled and BACKENDS[spec.backend].computes_here
-                else open_counter(spec)
-            )
-        except ModelError as error:
-            raise ModelError(f"{role}: {error}") from None
-        return _PlannedModel(role, text, spec, passes, counter)
-
-    assert options.model_spec is not None
-    own = [planned("--kb-model", options.model, options.model_spec.get(), 1)]
-    if options.baseline_spec is not None:
-        spec = options.baseline_spec.get()
-        own.append(planned("--kb-baseline-model", options.baseline_model, spec, 1))
+    own = [
+        _PlannedModel(settings, to, settings.specs[to].get(), estimated)
+        for to in ("", BASELINE)
+        if to in settings.specs
+    ]
     helpers: dict[str, _PlannedModel] = {}
-    for of in dry_runs.every():
-        for call in of.calls():
+    for run in runs:
+        for call in run.calls():
             to = call.to
             if to and to not in helpers:
-                # The answers of both models are put to it.
-                passes = 2 if options.baseline_model else 1
-                spec = helper_spec(to, options.judge_args)
-                helpers[to] = planned(role_of(options, to), to, spec, passes)
+                spec = helper_spec(to, settings.judge_args)
+                helpers[to] = _PlannedModel(settings, to, spec, estimated)
             for model in [helpers[to]] if to else own:
-                model.add(of.scenario, call)
+                model.add(run.scenario, call)
     return [*own, *(helpers[to] for to in sorted(helpers))]
 
 
 class _PlannedModel:
-    """A model of the run with its numbers of requests in each scenario, in all and by case.
-
-    ``role`` is where the user named it (``text``), ``passes`` how often it gets every request.
-    """
+    """A model of the run, ``to`` in ``Ask``, with its numbers of requests in each scenario, in all and by case."""
 
     def __init__(
-        self, role: str, text: str, spec: Spec, passes: int, counter: TokenCounter
+        self, settings: Settings, to: str, spec: Spec, estimated: bool
     ) -> None:
-        self.counter = counter
-        self._role, self._text, self._spec, self._passes = role, text, spec, passes
+        self._role = role_of(settings, to)
+        names = {"": settings.model, BASELINE: settings.baseline_model}
+        self._text = names.get(to, to)
+        # The answers of both models are put to a helper model.
+        self._passes = 2 if to not in names and settings.baseline_model else 1
+        self._spec, self._backend = spec, BACKENDS[spec.backend]
+        self.counter: TokenCounter = TokenEstimator()
+        if not (estimated and self._backend.computes_here):
+            try:
+                self.counter = open_counter(spec)
+            except ModelError as error:
+                raise ModelError(f"{self._role}: {error}") from None
         self._counts: defaultdict[tuple[Scenario, str], Counter[str]] = defaultdict(
             Counter
         )
@@ -182,38 +192,33 @@ class _PlannedModel:
         for request in call.requests:
             prompt = self.counter.prompt(request)
             counts["read"] += prompt
-            counts[call.method] += prompt
             if isinstance(request, ScoreRequest):
                 scored = self.counter.continuation(request)
                 counts["scored"] += scored
-                counts["score"] += scored
+                counts["score"] += prompt + scored
             else:
+                counts["generate"] += prompt
                 counts["written"] += request.max_new_tokens
         for case in ("", call.case):
             totals = self._counts[scenario, case]
             for name, count in counts.items():
                 totals[name] += call.stands_for * count  # type: ignore[assignment]
 
-    def counts(self, dry_runs: DryRuns, case: str = "") -> RequestCounts:
+    def counts(self, runs: Sequence[DryRun], case: str = "") -> RequestCounts:
         """Return its numbers over all scenarios, in all or of one case (node id)."""
+        totals = [self._counts[run.scenario, case] for run in runs]
         names = [field.name for field in dataclasses.fields(RequestCounts)]
         return RequestCounts(
-            **{
-                name: dry_runs.range(
-                    lambda of, name=name: self._counts[of.scenario, case][name]  # type: ignore[misc]
-                )
-                for name in names
-            }
+            **{name: range_of(counts[name] for counts in totals) for name in names}
         )
 
-    def participant(self, options: Settings, dry_runs: DryRuns) -> Participant:
+    def participant(self, settings: Settings, runs: Sequence[DryRun]) -> Participant:
         """Return the model with what is counted, its cost where it is served, and its time where it is not."""
-        counts = self.counts(dry_runs)
-        served = BACKENDS[self._spec.backend].is_served
+        counts = self.counts(runs)
         cost = None
-        if served and options.prices is not None:
+        if self._backend.is_served and settings.prices is not None:
             # At most, every answer is as long as it may be.
-            read, written = (price * self._passes / 1e6 for price in options.prices)
+            read, written = (price * self._passes / 1e6 for price in settings.prices)
             most = counts.read.high * read + counts.written.high * written
             cost = counts.read.low * read, most
         return Participant(
@@ -221,31 +226,25 @@ class _PlannedModel:
             text=self._text,
             passes=self._passes,
             exact=self.counter.exact,
-            served=served,
+            served=self._backend.is_served,
             counts=counts,
             thoughts=self.counter.thoughts,
-            seconds=self._seconds(options, dry_runs),
+            seconds=self._seconds(settings, runs),
             cost=cost,
         )
 
-    def _seconds(self, options: Settings, dry_runs: DryRuns) -> Range | None:
+    def _seconds(self, settings: Settings, runs: Sequence[DryRun]) -> Range | None:
         """Return how long it takes for all tokens at its stored rates; ``None`` where one is missing."""
-        if options.use_cache is None:
+        if settings.use_cache is None:
             return None
-        rates = last_rates(options.use_cache, self._spec.text)
-        methods = [
-            method
-            for method in ("score", "generate")
-            if any(self._counts[of.scenario, ""][method] for of in dry_runs.every())
+        rates = last_rates(settings.use_cache, self._spec.text)
+        totals = [self._counts[run.scenario, ""] for run in runs]
+        asked = [
+            {method: counts[method] for method in ("score", "generate")}
+            for counts in totals
         ]
-        if not rates.keys() >= set(methods):
+        methods = {name for of in asked for name, count in of.items() if count}
+        if not rates.keys() >= methods:
             return None
-        return dry_runs.range(
-            lambda of: (
-                self._passes
-                * sum(
-                    self._counts[of.scenario, ""][method] / rates[method]
-                    for method in methods
-                )
-            )
-        )
+        times = [sum(of[name] / rates[name] for name in methods) for of in asked]
+        return range_of(times).times(self._passes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 
@@ -14,12 +14,13 @@ from pytest_kbrel.gates.power import (
     WORDING_CORRELATION,
     GatePower,
 )
-from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.models.token_counting import CHARACTERS
-from pytest_kbrel.planning.plan import Participant, Plan, PlannedCase
-from pytest_kbrel.planning.requests import SAMPLED, Range
+from pytest_kbrel.planning.plan import Participant, Plan, Range, RequestCounts
+from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import cells, format_table, wrap
+from pytest_kbrel.records import Case
 from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.stats import sidak
 
 # The width of a file.
@@ -38,14 +39,18 @@ def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
     if plan.sampled:
         width = min(width, _SCREEN)
         header = ["probe (slices)", "facts", "calls", "tokens read"]
-        lines += _case_table(header, _by_probe(plan.cases), width)
+        probes: dict[str, list[_Planned]] = {}
+        for planned in plan.cases:
+            probes.setdefault(planned[0].probe, []).append(planned)
+        groups = [(f"{probe} ({len(of):,})", of) for probe, of in probes.items()]
+        lines += _case_table(header, groups, width)
         exact = all(who.exact for who in plan.participants)
         tokens = "" if exact else f"; a token is taken to be {CHARACTERS} characters"
         lines += [f"estimated from {SAMPLED} facts of each slice{tokens}", ""]
     else:
         header = ["slice", "facts", "calls", "tokens read", "different"]
-        for suite, cases in groupby(plan.cases, key=lambda case: case.suite):
-            groups = [(case.title, [case]) for case in cases]
+        for suite, cases in groupby(plan.cases, key=lambda planned: planned[0].suite):
+            groups = [(case_title(planned[0]), [planned]) for planned in cases]
             lines += [suite, *_case_table(header, groups, width), ""]
     for participant in plan.participants:
         lines += _participant(participant, plan.sampled)
@@ -79,19 +84,9 @@ def _number(value: float, digits: int = 0) -> str:
 
 
 def _range(value: Range, digits: int = 0) -> str:
-    """Return a range in words: "300", "300 to 6,300", or "about 5,100 (300 to 6,300)"."""
+    """Return a range in words: "300" or "300 to 6,300"."""
     low, high = _number(value.low, digits), _number(value.high, digits)
-    between = low if low == high else f"{low} to {high}"
-    if value.about is None or low == high:
-        return between
-    return f"about {_number(value.about, digits)} ({between})"
-
-
-def _about(value: Range) -> str:
-    """Return a range in words; where it is known about which number it is, that one alone."""
-    if value.about is None or value.low == value.high:
-        return _range(value)
-    return f"about {_number(value.about)}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _seconds(value: Range) -> str:
@@ -103,39 +98,21 @@ def _seconds(value: Range) -> str:
     return f"{_range(value, 1)} s"
 
 
-_Groups = list[tuple[str, list[PlannedCase]]]
-
-
-def _by_probe(cases: Sequence[PlannedCase]) -> _Groups:
-    probes: dict[str, list[PlannedCase]] = {}
-    for case in cases:
-        probes.setdefault(case.id.partition("[")[0], []).append(case)
-    return [(f"{probe} ({len(group):,})", group) for probe, group in probes.items()]
+_Planned = tuple[Case, RequestCounts]
+_Groups = list[tuple[str, list[_Planned]]]
 
 
 def _case_table(header: list[str], groups: _Groups, width: int) -> list[str]:
-    lines = format_table(_case_rows(header, groups, _range))
-    if max(map(cells, lines)) > width:
-        # The lines about the models have the ends of the ranges.
-        lines = _table(_case_rows(header, groups, _about), width)
-    return lines
-
-
-def _case_rows(
-    header: list[str], groups: _Groups, text: Callable[[Range], str]
-) -> list[list[str]]:
     if len(groups) > 1:
         groups = [*groups, ("all", [case for _, group in groups for case in group])]
     rows = [header]
     for name, cases in groups:
-        facts = sum(case.facts for case in cases)
-        columns = zip(
-            *((case.counts.calls, case.counts.read, case.counts.new) for case in cases),
-            strict=True,
-        )
-        totals = [text(reduce(Range.plus, ranges)) for ranges in columns]
+        facts = sum(len(case.facts) for case, _ in cases)
+        counts = [(of.calls, of.read, of.new) for _, of in cases]
+        columns = zip(*counts, strict=True)
+        totals = [_range(reduce(Range.plus, ranges)) for ranges in columns]
         rows.append([one_line(name, 60), _number(facts), *totals][: len(header)])
-    return rows
+    return _table(rows, width)
 
 
 def _participant(who: Participant, sampled: bool) -> Iterator[str]:
@@ -175,8 +152,6 @@ def _gates_summed(plan: Plan) -> Iterator[str]:
     yield f"gates: {len(plan.powers):,}; {len(relative):,} compare with a baseline"
     if lacking := sum(gate.note == "needs a baseline" for gate in relative):
         yield f"  not judged, because no baseline is given: {lacking:,}"
-    if few := len(_slices_with_few_groups(relative)):
-        yield f"  slices with so few answers that they count as fewer than {FEW_CLUSTERS} groups: {few:,}"
     yield ""
 
 
@@ -199,7 +174,8 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
             f"{WORDING_CORRELATION}:"
         )
     titles = {
-        f"{case.suite}::{case.id}": one_line(case.title, 60) for case in plan.cases
+        f"{case.suite}::{case.id}": one_line(case_title(case), 60)
+        for case, _ in plan.cases
     }
 
     def title(gate: GatePower) -> str:
@@ -216,21 +192,6 @@ def _gates(plan: Plan, width: int) -> Iterator[str]:
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         rows.append([f"{metric} in {title(group[0])}{more}", *cells_])
     yield from _table(rows, width)
-    if few := _slices_with_few_groups(relative):
-        yield ""
-        yield f"slices whose facts share so few answers that they count as fewer than {FEW_CLUSTERS} groups:"
-        for gate in few.values():
-            yield f"  {title(gate)}: {gate.n:,} facts count as {gate.groups:.1f}"
-        yield "  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone"
-
-
-def _slices_with_few_groups(gates: Sequence[GatePower]) -> dict[str, GatePower]:
-    """Return a gate of each slice whose facts count as too few groups, by node id."""
-    return {
-        gate.case: gate
-        for gate in gates
-        if gate.groups is not None and gate.groups < FEW_CLUSTERS
-    }
 
 
 def _smallest(gate: GatePower) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Literal
 
-from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
@@ -21,8 +21,6 @@ from pytest_kbrel.records import (
     Case,
     Fact,
     Generated,
-    Outcome,
-    Reply,
     Request,
     Response,
     Scored,
@@ -32,80 +30,69 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.settings import RULES
 
-Rows = Callable[[Case], Iterable[Outcome]]
-Scenario = Literal["fewest", "most", "baseline"]
-"""Answers that make a probe ask least, answers that make it ask most, and the answers of a baseline."""
+Scenario = Literal["fewest", "most"]
+"""Answers that make a probe ask least, and answers that make it ask most."""
+# Parts of a case, each with how many facts of the run one of its facts stands for.
+Parts = Iterable[tuple[Case, float]]
 
 # No fact of any suite has this answer, and no rule judges it uninformative.
 INVENTED = "Quillmere"
-# Of each case so many facts stand for all in a sampled dry run, and more where a baseline's answers decide
-# what is asked, since facts differ then.
+# Of each case so many facts stand for all in a sampled dry run.
 SAMPLED = 4
-_SAMPLED_BY_BASELINE = 32
 
 
 @record
 class Call:
     """Requests put to one model at once: the new ones of a chunk of a case, of one round.
 
-    ``to`` is as in :class:`pytest_kbrel.records.Ask`, ``method`` is ``score`` or ``generate``. ``received`` is
-    how many requests came in, with those that came before, here or in an earlier call. Where a sample is
+    ``to`` is as in :class:`pytest_kbrel.records.Ask`. ``received`` is how many requests came in, with those that came before, here or in an earlier call. Where a sample is
     asked, each request stands for so many of the run.
     """
 
     case: str
     to: str
-    method: str
     requests: tuple[Request, ...]
     received: int
     stands_for: float
 
 
+def whole(case: Case) -> Parts:
+    """Yield a case in chunks; an encoder that would choose the examples is replaced by TF-IDF."""
+    return ((part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine)))
+
+
+def sampled(case: Case) -> Parts:
+    """Yield a few facts of a case, with any examples."""
+    sample = sample_of(case, SAMPLED)
+    yield sample, len(case.facts) / max(len(sample.facts), 1)
+
+
 class DryRun:
     """A run of ``cases`` in order, with models that answer by one scenario.
 
-    ``rows`` gives a case's known outcomes. As in a run, a request that came before, in whatever case, is not
-    put to its model again: the counts are those of one process. An encoder that would choose the examples is
-    replaced by TF-IDF, which finds as many. ``sampled``: only a few facts of each case are asked, and any
-    examples are shown.
-
-    Once all calls were made, ``columns`` has the columns of each case's table of outcomes, by node id.
+    As in a run, a request that came before, in whatever case, is not put to its model again: the counts are
+    those of one process. Once all calls were made, ``columns`` has the columns of each case's table of
+    outcomes, by node id.
     """
 
     def __init__(
         self,
         cases: Sequence[Case],
         scenario: Scenario,
-        rows: Rows = lambda case: (),
-        *,
-        sampled: bool = False,
+        parts: Callable[[Case], Parts] = whole,
     ) -> None:
         self.scenario = scenario
-        self._sampled = sampled
         self.columns: dict[str, tuple[str, ...]] = {}
         self._cases = cases
-        self._rows = rows
+        self._parts = parts
 
     def calls(self) -> Iterator[Call]:
-        """Make all calls of the run, case by case and chunk by chunk; none is held here."""
+        """Make all calls of the run, case by case and part by part; none is held here."""
         seen: set[tuple[str, bytes]] = set()
         for case in self._cases:
-            rows = {row.fact_id: row for row in self._rows(case)}
-            stub = StubModel(case, self.scenario, rows)
             for part, stands_for in self._parts(case):
-                result = yield from _driven(part, stub, seen, stands_for)
+                result = yield from _calls(part, self.scenario, seen, stands_for)
                 self.columns[f"{case.suite}::{case.id}"] = result.table.columns
-
-    def _parts(self, case: Case) -> Iterator[tuple[Case, float]]:
-        """Yield what is asked of a case, each with how many of its facts one fact stands for."""
-        if not self._sampled:
-            yield from (
-                (part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine))
-            )
-            return
-        by_answers = self.scenario == "baseline" and not is_fixed(case)
-        sample = sample_of(case, _SAMPLED_BY_BASELINE if by_answers else SAMPLED)
-        yield sample, len(case.facts) / max(len(sample.facts), 1)
 
 
 def is_fixed(case: Case) -> bool:
@@ -114,14 +101,17 @@ def is_fixed(case: Case) -> bool:
     return not case.settings.follows_answers and not by_model
 
 
-def _driven(
-    case: Case, stub: StubModel, seen: set[tuple[str, bytes]], stands_for: float
+def _calls(
+    case: Case, scenario: Scenario, seen: set[tuple[str, bytes]], stands_for: float
 ) -> Generator[Call, None, ProbeResult]:
-    probe = open_case(case)
+    probe, facts = open_case(case), {fact.id: fact for fact in case.facts}
     try:
         asks = next(probe)
         while True:
-            for (to, method), requests in _by_model(asks).items():
+            by_model: defaultdict[str, list[Request]] = defaultdict(list)
+            for ask in asks:
+                by_model[ask.to].append(ask.request)
+            for to, requests in by_model.items():
                 new: list[Request] = []
                 for request in requests:
                     key = to, bytes.fromhex(key_of("", request))
@@ -131,183 +121,66 @@ def _driven(
                 yield Call(
                     case=f"{case.suite}::{case.id}",
                     to=to,
-                    method=method,
                     requests=tuple(new),
                     received=len(requests),
                     stands_for=stands_for,
                 )
-            asks = probe.send(tuple(stub.answer(asks)))
+            answers = (_answer(case, facts[ask.fact_id], ask, scenario) for ask in asks)
+            asks = probe.send(tuple(answers))
     except StopIteration as stop:
         result: ProbeResult = stop.value
         return result
 
 
-def _by_model(asks: Sequence[Ask]) -> dict[tuple[str, str], list[Request]]:
-    """Return the requests of ``asks`` by the model that gets them and by method."""
-    requests: dict[tuple[str, str], list[Request]] = {}
-    for ask in asks:
-        method = "score" if isinstance(ask.request, ScoreRequest) else "generate"
-        requests.setdefault((ask.to, method), []).append(ask.request)
-    return requests
-
-
-@record
-class Range:
-    """A figure from the least to the most; ``about`` is what the baseline's answers lead to, if known."""
-
-    low: float
-    high: float
-    about: float | None = None
-
-    def plus(self, other: Range) -> Range:
-        """Return the sum; it has an ``about`` if one of the two has."""
-        about = None
-        if self.about is not None or other.about is not None:
-            about = self.nearest + other.nearest
-        return Range(low=self.low + other.low, high=self.high + other.high, about=about)
-
-    def times(self, factor: float) -> Range:
-        """Return so many times as much."""
-        about = None if self.about is None else self.about * factor
-        return Range(low=self.low * factor, high=self.high * factor, about=about)
-
-    @property
-    def nearest(self) -> float:
-        """The best guess there is."""
-        return self.high if self.about is None else self.about
-
-
-@record
-class DryRuns:
-    """Dry runs that ask least and most (the same where nothing depends on answers), and by a baseline."""
-
-    low: DryRun
-    high: DryRun
-    by_baseline: DryRun | None
-
-    def every(self) -> tuple[DryRun, ...]:
-        """Return those that differ, the one that asks most first."""
-        if self.low is self.high:
-            return (self.high,)
-        return (
-            self.high,
-            self.low,
-            *([] if self.by_baseline is None else [self.by_baseline]),
-        )
-
-    def range(self, of: Callable[[DryRun], float]) -> Range:
-        """Return the range of a figure over the dry runs."""
-        if self.low is self.high:
-            only = of(self.high)
-            return Range(low=only, high=only)
-        about = None if self.by_baseline is None else of(self.by_baseline)
-        # Real answers may be longer than those of the stubs, and questions that have them in front.
-        ends = [of(self.low), of(self.high), *([] if about is None else [about])]
-        return Range(low=min(ends), high=max(ends), about=about)
-
-
 def dry_runs_of(
-    cases: Sequence[Case], baseline: Baseline | None, *, sampled: bool = False
-) -> DryRuns:
-    """Return the dry runs of ``cases``; one is by the answers of ``baseline`` where that has any of them."""
-    high = DryRun(cases, "most", sampled=sampled)
-    if all(map(is_fixed, cases)):
-        return DryRuns(low=high, high=high, by_baseline=None)
-
-    def rows(case: Case) -> Iterable[Outcome]:
-        blessed = None if baseline is None else baseline.case(case)
-        return blessed.table.rows if isinstance(blessed, BaselineCase) else ()
-
-    has_rows = any(any(True for _ in rows(case)) for case in cases)
-    by_baseline = DryRun(cases, "baseline", rows, sampled=sampled) if has_rows else None
-    return DryRuns(
-        low=DryRun(cases, "fewest", sampled=sampled), high=high, by_baseline=by_baseline
+    cases: Sequence[Case], parts: Callable[[Case], Parts] = whole
+) -> tuple[DryRun, ...]:
+    """Return the dry run that asks most and, where anything depends on answers, the one that asks least."""
+    most = DryRun(cases, "most", parts)
+    return (
+        (most,) if all(map(is_fixed, cases)) else (most, DryRun(cases, "fewest", parts))
     )
 
 
-class StubModel:
-    """Stub model for dry runs: returns canned responses that make every probe emit all its requests.
-
-    In the scenario ``baseline`` each fact gets the answer it has in ``rows`` (by fact id), and a fact without
-    one gets that of ``most``.
-    """
-
-    def __init__(
-        self, case: Case, scenario: Scenario, rows: Mapping[str, Outcome] | None = None
-    ) -> None:
-        self._case = case
-        self._scenario = scenario
-        self._rows = rows or {}
-        self._facts = {fact.id: fact for fact in case.facts}
-
-    def answer(self, asks: Sequence[Ask]) -> list[Response]:
-        """Return one response for each ask, in order."""
-        return [self._response(ask) for ask in asks]
-
-    def _response(self, ask: Ask) -> Response:
-        if isinstance(ask.request, ScoreRequest):
-            return Scored(
-                probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest=""
-            )
-        fact = self._facts[ask.fact_id]
-        text = self._helper_reply(ask, fact) if ask.to else self._model_reply(ask, fact)
-        step = Step(token_id=0, token=text, probability=0.5)
-        return Generated(
-            text=text,
-            token_ids=(),
-            finish="stop",
-            prompt_tokens=0,
-            prompt_digest="",
-            steps=(step,) if ask.request.steps else (),
+def _answer(case: Case, fact: Fact, ask: Ask, scenario: Scenario) -> Response:
+    """Return a canned response with which a probe goes on to emit its further requests."""
+    if isinstance(ask.request, ScoreRequest):
+        return Scored(
+            probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest=""
         )
+    text = (
+        _helper_reply(case, ask) if ask.to else _model_reply(case, fact, ask, scenario)
+    )
+    step = Step(token_id=0, token=text, probability=0.5)
+    return Generated(
+        text=text,
+        token_ids=(),
+        finish="stop",
+        prompt_tokens=0,
+        prompt_digest="",
+        steps=(step,) if ask.request.steps else (),
+    )
 
-    def _helper_reply(self, ask: Ask, fact: Fact) -> str:
-        if ask.to == self._case.judge and wording_of(ask.role)[1] == "judge":
-            reply = self._reply(fact, ask.role)
-            return (
-                "incorrect"
-                if reply is not None and reply.label == "wrong"
-                else "correct"
-            )
-        settings = self._case.settings
-        return "\n".join(
-            f"{INVENTED} {number}"
-            for number in range(getattr(settings, "distractors", 1))
-        )
 
-    def _model_reply(self, ask: Ask, fact: Fact) -> str:
-        if PROBES[self._case.probe].drops_facts:
-            return self._anchor_reply(fact)
-        if wording_of(ask.role)[1] != "answer":
-            # No further question depends on which option is chosen.
-            return "A"
-        if (
-            self._scenario == "baseline"
-            and (reply := self._reply(fact, ask.role)) is not None
-        ):
-            return reply.answer
-        return UNSURE if self._scenario == "fewest" else self._assertion(fact)
+def _helper_reply(case: Case, ask: Ask) -> str:
+    if ask.to == case.judge and wording_of(ask.role)[1] == "judge":
+        return "correct"
+    count = getattr(case.settings, "distractors", 1)
+    return "\n".join(f"{INVENTED} {number}" for number in range(count))
 
-    def _reply(self, fact: Fact, role: str) -> Reply | None:
-        """Return the known answer to the wording that an ask in this role is about."""
-        row, number = self._rows.get(fact.id), wording_of(role)[0]
-        return (
-            row.replies[number]
-            if row is not None and number < len(row.replies)
-            else None
-        )
 
-    def _anchor_reply(self, fact: Fact) -> str:
-        """Return an answer that keeps or drops a fact in the published variant of MONITOR."""
-        stays = self._scenario != "fewest"
-        if self._scenario == "baseline" and fact.id in self._rows:
-            stays = any(self._rows[fact.id].values)
-        return (fact.object or "") if stays else ""
-
-    def _assertion(self, fact: Fact) -> str:
-        # A judge is asked about every answer that is not equal to an accepted one.
-        if self._case.judge == "rules" and fact.accepted:
-            answer = fact.accepted[0]
-            if judged_by_rules(self._case, fact, answer).label != "uninformative":
-                return answer
-        return INVENTED
+def _model_reply(case: Case, fact: Fact, ask: Ask, scenario: Scenario) -> str:
+    if PROBES[case.probe].drops_facts:
+        # The published variant of MONITOR asks no more of a fact that is not known.
+        return "" if scenario == "fewest" else fact.object or ""
+    if wording_of(ask.role)[1] != "answer":
+        # No further question depends on which option is chosen.
+        return "A"
+    if scenario == "fewest":
+        return UNSURE
+    # A judge is asked about every answer that is not equal to an accepted one.
+    if case.judge == RULES and fact.accepted:
+        answer = fact.accepted[0]
+        if judged_by_rules(case, fact, answer).label != "uninformative":
+            return answer
+    return INVENTED

@@ -16,18 +16,17 @@ if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
 
 # Without a model or a recorded run these have no effect, so they are an error on the command line.
-_NEED_A_MODEL = {
-    *(
-        "model",
-        "from_run",
-        "baseline",
-        "baseline_model",
-        "baseline_update",
-        "baseline_reason",
-        "prices",
-    )
-}
-
+_NEED_A_MODEL = (
+    "model",
+    "from_run",
+    "baseline",
+    "baseline_model",
+    "baseline_update",
+    "baseline_reason",
+    "plan",
+    "export_requests",
+    "prices",
+)
 # Part of the name of each file that can be a suite, whatever its ending.
 _YAML = ".y"
 
@@ -48,9 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if options.DEALT in config.workerinput:
             from pytest_kbrel.plugin.hidden_items import HiddenItems
 
-            workers, split = (
-                config.workerinput[key] for key in (options.DEALT, options.SPLIT)
-            )
+            workers, split = config.workerinput[options.DEALT]
             config.pluginmanager.register(
                 HiddenItems(workers, split=split), "kbrel-hidden-items"
             )
@@ -67,20 +64,20 @@ def pytest_configure(config: pytest.Config) -> None:
         read_settings(config)
     if options.is_listing_only(config):
         return
-    if options.is_exporting(config):
+    if not options.is_active(config):
+        _refuse_suites_without_model(config)
+    elif options.text_of(config, "export_requests"):
         from pytest_kbrel.plugin.export import start_export
 
         start_export(config)
-    elif options.is_planning(config):
+    elif options.is_on(config, "plan"):
         from pytest_kbrel.plugin.activation import start_plan
 
         start_plan(config)
-    elif options.is_active(config):
+    else:
         from pytest_kbrel.plugin.activation import start
 
         start(config)
-    else:
-        _refuse_suites_without_model(config)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -130,10 +127,9 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Register the run in the cache if it uses models, before the controller takes the lock."""
     config = session.config
-    if not (
-        options.is_listing_only(config)
-        or options.is_planning(config)
-        or options.is_exporting(config)
+    # With a plan and the like there is no controller, and a worker is never a part of these.
+    if hasattr(config, "workerinput") or config.pluginmanager.hasplugin(
+        "kbrel-recorder"
     ):
         fixtures.register_run(session)
 
@@ -168,14 +164,14 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the results of a test to its report."""
     report = yield
-    if report.when == "call" and fixtures.results_key in item.stash:
+    # A test may request its fixtures only while it runs.
+    asks = fixtures.uses_model(item)
+    if asks or fixtures.results_key in item.stash:
         fixtures.attach(report, item)
-    if fixtures.uses_model(item):
+    if asks:
         if in_suite(item.nodeid):
             fixtures.drop_prefix(report, call)
         fixtures.make_printable(report)
-        if report.failed:
-            fixtures.attach_failure(report, item)
     return report
 
 
@@ -193,14 +189,9 @@ def pytest_make_collect_report(
 def _refuse_suites_without_model(config: pytest.Config) -> None:
     for flag in FLAGS:
         if flag.name in _NEED_A_MODEL and options.is_on_command_line(config, flag.name):
-            value = (
-                "nothing (an unset variable?)"
-                if flag.name in ("model", "from_run")
-                else "no model"
-            )
             raise pytest.UsageError(
-                f"{flag.flag}: found {value}, and a model or a record is needed; allowed: with "
-                "--kb-model=SPEC or --kb-from-run=DIR"
+                f"{flag.flag}: found no model (an unset variable?), and a model or a record is needed; "
+                "allowed: with --kb-model=SPEC or --kb-from-run=DIR"
             )
     for argument in config.args:
         if in_suite(argument):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import abc
 import shutil
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel.baselines import Baseline
-from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import (
     announcements_of,
@@ -18,13 +16,12 @@ from pytest_kbrel.evaluation.model_pool import (
 )
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
-from pytest_kbrel.models.registry import backend_of, gives_answer_probabilities
+from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.gpus import gpus_each
-from pytest_kbrel.plugin.options import find_suites, is_active, is_explicit
+from pytest_kbrel.plugin.options import is_meant
 from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
-from pytest_kbrel.plugin.preflight import check, check_args, check_cases
+from pytest_kbrel.plugin.preflight import check, check_suites
 from pytest_kbrel.plugin.progress_reporter import ProgressReporter
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
@@ -33,10 +30,8 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, Settings
-from pytest_kbrel.words import in_suite
 
 if TYPE_CHECKING:
-    from pytest_kbrel.gates.power import GatePower
     from pytest_kbrel.planning.plan import Plan
 
 
@@ -48,11 +43,7 @@ def start(config: pytest.Config) -> None:
     """
     settings = read_settings(config)
     baseline = None
-    if (
-        is_explicit(config, "model")
-        or is_explicit(config, "from_run")
-        or find_suites(config)
-    ):
+    if is_meant(config):
         try:
             baseline = check(config, settings)
         except (KbrelError, pytest.UsageError) as error:
@@ -72,13 +63,8 @@ def start(config: pytest.Config) -> None:
         recorder.counts = reporter.counts
         config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):
-        device = "cpu" if settings.from_run else settings.device
-        distribution = Distribution(
-            recorder,
-            device,
-            gpus_each(config, settings),
-            may_split=may_split(config, settings),
-        )
+        splits = may_split(config, settings)
+        distribution = Distribution(recorder, settings, may_split=splits)
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
 
@@ -99,17 +85,7 @@ def may_split(config: pytest.Config, settings: Settings) -> bool:
 
 def start_plan(config: pytest.Config) -> None:
     """Register the planner; raises ``UsageError`` for settings with which nothing can be planned."""
-    if not is_active(config):
-        raise pytest.UsageError(
-            "--kb-plan: no model is given, and the plan is about one: add --kb-model=SPEC, set KB_MODEL, or "
-            "write kb_model in the ini file"
-        )
     settings = read_settings(config)
-    if settings.from_run is not None:
-        raise pytest.UsageError(
-            "--kb-plan: a recorded run (--kb-from-run) is decided again without asking anything, so there is "
-            "nothing to plan; leave one of the two out"
-        )
     try:
         baseline = check(config, settings)
     except KbrelError as error:
@@ -133,9 +109,12 @@ def stay_in_one_process(config: pytest.Config) -> None:
 class DryPlugin(abc.ABC):
     """pytest plugin that does something else with the collected cases than to run them."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(
+        self, config: pytest.Config, settings: Settings, baseline: Baseline | None
+    ) -> None:
         self._config = config
         self._settings = settings
+        self._baseline = baseline
 
     @abc.abstractmethod
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
@@ -144,22 +123,13 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Use the selected cases; pytest itself reports suites that could not be collected."""
-        if (
-            session.testsfailed
-            and not self._config.option.continue_on_collection_errors
-        ):
+        cases = [case for case in map(case_of, session.items) if case is not None]
+        if not cases or self._cannot_run(session):
             return
-        items = [item for item in session.items if in_suite(item.nodeid)]
-        cases = [case for case in map(case_of, items) if case is not None]
-        if not cases:
-            return
+        nodeids = [item.nodeid for item in session.items]
         try:
-            suites = suites_of(
-                self._config, [item.nodeid for item in items], self._settings
-            )
-            if is_explicit(self._config, "judge_args"):
-                check_args(self._settings, suites)
-            check_cases(self._settings, cases)
+            suites = suites_of(self._config, nodeids, self._settings)
+            check_suites(self._config, self._settings, self._baseline, suites, nodeids)
             self.use(cases, suites)
         except KbrelError as error:
             raise pytest.UsageError(str(error)) from None
@@ -167,12 +137,11 @@ class DryPlugin(abc.ABC):
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run no test of any kind; pytest stops by itself where collection failed."""
-        if (
-            session.testsfailed
-            and not self._config.option.continue_on_collection_errors
-        ):
-            return None
-        return True
+        return None if self._cannot_run(session) else True
+
+    def _cannot_run(self, session: pytest.Session) -> bool:
+        goes_on = self._config.option.continue_on_collection_errors
+        return bool(session.testsfailed and not goes_on)
 
 
 class Planner(DryPlugin):
@@ -181,8 +150,7 @@ class Planner(DryPlugin):
     def __init__(
         self, config: pytest.Config, settings: Settings, baseline: Baseline | None
     ) -> None:
-        super().__init__(config, settings)
-        self._baseline = baseline
+        super().__init__(config, settings, baseline)
         self._plan: Plan | None = None
         self._in_full = config.getoption("verbose", 0) > 0
 
@@ -215,30 +183,14 @@ class Planner(DryPlugin):
         """Plan the cases."""
         if self._in_full:
             self._announce(cases)
-        from pytest_kbrel.planning.gate_power import power_of_gates
         from pytest_kbrel.planning.plan import make_plan
 
-        settings, baseline = self._settings, self._baseline
-        families = {suite.path: family_size(suite) for suite in suites}
-
-        def powers_of(columns: Mapping[str, tuple[str, ...]]) -> tuple[GatePower, ...]:
-            return power_of_gates(
-                suites,
-                cases,
-                columns,
-                baseline=baseline,
-                families=families,
-                coming=bool(settings.baseline_model),
-                probabilities=gives_answer_probabilities(settings.own_specs[0]),
-            )
-
         self._plan = make_plan(
+            suites,
             cases,
-            settings,
-            baseline,
-            powers_of,
-            families,
-            sampled=not self._in_full,
+            self._settings,
+            self._baseline,
+            estimated=not self._in_full,
         )
 
     def _announce(self, cases: list[Case]) -> None:

@@ -91,20 +91,15 @@ class SuiteFile(pytest.Module):
                 )
 
     def _warn_of(self, suite: Suite) -> None:
-        refused: list[str] = []
-        for warning in suite.warnings:
+        shown = warns(self.config)
+        with nullcontext() if shown else warnings.catch_warnings(record=True):
             try:
-                with (
-                    nullcontext()
-                    if warns(self.config)
-                    else warnings.catch_warnings(record=True)
-                ):
+                for warning in suite.warnings:
                     self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
-            except KbrelWarning:
-                refused.append(warning)
-        if refused:
-            why = "(a warning that -W or filterwarnings makes an error)"
-            raise self.CollectError("\n".join((*refused, why)))
+            except KbrelWarning as error:
+                raise self.CollectError(
+                    f"{error} (a warning that -W or filterwarnings makes an error)"
+                ) from None
 
 
 class UnprintableName(SuiteFile):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,12 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end
-from pytest_kbrel.evaluation.model_pool import announcements_of, run_lock, spec_notes
+from pytest_kbrel.evaluation.model_pool import (
+    News,
+    announcements_of,
+    run_lock,
+    spec_notes,
+)
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,
@@ -36,18 +41,13 @@ from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
-from pytest_kbrel.plugin.preflight import check_all_selected, check_suites, unused_flags
-from pytest_kbrel.plugin.settings import invocation_of
-from pytest_kbrel.plugin.summary import blessed_lines, write_run
+from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
+from pytest_kbrel.plugin.summary import write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (
-    BASELINE,
     CaseResult,
-    Fingerprint,
     Run,
-    ShardedRun,
-    Suite,
 )
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
@@ -62,7 +62,6 @@ from pytest_kbrel.session.run_builder import (
     build_run,
     changed_suites,
     decide_aggregates,
-    finished,
     join_responses,
     sharded_run,
     without_figures,
@@ -71,6 +70,7 @@ from pytest_kbrel.session.run_builder import (
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.words import in_suite
 
+UNWRITTEN = "the reports could not be written: "
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
 
 
@@ -82,18 +82,11 @@ class Recorder:
     ) -> None:
         self._config = config
         self._settings = settings
-        self._invocation = invocation_of(config)
         self._baseline = baseline
         self._results = SessionResults()
-        self._suites: list[Suite] = []
-        self._shard: ShardedRun | None = None
-        self._model: Fingerprint | None = None
-        self._base: Fingerprint | None = None
-        self._mixed = False
-        self._problems: dict[str, None] = {}
         self._finished = False
         self._run: Run | None = None
-        self._written = False
+        self._joined = self._written = False
         self._page_problem = ""
         # The folder of a baseline written by this run.
         self._blessed: Path | None = None
@@ -128,33 +121,31 @@ class Recorder:
         if self._run_lock is not None:
             self._run_lock.acquire()
 
-    def expect(self, nodeids: Iterable[str]) -> None:
+    def expect(self, nodeids: Sequence[str]) -> None:
         """Expect results of the items of suites among ``nodeids``."""
         # Python tests use models too: the process that collected them has registered the run.
         self.mark_active()
         expected = self._results.expected
-        new = [
-            nodeid for nodeid in nodeids if in_suite(nodeid) and nodeid not in expected
-        ]
-        if not new:
+        mine = dict.fromkeys(filter(in_suite, nodeids))
+        if mine.keys() <= expected.keys():
             return
         self.begin()
-        self._results.expected |= dict.fromkeys(new)
+        expected |= mine
+        config, settings, results = self._config, self._settings, self._results
         try:
             # Read now, since a suite may be edited during the run.
-            self._suites = worker.suites_of(
-                self._config, list(self._results.expected), self._settings
-            )
+            results.suites = worker.suites_of(config, list(expected), settings)
         except KbrelError as error:
-            self._problems[str(error)] = None
-        self._shard = sharded_run(self._settings, self._suites, self._config.rootpath)
-        self._check_cases()
-        self._unused = unused_flags(
-            self._config, self._settings, self._suites, self._results.expected
-        )
-        self._results.notes |= dict.fromkeys(
-            (*self._unused, *changed_suites(self._settings, self._suites))
-        )
+            results.problems[str(error)] = None
+        results.shard = sharded_run(settings, results.suites, config.rootpath)
+        try:
+            check_suites(config, settings, self._baseline, results.suites, expected)
+        except KbrelError as error:
+            expected.clear()
+            raise pytest.UsageError(str(error)) from None
+        self._unused = unused_flags(config, settings, results.suites, expected)
+        changed = changed_suites(settings, results.suites)
+        results.notes |= dict.fromkeys((*self._unused, *changed))
         self._spool_directory.start()
 
     def dealing_of(
@@ -162,19 +153,17 @@ class Recorder:
     ) -> Dealing:
         """Return how the items that the workers collected are dealt to them."""
         return dealing_of(
-            nodeids, self._suites, workers, split=split, shard=self._settings.shard
+            nodeids,
+            self._results.suites,
+            workers,
+            split=split,
+            shard=self._settings.shard,
         )
 
-    def add_counts(
-        self,
-        answered: tuple[int, int],
-        helped: tuple[int, int],
-        spent: Iterable[tuple[str, int, int]],
-    ) -> None:
-        """Add numbers of requests, cache hits and tokens that a worker has reported with no item."""
-        self._results.add_spent(spent)
-        self._results.add_answers("", *answered)
-        self._results.add_help((), *helped)
+    def add_news(self, news: News) -> None:
+        """Add what a worker tells of its models, with an item or at its end."""
+        self._note_models(news)
+        self._results.add_news(news)
 
     def note_down(self, worker_id: str) -> None:
         """Note that a worker has ended, which then asks nothing any more."""
@@ -191,24 +180,20 @@ class Recorder:
         return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
-        judge = (
-            f", judge {self._settings.judge}" if self._settings.judge != RULES else ""
-        )
-        what = "baseline model" if self._settings.baseline_model else "baseline"
-        compared = (
-            self._settings.baseline_model
-            if self._settings.shard
-            else self._settings.compared_with
-        )
-        against = f", {what} {compared}" if compared else ""
-        who = f"model {self._settings.model}{judge}{against}"
-        if (shard := self._settings.shard) is not None:
+        settings, here = self._settings, self._settings.here
+        judge = f", judge {settings.judge}" if settings.judge != RULES else ""
+        against = ""
+        if settings.baseline_model:
+            against = f", baseline model {settings.baseline_model}"
+        elif settings.baseline and settings.shard is None:
+            against = f", baseline {settings.baseline}"
+        who = f"model {settings.model}{judge}{against}"
+        if (shard := settings.shard) is not None:
             who += f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"
-        if self._settings.from_run is None:
+        if settings.from_run is None:
             return who
-        here = self._config.invocation_params.dir
-        record = names_of(self._settings.recorded, here)
-        output = os.path.relpath(self._settings.output_path, here)
+        record = names_of(settings.recorded, here)
+        output = os.path.relpath(settings.output_path, here)
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -232,18 +217,19 @@ class Recorder:
         if report.failed and in_suite(report.nodeid):
             self._uncollected = True
             # A comment on a pull request has no use for the folders of the machine.
-            error = (report.longreprtext.strip() or "it did not say why").splitlines()[
-                0
-            ]
+            said = report.longreprtext.strip() or "it did not say why"
+            error = said.splitlines()[0]
             error = error.replace(f"{self._config.rootpath}{os.sep}", "")
-            self._problems[f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"] = None
+            self._results.problems[
+                f"{report.nodeid}{UNCOLLECTED}{one_line(error, 500)}"
+            ] = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Expect the items of a serial run."""
         if any(map(uses_model, session.items)):
             self.begin()
-        self.expect(item.nodeid for item in session.items)
+        self.expect([item.nodeid for item in session.items])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note which items were begun."""
@@ -251,32 +237,18 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
-        text: str | None = getattr(report, "kbrel", None)
-        if text is not None:
+        if text := getattr(report, "kbrel", ""):
+            # pytest keeps all reports to the end.
+            report.kbrel = ""  # type: ignore[attr-defined]
             wire: dict[str, Any] = json.loads(text)
-            # Until now nobody knew of a worker's test that requests fixtures while it runs.
-            self.begin()
-            self.mark_active()
-            self._spool_directory.start()
-            self._model = from_wire(Fingerprint, wire["model"])
-            self._base = (
-                from_wire(Fingerprint, wire["base"])
-                if wire["base"] is not None
-                else None
-            )
-            helpers = [from_wire(Fingerprint, one) for one in wire["helpers"]]
-            own = [
-                ("", self._model),
-                *([(BASELINE, self._base)] if self._base is not None else []),
-            ]
-            mixed = self._note_models([*own, *((one.spec, one) for one in helpers)])
-            if mixed:
-                self._problems[mixed] = None
-            self._results.add_help(helpers, *wire["helped"])
-            self._results.add_answers(wire["cache_problem"], *wire["answered"])
-            self._results.add_loading(*wire["loading"])
-            self._results.add_spent(wire["spent"])
-            self._results.notes |= dict.fromkeys(wire["notes"])
+            news = from_wire(News, wire["news"])
+            mixed = self._note_models(news)
+            if wire["results"]:
+                # Until now nobody knew of a worker's test that requests fixtures while it runs.
+                self.begin()
+                self.mark_active()
+                self._spool_directory.start()
+                self._results.add_news(news)
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
                 # With a case that ends the session come others of its suite, which are not run any more.
@@ -284,23 +256,12 @@ class Recorder:
                 self._results.add(
                     item, without_figures(decided, mixed) if mixed else decided
                 )
-            # pytest keeps all reports to the end.
-            del report.kbrel
-        elif (models := getattr(report, "kbrel_models", None)) is not None:
-            self._note_models(
-                [
-                    (name, from_wire(Fingerprint, one))
-                    for name, one in json.loads(models)
-                ]
-            )
         self._results.note(report)
 
-    def _note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+    def _note_models(self, news: News) -> str:
         """Note the models of a worker; return in words how they differ from those of other workers."""
-        mixed = self._results.models.difference(models)
-        if mixed:
-            self._problems[mixed] = None
-            self._mixed = True
+        if mixed := self._results.note_models(news.models):
+            self._results.problems[mixed] = None
         return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
@@ -310,20 +271,20 @@ class Recorder:
         A Python test does not end it: others beside it may need no model.
         """
         if hasattr(report, "kbrel_unusable") and in_suite(report.nodeid):
-            self._problems[f"no case can be decided: {report.kbrel_unusable}"] = None
+            self._results.problems[
+                f"no case can be decided: {report.kbrel_unusable}"
+            ] = None
             pytest.exit(UNUSABLE, returncode=pytest.ExitCode.USAGE_ERROR)
 
-    def end_at_budget(
-        self, nodeid: str, why: str, spent: Iterable[tuple[str, int, int]]
-    ) -> NoReturn:
+    def end_at_budget(self, nodeid: str, why: str, news: News) -> NoReturn:
         """End the session as an interrupted one at an item for which nothing more may be spent."""
-        self._results.add_spent(spent)
+        self.add_news(news)
         # What it asked for is kept, and nothing is wrong with it.
         self._results.begun.discard(nodeid)
         kept = self._run_lock.summary().answers if self._run_lock is not None else 0
         answers = f": {kept:,} answers are kept" if kept else ""
         message = f"{why}; run it again, it goes on{answers}"
-        self._problems[message] = None
+        self._results.problems[message] = None
         self._kept = ""
         pytest.exit(
             f"kbrel: {printable(message)}", returncode=pytest.ExitCode.INTERRUPTED
@@ -342,7 +303,9 @@ class Recorder:
         if self._results.cases:
             from pytest_kbrel.gates import silent_suites
 
-            self._problems |= dict.fromkeys(silent_suites(self._results.cases.values()))
+            self._results.problems |= dict.fromkeys(
+                silent_suites(self._results.cases.values())
+            )
         self._finished = True
         return outcome
 
@@ -355,6 +318,7 @@ class Recorder:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the baseline, if requested, and the reports."""
+        self._session = session
         ended = False
         self._termination.hold()
         if not self._finished and self.stop_workers is not None:
@@ -389,61 +353,76 @@ class Recorder:
         stopped = (
             not self._collected and session.exitstatus == pytest.ExitCode.INTERRUPTED
         )
-        return self._began and (stopped or bool(self._problems))
+        return self._began and (stopped or bool(self._results.problems))
 
     def _finish(self, session: pytest.Session) -> bool:
         if not self._finished:
             # Where a suite cannot be read, pytest begins no case, and the problem says why.
             if self._interrupted:
-                self._problems[INTERRUPTED] = None
+                self._results.problems[INTERRUPTED] = None
             elif (
                 not self._uncollected
                 or self._results.begun
                 or self._termination.arrived
             ):
-                self._problems[STOPPED] = None
+                self._results.problems[STOPPED] = None
             self._results.stopped = True
             if self._kept is None:
                 self._kept = self._kept_answers()
             # The case that was stopped may be the first, of which no report says who answered.
-            if (
-                self._model is None
-                and (runner := self._config.stash.get(runner_key, None)) is not None
-            ):
-                self._model = dict(runner.pool.opened()).get("")
+            if (runner := self._config.stash.get(runner_key, None)) is not None:
+                self.add_news(runner.pool.news())
         if self._termination.arrived:
-            self._problems[TERMINATED] = None
-        self._run = self._make_run(session)
-        joined = self._join(self._run)
-        self._run = self._make_run(session)
-        ended = self._note_resumed(session, self._run)
-        try:
-            if self._settings.baseline_update:
-                self._run = self._bless(self._run, self._settings.baseline_update)
-        except (KbrelError, OSError) as error:
-            self._problems[str(error)] = None
-            self._run = self._make_run(session)
-        try:
-            if joined:
-                self._run = write_reports(
-                    self._run, self._settings.output_path, self._compared_with()
-                )
-                self._written = True
-                # A shard decides nothing: the run that joins all shards is shown.
-                self._page_problem = (
-                    add_to_job_page(self._settings.output_path)
-                    if not self._shard
-                    else ""
-                )
-        except (KbrelError, OSError, ValueError) as error:
-            self._problems[f"the reports could not be written: {error}"] = None
-            self._run = self._make_run(session)
+            self._results.problems[TERMINATED] = None
+        run = self._attempt(self._join, self._make_run(), UNWRITTEN)
+        ended = self._note_resumed(session, run)
+        run = self._make_run()
+        if self._settings.baseline_update:
+            run = self._attempt(self._bless, run)
+        if self._joined:
+            run = self._attempt(self._write, run, UNWRITTEN)
         complete_junit(
             self._config,
-            suite_properties(self._run),
+            suite_properties(run),
             as_properties=self._settings.junit_properties,
         )
+        self._run = run
         return ended
+
+    def _attempt(self, step: Callable[[Run], Run], run: Run, what: str = "") -> Run:
+        """Return the run after a last step with it, whose failure is a problem of the run."""
+        try:
+            return step(run)
+        except (KbrelError, OSError, ValueError) as error:
+            self._results.problems[f"{what}{error}"] = None
+            return self._make_run()
+
+    def _join(self, run: Run) -> Run:
+        """Join the responses, which a baseline needs too."""
+        spools, output = self._spool_directory.folder, self._settings.output_path
+        problems = join_responses(run.cases, spools, output)
+        self._results.problems |= dict.fromkeys(problems)
+        self._joined = True
+        return run
+
+    def _bless(self, run: Run) -> Run:
+        """Write the run as a baseline, with the commit at which it was made."""
+        root = self._config.rootpath
+        environment = dict(run.environment) | {"commit": commit_of(root)}
+        run = replace(run, environment=tuple(sorted(environment.items())))
+        folder = baseline_directory(str(self._settings.baseline_update), root)
+        write_baseline(folder, run, self._settings.baseline_reason)
+        self._blessed = folder
+        return run
+
+    def _write(self, run: Run) -> Run:
+        output = self._settings.output_path
+        run = write_reports(run, output, self._compared_with())
+        self._written = True
+        # A shard decides nothing: the run that joins all shards is shown.
+        if not self._results.shard:
+            self._page_problem = add_to_job_page(output)
+        return run
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
@@ -451,9 +430,7 @@ class Recorder:
         """Print the first screen of the run, and what became of its answers and its baseline."""
         if self._run is None:
             return
-        where = os.path.relpath(
-            self._settings.output_path, self._config.invocation_params.dir
-        )
+        where = os.path.relpath(self._settings.output_path, self._settings.here)
         output = where if self._written else ""
         write_run(terminalreporter, self._config, self._settings, self._run, output)
         if self._kept:
@@ -461,9 +438,9 @@ class Recorder:
         if self._page_problem:
             terminalreporter.write_line(printable(self._page_problem), yellow=True)
         if self._blessed is not None:
-            here = self._config.invocation_params.dir
-            for line in blessed_lines(self._blessed, self._settings, here):
-                terminalreporter.write_line(printable(line))
+            folder = os.path.relpath(self._blessed, self._settings.here)
+            line = f"blessed as {self._settings.baseline_update}: {folder}"
+            terminalreporter.write_line(printable(line))
 
     def _kept_answers(self) -> str:
         """Return what a further run finds of the answers that this stopped one has."""
@@ -481,47 +458,14 @@ class Recorder:
         from pytest_kbrel.planning.case_cost import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
-        cases = {
-            f"{case.suite}::{case.id}": case
-            for suite in self._suites
-            for case in suite.cases
-        }
         asked = {
-            nodeid: case
-            for nodeid, case in cases.items()
-            if nodeid in self._results.expected
+            f"{case.suite}::{case.id}": case
+            for case in selected(self._results.suites, self._results.expected)
         }
         requests = {
             nodeid: models * requests_of(case, shard) for nodeid, case in asked.items()
         }
         return requests, {nodeid: case_title(case) for nodeid, case in asked.items()}
-
-    def _bless(self, run: Run, name: str) -> Run:
-        """Write the run as a baseline; return it with the commit at which it was made."""
-        root = self._config.rootpath
-        run = replace(
-            run,
-            environment=tuple(
-                sorted({**dict(run.environment), "commit": commit_of(root)}.items())
-            ),
-        )
-        folder = baseline_directory(name, root)
-        write_baseline(folder, run, self._settings.baseline_reason)
-        self._blessed = folder
-        return run
-
-    def _join(self, run: Run) -> bool:
-        """Join the responses, which a baseline needs too; return True if that was possible."""
-        try:
-            self._problems |= dict.fromkeys(
-                join_responses(
-                    run, self._spool_directory.folder, self._settings.output_path
-                )
-            )
-        except (KbrelError, OSError, ValueError) as error:
-            self._problems[f"the reports could not be written: {error}"] = None
-            return False
-        return True
 
     def _note_resumed(self, session: pytest.Session, run: Run) -> bool:
         """Note the answers taken over from an unfinished run; return True if this one has finished."""
@@ -542,29 +486,13 @@ class Recorder:
         unused = f"{count} of the answers taken over were not needed, and stay for the next run"
         lines = [*summary.notes, *([unused if ended else unfinished] if count else [])]
         self._results.resumed = "\n".join(lines)
-        self._run = self._make_run(session)
         return ended
-
-    def _check_cases(self) -> None:
-        """Raise ``UsageError`` for cases that the models cannot answer, before any request."""
-        expected = self._results.expected
-        try:
-            check_suites(
-                self._config, self._settings, self._baseline, self._suites, expected
-            )
-            if self._settings.baseline_update:
-                check_all_selected(self._suites, expected)
-        except KbrelError as error:
-            expected.clear()
-            raise pytest.UsageError(str(error)) from None
 
     def _decide_aggregates(self, session: pytest.Session) -> None:
         if self._settings.shard is not None:
             return
         for aggregate, result in decide_aggregates(
-            self._suites,
             self._results,
-            model=self._model,
             baseline=self._compared_with(),
             judge=self._settings.judge,
         ):
@@ -576,31 +504,23 @@ class Recorder:
                 properties=case_properties(result),
                 line=aggregate.line,
                 is_new=True,
-                waived=waiver_text(self._config, result),
+                waived=waiver_text(self._settings, result),
             )
 
     def _compared_with(self) -> Baseline | None:
         """Return the baseline: a blessed run, or the results of the baseline model in this session."""
-        if self._base is None:
-            # A shard compares nothing.
-            return None if self._shard is not None else self._baseline
-        return baseline_of_session(self._base, self._results, self._settings.judge)
+        # A shard compares nothing.
+        blessed = None if self._results.shard is not None else self._baseline
+        return baseline_of_session(self._results, self._settings.judge) or blessed
 
-    def _make_run(self, session: pytest.Session) -> Run:
-        if self._problems and session.exitstatus == pytest.ExitCode.OK:
+    def _make_run(self) -> Run:
+        session = self._session
+        assert session is not None
+        if self._results.problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # With mixed models nobody knows which one gave a recorded response, so the run cannot be replayed.
-        model = None if self._mixed else self._model
-        run = build_run(
-            self._invocation, self._settings, self._suites, self._results, model
-        )
-        if self._shard is not None:
-            run = replace(
-                run, shard=self._shard, baseline=self._settings.baseline_model
-            )
-        return finished(
-            run,
+        return build_run(
+            self._settings,
+            self._results,
             self._compared_with(),
-            self._problems,
             exit_status=int(session.exitstatus),
         )

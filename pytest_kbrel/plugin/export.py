@@ -18,11 +18,10 @@ from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models.answers.files import request_line
 from pytest_kbrel.models.answers.spec import PREFIX, to_export
 from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
-from pytest_kbrel.plugin.options import is_active
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Case, Suite
+from pytest_kbrel.records import BASELINE, Case, Suite
 from pytest_kbrel.settings import ParsedSpec, Settings
 
 if TYPE_CHECKING:
@@ -31,27 +30,7 @@ if TYPE_CHECKING:
 
 def start_export(config: pytest.Config) -> None:
     """Register the exporter; raises ``UsageError`` for settings with which nothing can be written."""
-    if not is_active(config):
-        raise pytest.UsageError(
-            "--kb-export-requests: no model is given, and a batch names one: add --kb-model=openai/NAME, set "
-            "KB_MODEL, or write kb_model in the ini file"
-        )
     settings = read_settings(config)
-    for is_given, why in (
-        (settings.plan, "--kb-plan: found both, and each takes the place of a run"),
-        (
-            settings.from_run is not None,
-            "--kb-from-run: found both, and a recorded run asks nothing",
-        ),
-        (
-            settings.until_decided,
-            "--kb-until-decided: found both, and a file of requests has all of them",
-        ),
-    ):
-        if is_given:
-            raise pytest.UsageError(
-                f"--kb-export-requests and {why}; allowed: one of the two"
-            )
     try:
         settings = _of_requests(settings)
         check(config, settings)
@@ -64,14 +43,15 @@ def start_export(config: pytest.Config) -> None:
 
 def _of_requests(settings: Settings) -> Settings:
     """Return the settings with a model that asks nothing, and with nothing to compare or to bless."""
-    assert settings.model_spec is not None
-    spec = to_export(settings.model_spec.get())
+    specs = {to: of for to, of in settings.specs.items() if to != BASELINE}
+    # A recorded run has no model, and is refused.
+    if "" in specs:
+        specs[""] = ParsedSpec(spec=to_export(specs[""].get()))
     return dataclasses.replace(
         settings,
-        model_spec=ParsedSpec(spec=spec),
+        specs=specs,
         baseline="",
         baseline_model="",
-        baseline_spec=None,
         baseline_update=None,
         baseline_reason="",
     )
@@ -101,7 +81,7 @@ class Exporter(DryPlugin):
     """
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        super().__init__(config, settings)
+        super().__init__(config, settings, None)
         self._lines: list[str] = []
 
     def pytest_report_header(self) -> str:
@@ -185,7 +165,7 @@ class Exporter(DryPlugin):
         if not written:
             yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
             return
-        shown = os.path.relpath(target, self._config.invocation_params.dir)
+        shown = os.path.relpath(target, self._settings.here)
         requests = f"{written} requests to {model.name} in {shown}"
         if model.endpoint == "chat":
             yield f"{requests}, to be answered by a batch, for instance with"

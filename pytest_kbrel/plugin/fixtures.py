@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -14,7 +14,6 @@ from pytest_kbrel.plugin.options import is_active
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
     from pytest_kbrel.models.base import Model
-    from pytest_kbrel.plugin.controller import Recorder
     from pytest_kbrel.plugin.worker import CaseRunner
     from pytest_kbrel.records import Case, CaseResult, Fact, Shard
     from pytest_kbrel.settings import Settings
@@ -95,11 +94,12 @@ def kb_check(
             _or_fail(lambda: _kb_runner.ask_part(case, *part))
             pytest.skip("a part of a case decides nothing")
         try:
-            result = _or_fail(
-                lambda: _kb_runner.decide(case, in_parts=part_key in request.node.stash)
-            )
+            result = _or_fail(lambda: _kb_runner.decide(case))
         except BudgetError as error:
-            _end_at_budget(request, _kb_runner, str(error))
+            recorder = request.config.pluginmanager.getplugin("kbrel-recorder")
+            # It is there, since with workers a budget is refused.
+            news = _kb_runner.pool.news()
+            recorder.end_at_budget(request.node.nodeid, str(error), news)
         results = request.node.stash.setdefault(results_key, [])
         results.append(result)
         from pytest_kbrel.plugin.collection import case_of
@@ -107,7 +107,7 @@ def kb_check(
 
         request.node.user_properties.extend(case_properties(result))
         message = failure_message(_kb_runner.settings, result)
-        waiver_reason = waiver_text(request.config, result)
+        waiver_reason = waiver_text(_kb_runner.settings, result)
         # The item of a suite is one case; a Python test may check several and must go on to the next.
         is_item_of_suite = case_of(request.node) is not None
         if message and waiver_reason:
@@ -125,16 +125,6 @@ def kb_check(
     return check
 
 
-def _end_at_budget(
-    request: pytest.FixtureRequest, runner: CaseRunner, why: str
-) -> NoReturn:
-    """End the session, as an interrupted one, since what it may spend is spent."""
-    recorder: Recorder | None = request.config.pluginmanager.getplugin("kbrel-recorder")
-    # With workers a budget is refused.
-    assert recorder is not None
-    recorder.end_at_budget(request.node.nodeid, why, runner.pool.new_spent())
-
-
 def _or_fail(action: Callable[[], T]) -> T:
     try:
         return action()
@@ -149,44 +139,30 @@ def _or_fail(action: Callable[[], T]) -> T:
 
 
 def attach(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Attach an item's results to its report as JSON, since execnet transports no records."""
-    from pytest_kbrel.serialization import dumps_compact
+    """Attach to an item's report, as JSON, its results and the models of its process.
 
-    runner = item.config.stash[runner_key]
-    wire = {
-        "results": item.stash[results_key],
-        "model": runner.pool.fingerprint(),
-        "base": runner.pool.base(),
-        "helpers": runner.pool.helpers(),
-        "helped": runner.pool.new_helper_counts(),
-        "answered": runner.pool.new_answer_counts(),
-        "cache_problem": runner.pool.cache_problem(),
-        "spent": runner.pool.new_spent(),
-        "loading": runner.pool.loading(),
-        "notes": runner.pool.notes(),
-    }
-    # xdist transports unknown attributes of a report.
-    report.kbrel = dumps_compact(wire)  # type: ignore[attr-defined]
-    # pytest keeps all items until the session ends.
-    del item.stash[results_key]
-
-
-def attach_failure(report: pytest.TestReport, item: pytest.Item) -> None:
-    """Attach to the report of a failed item why all others would fail too, and the models of its process.
-
-    The models are on the report already where the item has results.
+    To that of a failed item also, why all others would fail too.
     """
+    from pytest_kbrel.evaluation.model_pool import News
     from pytest_kbrel.serialization import dumps_compact, replace_surrogates
 
-    report.kbrel_uses_model = True  # type: ignore[attr-defined]
-    if (runner := item.config.stash.get(runner_key, None)) is None:
+    runner = item.config.stash.get(runner_key, None)
+    results = item.stash.get(results_key, []) if report.when == "call" else []
+    if not results and not report.failed:
         return
-    if runner.pool.unusable:
-        why = replace_surrogates(runner.pool.unusable)
-        report.kbrel_unusable = why  # type: ignore[attr-defined]
-        _explain_once(report, item.config, why)
-    if not hasattr(report, "kbrel"):
-        report.kbrel_models = dumps_compact(runner.pool.opened())  # type: ignore[attr-defined]
+    news = News()
+    if runner is not None:
+        # What an item without results was asked is told with the next one's.
+        news = runner.pool.news() if results else News(models=runner.pool.opened())
+        if report.failed and runner.pool.unusable:
+            why = replace_surrogates(runner.pool.unusable)
+            report.kbrel_unusable = why  # type: ignore[attr-defined]
+            _explain_once(report, item.config, why)
+    # xdist transports unknown attributes of a report, and execnet no records.
+    report.kbrel = dumps_compact({"results": results, "news": news})  # type: ignore[attr-defined]
+    if results:
+        # pytest keeps all items until the session ends.
+        del item.stash[results_key]
 
 
 def _explain_once(report: pytest.TestReport, config: pytest.Config, why: str) -> None:
@@ -238,16 +214,12 @@ def failure_message(settings: Settings, result: CaseResult) -> str:
     return f"{printable(case_reason(result))}\n{text}"
 
 
-def waiver_text(config: pytest.Config, result: CaseResult) -> str:
+def waiver_text(settings: Settings, result: CaseResult) -> str:
     """Return the waiver of a failed case in words; ``""`` without one and with --runxfail."""
     from pytest_kbrel.printing import printable
     from pytest_kbrel.reports.phrases import waiver_reason
 
-    if (
-        result.waiver is None
-        or not result.waived
-        or config.getoption("runxfail", False)
-    ):
+    if result.waiver is None or not result.waived or settings.without_waivers:
         return ""
     return printable(waiver_reason(result.waiver))
 

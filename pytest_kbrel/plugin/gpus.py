@@ -13,9 +13,9 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.registry import BACKENDS, gpus_of
 from pytest_kbrel.plugin.options import (
-    find_suites,
     is_deciding_again,
     is_explicit,
+    is_meant,
     origin_of,
 )
 from pytest_kbrel.plugin.settings import read_settings
@@ -32,13 +32,13 @@ def auto_workers(config: pytest.Config) -> int | None:
     """
     if is_deciding_again(config) or os.environ.get(_XDISTS_OWN):
         return None
-    if not (is_explicit(config, "model") or find_suites(config)):
-        # The project's other tests.
+    if not is_meant(config):
         return None
     settings = read_settings(config)
-    gpus = [] if settings.device == "cpu" else visible_gpus()
+    gpus = visible_gpus(settings.device)
     try:
-        if not gpus or not _computes_here(settings):
+        specs = [parsed.get() for parsed in settings.specs.values()]
+        if not gpus or not any(BACKENDS[of.backend].computes_here for of in specs):
             return None
         each = gpus_each(config, settings)
     except KbrelError:
@@ -48,22 +48,13 @@ def auto_workers(config: pytest.Config) -> int | None:
     return 1 if each is None else max(1, len(gpus) // max(1, each))
 
 
-def _computes_here(settings: Settings) -> bool:
-    parsed = (settings.model_spec, settings.baseline_spec, settings.judge_spec)
-    return any(
-        BACKENDS[of.get().backend].computes_here for of in parsed if of is not None
-    )
-
-
 def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     """Return how many GPUs each worker needs alone, 0 if workers share them, ``None`` for an even share.
 
     Raises ``UsageError`` for --kb-gpus-per-worker where there are no GPUs, or an engine needs more.
     """
     given = settings.gpus_per_worker
-    if settings.from_run is not None:
-        return 0
-    if not (is_explicit(config, "model") or find_suites(config)):
+    if not is_meant(config):
         return given or 0
     needed = [gpus_of(spec) for spec in settings.own_specs]
     # An engine states its number; a model that is spread over GPUs makes do with those.
@@ -71,16 +62,10 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     if given is None:
         return None if None in needed and not most else most
     flag = origin_of(config, "gpus_per_worker")
-    if is_explicit(config, "gpus_per_worker") and (
-        settings.device == "cpu" or not visible_gpus()
-    ):
-        why = (
-            "--kb-device=cpu uses none"
-            if settings.device == "cpu"
-            else f"none can be seen ({DEVICES})"
-        )
+    if is_explicit(config, "gpus_per_worker") and not visible_gpus(settings.device):
         raise pytest.UsageError(
-            f"{flag}: found {given} GPU(s), and {why}; allowed: with GPUs"
+            f"{flag}: found {given} GPU(s), and none can be used (--kb-device={settings.device}, {DEVICES}); "
+            "allowed: with GPUs"
         )
     if given < most:
         raise pytest.UsageError(
@@ -98,7 +83,7 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
     crashed worker has the same spec and so the same GPU. Raises ``UsageError`` where workers need more GPUs
     than there are.
     """
-    gpus = [] if device == "cpu" else visible_gpus()
+    gpus = visible_gpus(device)
     if not gpus:
         return
     if each is None:
@@ -120,26 +105,18 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
             gpus[index % len(gpus)]
             for index in range(number * count, (number + 1) * count)
         ]
-        if DEVICES not in spec.env:
-            _check_index(device, len(specs), len(gpus), count)
         spec.env.setdefault(DEVICES, ",".join(dealt))
 
 
-def _check_index(device: str, workers: int, gpus: int, dealt: int) -> None:
-    """Raise ``UsageError`` for a device number that no worker has."""
-    kind, _, index = device.partition(":")
-    if kind == "cuda" and index.isdecimal() and int(index) >= dealt:
-        raise pytest.UsageError(
-            f"--kb-device: found {device}; with -n {workers} each worker sees {dealt} of {gpus} "
-            f"GPU(s) as cuda:0 and on; allowed: cuda, or {DEVICES} for which GPUs are dealt out"
-        )
-
-
-def visible_gpus() -> list[str]:
+def visible_gpus(device: str = "auto") -> list[str]:
     """Return the ids of the GPUs this process may use: entries of the caller's own list, else all of them.
+
+    With --kb-device=cpu it uses none.
 
     Entries may be UUIDs. torch is not used: counting would open a context on the first GPU.
     """
+    if device == "cpu":
+        return []
     listed = os.environ.get(DEVICES)
     if listed is not None:
         return [entry.strip() for entry in listed.split(",") if entry.strip()]

@@ -14,10 +14,11 @@ import pytest
 from _pytest.runner import CallInfo, runtestprotocol
 
 from pytest_kbrel.plugin.fixtures import part_key, runner_key
-from pytest_kbrel.plugin.options import COUNTS
+from pytest_kbrel.plugin.options import NEWS
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
+from pytest_kbrel.serialization import dumps_compact
 
 
 class HiddenItem(pytest.Item):
@@ -72,15 +73,10 @@ class HiddenItems:
         session.items += _hidden(session.items, dealing)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the controller how many requests the parts had that no item has reported since."""
+        """Tell the controller what the parts were asked that no item has reported since."""
         if (runner := session.config.stash.get(runner_key, None)) is not None:
-            pool = runner.pool
-            counts = (
-                pool.new_answer_counts(),
-                pool.new_helper_counts(),
-                pool.new_spent(),
-            )
-            session.config.workeroutput[COUNTS] = counts  # type: ignore[attr-defined]
+            news = dumps_compact(runner.pool.news())
+            session.config.workeroutput[NEWS] = news  # type: ignore[attr-defined]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(

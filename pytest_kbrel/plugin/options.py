@@ -18,16 +18,13 @@ from pytest_kbrel.errors import closest
 from pytest_kbrel.plugin.gone import add_gone_flags, gone_settings
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
-today_key = pytest.StashKey[datetime.date]()
-run_key = pytest.StashKey[str]()
-# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, the run's id, to
-# how many workers items are dealt, and whether large cases are split.
-TODAY = "kbrel_today"
-RUN = "kbrel_run"
+begun_key = pytest.StashKey[tuple[str, str]]()
+# Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id;
+# to how many workers items are dealt, and whether large cases are split.
+BEGUN = "kbrel_begun"
 DEALT = "kbrel_dealt"
-SPLIT = "kbrel_split"
-# The key of xdist's ``workeroutput`` for numbers of requests.
-COUNTS = "kbrel_counts"
+# The key of xdist's ``workeroutput`` for what the worker has not told with an item.
+NEWS = "kbrel_news"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.
 FURTHER_RUNS = "kb_further_runs"
 # The files of a recorded run, of which a damaged one may lack either.
@@ -45,6 +42,8 @@ _SHOWING = (
 )
 # The longest file name of Linux, macOS and Windows, in bytes.
 _LONGEST_NAME = 255
+# The settings that are never the name of a file.
+_LONG = ("model_args", "judge_args", "baseline_reason")
 # How alike, of 1, a variable must be to one of ours: KB_MODLE is, a project's own KB_MODEL_DIR is not.
 _ALIKE = 0.75
 _VARIABLE = "KB_"
@@ -89,14 +88,10 @@ def is_deciding_again(config: pytest.Config) -> bool:
     return bool(text_of(config, "from_run")) and not wins
 
 
-def is_planning(config: pytest.Config) -> bool:
-    """Return True if the run is only planned (--kb-plan)."""
-    return is_on(config, "plan")
-
-
-def is_exporting(config: pytest.Config) -> bool:
-    """Return True if the requests of the run are only written to a file (--kb-export-requests)."""
-    return bool(text_of(config, "export_requests"))
+def is_meant(config: pytest.Config) -> bool:
+    """Return True if the session is about a model or a record, and not about the project's other tests."""
+    typed = is_explicit(config, "model") or is_explicit(config, "from_run")
+    return typed or bool(find_suites(config))
 
 
 def is_explicit(config: pytest.Config, name: str) -> bool:
@@ -133,24 +128,13 @@ def find_suites(config: pytest.Config) -> list[str]:
     return list(suites)
 
 
-def today(config: pytest.Config) -> datetime.date:
-    """Return the day on which the run began, the same in every worker."""
-    if today_key not in config.stash:
-        sent = getattr(config, "workerinput", {}).get(TODAY)
-        day = (
-            datetime.date.today() if sent is None else datetime.date.fromisoformat(sent)
-        )
-        config.stash[today_key] = day
-    return config.stash[today_key]
-
-
-def run_id(config: pytest.Config) -> str:
-    """Return the id of this run, the same in every worker."""
-    if run_key not in config.stash:
-        config.stash[run_key] = str(
-            getattr(config, "workerinput", {}).get(RUN) or os.urandom(8).hex()
-        )
-    return config.stash[run_key]
+def begun(config: pytest.Config) -> tuple[str, str]:
+    """Return the day on which the run began, and its id: the same in every worker."""
+    if begun_key not in config.stash:
+        sent = getattr(config, "workerinput", {}).get(BEGUN)
+        own = datetime.date.today().isoformat(), os.urandom(8).hex()
+        config.stash[begun_key] = sent or own
+    return config.stash[begun_key]
 
 
 def take_further_runs(config: pytest.Config) -> None:
@@ -178,55 +162,37 @@ def check_names(config: pytest.Config) -> None:
     It would have no effect: with a mistyped baseline nothing is compared, and all gates stay undecided.
     Sessions without a model and without suites may have any.
     """
-    variables = [name for name in _unknown_variables() if os.environ[name]]
-    keys = _unknown_keys(config)
-    if not (variables or keys) or not (is_active(config) or find_suites(config)):
-        return
-    gone = gone_settings((*variables, *keys))
-    for name, instead in gone.items():
-        config.issue_config_time_warning(
-            pytest.PytestConfigWarning(f"{name} was removed; {instead}"), stacklevel=2
-        )
-    names = {flag.name: flag for flag in FLAGS}
-    for variable in (name for name in variables if name not in gone):
-        if near := closest(_bare(variable), names, _ALIKE):
-            _refuse_name(variable, "in the environment", names[near].environment)
-    for key in (name for name in keys if name not in gone):
-        if near := closest(_bare(key), names):
-            typed = any(
-                text.startswith(f"{key}=")
-                for text in config.getoption("override_ini", None) or ()
-            )
-            where = (
-                f"in {config.inipath.name}"
-                if config.inipath and not typed
-                else "with -o"
-            )
-            _refuse_name(key, where, names[near].ini)
-
-
-def _refuse_name(name: str, where: str, meant: str) -> None:
-    from pytest_kbrel.printing import printable
-
-    raise pytest.UsageError(
-        f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
-        f"pytest --help; did you mean {meant!r}?"
-    )
-
-
-def _unknown_variables() -> list[str]:
     ours = {flag.environment for flag in FLAGS}
-    return sorted(
-        name for name in os.environ if name.startswith(_VARIABLE) and name not in ours
-    )
+    unknown = {
+        name: "in the environment"
+        for name, value in sorted(os.environ.items())
+        if value and name.startswith(_VARIABLE) and name not in ours
+    }
+    unknown |= dict.fromkeys(_unknown_keys(config), "in the ini file or with -o")
+    if not unknown or not (is_active(config) or find_suites(config)):
+        return
+    gone = gone_settings(unknown)
+    names = {flag.name: flag for flag in FLAGS}
+    for name, where in unknown.items():
+        if name in gone:
+            warning = pytest.PytestConfigWarning(f"{name} was removed; {gone[name]}")
+            config.issue_config_time_warning(warning, stacklevel=2)
+        elif near := closest(_bare(name), names, _ALIKE):
+            from pytest_kbrel.printing import printable
+
+            flag = names[near]
+            meant = flag.environment if name.startswith(_VARIABLE) else flag.ini
+            raise pytest.UsageError(
+                f"{printable(name)}: found {where}, and no setting has this name; allowed: the names in "
+                f"pytest --help; did you mean {meant!r}?"
+            )
 
 
 def _unknown_keys(config: pytest.Config) -> list[str]:
     # pytest has no public list of them; before 9 it leaves those of -o out, and warns of none of those.
     unknown = {*getattr(config, "_get_unknown_ini_keys", tuple)()}
-    unknown |= {
-        text.partition("=")[0] for text in config.getoption("override_ini", None) or ()
-    }
+    typed = config.getoption("override_ini", None) or ()
+    unknown |= {text.partition("=")[0] for text in typed}
     ours = {flag.ini for flag in FLAGS}
     return sorted(
         key
@@ -252,16 +218,8 @@ def text_of(config: pytest.Config, name: str) -> str:
             os.environ.get(flag.environment) or config.getini(flag.ini) or flag.default
         )
     text = str(given)
-    if (
-        flag.names_file
-        and max(
-            map(
-                len,
-                text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/"),
-            )
-        )
-        > _LONGEST_NAME
-    ):
+    parts = text.replace(os.pathsep, "/").encode("utf-8", "replace").split(b"/")
+    if name not in _LONG and max(map(len, parts)) > _LONGEST_NAME:
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; "
             f"allowed: at most {_LONGEST_NAME} bytes between slashes"
@@ -298,8 +256,6 @@ class Flag:
     switch: bool = False
     # The value if the flag is given without one.
     bare: str | None = None
-    # True if the value is, or may be, the name of a file or folder.
-    names_file: bool = False
 
     @property
     def flag(self) -> str:
@@ -320,7 +276,6 @@ class Flag:
 FLAGS = (
     Flag(
         name="model",
-        names_file=True,
         metavar="SPEC",
         help="Model to gate: a checkpoint's path or hub id, vllm/PATH to have vLLM run it, openai/NAME for "
         "one on a server, answers/FILE for answers made elsewhere (see --kb-export-requests), "
@@ -364,7 +319,6 @@ FLAGS = (
     ),
     Flag(
         name="judge",
-        names_file=True,
         metavar="rules|SPEC",
         default="rules",
         help="Who decides whether an answer is right: rules, openai/NAME, or a checkpoint",
@@ -376,20 +330,17 @@ FLAGS = (
     ),
     Flag(
         name="baseline",
-        names_file=True,
         metavar="NAME|PATH",
         help="Blessed run to compare with, or a paper's figures: published/...",
     ),
     Flag(
         name="baseline_update",
-        names_file=True,
         metavar="NAME",
         bare="",
         help="Bless this run under NAME (default: the name given to --kb-baseline) if it is complete",
     ),
     Flag(
         name="baseline_model",
-        names_file=True,
         metavar="SPEC",
         help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
     ),
@@ -400,7 +351,6 @@ FLAGS = (
     ),
     Flag(
         name="from_run",
-        names_file=True,
         metavar="DIR [DIR ...]",
         help="Decide again over the recorded responses of an earlier run, or of all shards of one; no model "
         "is loaded",
@@ -413,7 +363,6 @@ FLAGS = (
     ),
     Flag(
         name="export_requests",
-        names_file=True,
         metavar="FILE",
         help="Write what would be asked of openai/NAME, or what answers/FILE leaves open, as the input file "
         "of a batch (JSON Lines, for OpenAI's batch service or vllm run-batch), and stop",
@@ -464,7 +413,6 @@ FLAGS = (
     Flag(name="seed", metavar="N", help="Replace the seed that suites state"),
     Flag(
         name="output_path",
-        names_file=True,
         metavar="DIR",
         default=DEFAULT_OUTPUT,
         help="Folder of the reports",
@@ -477,7 +425,6 @@ FLAGS = (
     ),
     Flag(
         name="use_cache",
-        names_file=True,
         metavar="DIR|off",
         default=DEFAULT_CACHE,
         help="Folder where answers are kept, so that nothing is asked twice and a killed run goes on",

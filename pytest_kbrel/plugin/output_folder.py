@@ -47,9 +47,6 @@ class SpoolDirectory:
             if path.is_dir() and path != self.folder:
                 with contextlib.suppress(StoreError, OSError):
                     _clear(path)
-            elif path.suffix == ".jsonl":
-                # An older version had one folder for all runs.
-                path.unlink(missing_ok=True)
 
     def start(self) -> None:
         """Take the lock that shows other runs that this one is active, until it ends or dies."""

@@ -20,8 +20,6 @@ _ROUNDS = 1.5
 # No part is smaller than what each worker has to do over this, or has fewer facts than this.
 _PARTS_OF_A_WORKER = 16
 _LEAST_FACTS = 16
-# An item below this share of what each worker has to do is small: it may wait behind another small one.
-_SMALL = 0.01
 
 
 @record
@@ -39,20 +37,23 @@ class Dealing:
 
     The numbers of items are their positions among the ``items`` that were collected. Behind them are those of
     ``fillers``, one for each suite by its path, and then those of ``parts``. ``order`` are parts and items in
-    the order in which they are dealt, the largest case first; an item stands behind its own parts. ``small``
-    are those of which one may wait at a worker that runs another.
+    the order in which they are dealt, the largest case first; an item stands behind its own parts.
     """
 
-    items: tuple[str, ...]
-    fillers: tuple[str, ...]
-    parts: tuple[Part, ...]
-    order: tuple[int, ...]
-    small: frozenset[int]
+    items: tuple[str, ...] = ()
+    fillers: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    order: tuple[int, ...] = ()
 
     def part(self, number: int) -> Part | None:
         """Return the part of this number, ``None`` if it is that of something else."""
         position = number - len(self.items) - len(self.fillers)
-        return self.parts[position] if position >= 0 else None
+        return self.parts[position] if 0 <= position < len(self.parts) else None
+
+    def item_of(self, number: int) -> int:
+        """Return the number of the item that a part is one of; that of an item is its own."""
+        part = self.part(number)
+        return number if part is None else self.items.index(part.item)
 
     def is_filler(self, number: int) -> bool:
         """Return True if nothing is to be done at this number."""
@@ -60,11 +61,9 @@ class Dealing:
 
     def filler_behind(self, number: int) -> int:
         """Return the number of the filler that follows an item or a part; any suite's where it has none."""
-        part = self.part(number)
-        path = (self.items[number] if part is None else part.item).partition("::")[0]
-        return len(self.items) + (
-            self.fillers.index(path) if path in self.fillers else 0
-        )
+        path = self.items[self.item_of(number)].partition("::")[0]
+        place = self.fillers.index(path) if path in self.fillers else 0
+        return len(self.items) + place
 
 
 def dealing_of(
@@ -80,9 +79,7 @@ def dealing_of(
     Of each case only the facts that are in the ``shard`` count.
     """
     if not any(map(in_suite, items)):
-        return Dealing(
-            items=tuple(items), fillers=(), parts=(), order=(), small=frozenset()
-        )
+        return Dealing(items=tuple(items))
     # Not in a session that has none: it loads the probes.
     from pytest_kbrel.planning.case_cost import cost_of
     from pytest_kbrel.probes import chunk_size
@@ -107,16 +104,9 @@ def dealing_of(
     for number in sorted(costs, key=lambda one: (-costs[one], one)):
         item, cost = items[number], costs[number]
         if split and cost > _SPLIT * share:
-            each = cost / facts[item]
+            each, chunk = cost / facts[item], chunk_size(cases[item])
             least = max(round(share / _PARTS_OF_A_WORKER / each), _LEAST_FACTS)
-            cuts = _cut(
-                item,
-                facts[item],
-                chunk_size(cases[item]),
-                remaining / each,
-                workers,
-                least,
-            )
+            cuts = _cut(item, facts[item], chunk, remaining / each, workers, least)
             if len(cuts) > 1:
                 start = len(items) + len(fillers) + len(parts)
                 order += range(start, start + len(cuts))
@@ -128,9 +118,6 @@ def dealing_of(
         fillers=fillers,
         parts=tuple(parts),
         order=tuple(order),
-        small=frozenset(
-            number for number, cost in costs.items() if cost <= _SMALL * share
-        ),
     )
 
 

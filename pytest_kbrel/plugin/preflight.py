@@ -22,7 +22,7 @@ from pytest_kbrel.errors import KbrelError, ModelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
-from pytest_kbrel.models.openai.spec import BUDGETS, OpenAISpec
+from pytest_kbrel.models.openai.spec import BUDGETS
 from pytest_kbrel.models.registry import (
     BACKENDS,
     args_for,
@@ -33,11 +33,26 @@ from pytest_kbrel.models.registry import (
     unused_args,
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
-from pytest_kbrel.records import Case, Suite, is_published
+from pytest_kbrel.plugin.settings import only_one
+from pytest_kbrel.records import BASELINE, Case, Suite, is_published
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
 from pytest_kbrel.words import NO_CACHE
+
+# Two settings of which only one may be given, and why.
+_ONLY_ONE = (
+    ("baseline_model", "baseline", "a run is compared with one of them"),
+    ("baseline_update", "limit", "a blessed run is a complete one"),
+    ("baseline_update", "until_decided", "a blessed run is a complete one"),
+    ("shard", "baseline_update", "a blessed run is a complete one"),
+    ("shard", "until_decided", "a shard decides nothing, so that it cannot end early"),
+    ("shard", "plan", "the plan is that of all shards together"),
+    ("plan", "from_run", "a recorded run asks nothing"),
+    ("export_requests", "from_run", "a recorded run asks nothing"),
+    ("export_requests", "plan", "each takes the place of a run"),
+    ("export_requests", "until_decided", "a file of requests has all of them"),
+)
 
 
 def check(config: pytest.Config, settings: Settings) -> Baseline | None:
@@ -46,43 +61,44 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     Raises :class:`KbrelError` or ``UsageError``.
     """
     _check_output(settings.output_path)
-    if settings.model_spec is not None:
-        check_spec(settings.model_spec.get())
-    if settings.baseline_model:
-        _check_baseline_model(settings)
+    for name, other, why in _ONLY_ONE:
+        if getattr(settings, name) and getattr(settings, other):
+            raise only_one(config, name, other, why)
+    if "" in settings.specs:
+        check_spec(settings.specs[""].get())
+    if BASELINE in settings.specs and settings.from_run is None:
+        try:
+            check_spec(settings.specs[BASELINE].get())
+        except KbrelError as error:
+            raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
     _check_ineffective(config, settings)
     _check_budgets(config, settings)
-    if settings.shard is not None:
-        _check_shard(config, settings)
     check_judge(settings)
     if settings.top_k and settings.from_run is None:
         _check_top_k(settings)
     if settings.baseline_update:
-        if settings.limit is not None:
-            raise pytest.UsageError(
-                "--kb-baseline-update blesses complete runs only, and --kb-limit leaves facts out"
-            )
         check_target(baseline_directory(settings.baseline_update, config.rootpath))
     baseline = _read_baseline(config, settings) if settings.baseline else None
-    if settings.until_decided:
-        _check_until_decided(settings, baseline)
+    if settings.until_decided and baseline is not None and baseline.paper:
+        raise pytest.UsageError(
+            f"--kb-until-decided: found with {settings.baseline}, whose figures are over other facts; "
+            "allowed: a blessed run or a model (--kb-baseline-model) to compare with fact by fact"
+        )
     return baseline
 
 
 def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
+    name = settings.baseline
     try:
-        return read_baseline(settings.baseline, config.rootpath)
+        return read_baseline(name, config.rootpath)
     except KbrelError as error:
-        name = settings.baseline
         # A mistyped name is not one to bless.
         mistyped = is_explicit(config, "baseline") and "did you mean" in str(error)
         if mistyped or is_published(name) or is_there(name, config.rootpath):
             raise
-        text = f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this"
-        if is_explicit(config, "baseline"):
-            raise KbrelError(f"{text} name") from None
         raise KbrelError(
-            f"{text} name, and --kb-baseline= compares with none"
+            f"{origin_of(config, 'baseline')}: {error}; --kb-baseline-update={name} blesses a run under this "
+            "name, and --kb-baseline= compares with none"
         ) from None
 
 
@@ -98,78 +114,27 @@ def _check_top_k(settings: Settings) -> None:
             )
 
 
-def _check_shard(config: pytest.Config, settings: Settings) -> None:
-    for name, given, why in (
-        (
-            "baseline_update",
-            settings.baseline_update,
-            "a blessed run is a complete one",
-        ),
-        (
-            "until_decided",
-            settings.until_decided,
-            "a shard decides nothing, so that it cannot end early",
-        ),
-        ("plan", settings.plan, "the plan is that of all shards together"),
-    ):
-        if given:
-            raise pytest.UsageError(
-                f"{origin_of(config, 'shard')}: found with --kb-{name.replace('_', '-')}, and {why}; "
-                "allowed: one of the two"
-            )
-
-
-def _check_until_decided(settings: Settings, baseline: Baseline | None) -> None:
-    if settings.baseline_update:
-        raise pytest.UsageError(
-            "--kb-until-decided and --kb-baseline-update: found both, and a blessed run is a complete one; "
-            "allowed: one of them (--kb-until-decided=off where an ini file or the environment has it)"
-        )
-    if baseline is not None and baseline.paper:
-        raise pytest.UsageError(
-            f"--kb-until-decided: found with {settings.baseline}, whose figures are over other facts; "
-            "allowed: a blessed run or a model (--kb-baseline-model) to compare with fact by fact"
-        )
-    # A recorded run says itself how far it asked.
-    if not settings.compared_with and settings.from_run is None:
-        raise pytest.UsageError(
-            "--kb-until-decided: found without a baseline, and only a comparison with one can be decided "
-            "early; allowed: with --kb-baseline or --kb-baseline-model"
-        )
-
-
-def _check_baseline_model(settings: Settings) -> None:
-    if settings.baseline:
-        raise pytest.UsageError(
-            f"--kb-baseline-model and --kb-baseline: found both, {settings.baseline_model} and "
-            f"{settings.baseline}; allowed: one of them, a model to ask in this session or a blessed run"
-        )
-    if settings.from_run is not None or settings.baseline_spec is None:
-        return
-    try:
-        check_spec(settings.baseline_spec.get())
-    except KbrelError as error:
-        raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
-
-
 def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
     """Raise ``UsageError`` for flags without effect: an empty one, or one without the flag it needs."""
-    if (
-        is_on_command_line(config, "from_run")
-        and not settings.from_run
-        and not is_explicit(config, "model")
-    ):
-        raise pytest.UsageError(
-            "--kb-from-run: found nothing (an unset variable?); allowed: a recorded run"
-        )
-    workers = config.getoption("numprocesses", None) or config.getoption("tx", None)
+    option = config.getoption
     for name, present, needed, why in (
-        ("gpus_per_worker", workers, "-n", "it says what each worker gets"),
+        (
+            "from_run",
+            settings.from_run or is_explicit(config, "model"),
+            "a recorded run",
+            "one is decided again (an unset variable?)",
+        ),
+        (
+            "gpus_per_worker",
+            option("numprocesses", None) or option("tx", None),
+            "-n",
+            "it says what each worker gets",
+        ),
         (
             "prices",
-            settings.plan or _has_max_cost(settings),
+            settings.plan or "max_cost" in settings.model_args,
             "--kb-plan or max_cost in --kb-model-args",
-            "prices are what a plan and max_cost reckon with",
+            "these reckon with prices",
         ),
         (
             "baseline_reason",
@@ -180,21 +145,23 @@ def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
         ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
         (
             "junit_properties",
-            config.getoption("xmlpath", None),
+            option("xmlpath", None),
             "--junitxml",
             "the figures go into its file",
         ),
+        (
+            "until_decided",
+            # A recorded run says itself how far it asked.
+            not settings.until_decided or settings.compared_with or settings.from_run,
+            "a baseline (--kb-baseline or --kb-baseline-model)",
+            "only a comparison can be decided early",
+        ),
     ):
-        if not present and is_on_command_line(config, name):
-            flag = "--kb-" + name.replace("_", "-")
+        typed = is_on_command_line(config, name)
+        if not present and (typed or name == "until_decided"):
             raise pytest.UsageError(
-                f"{flag}: found without {needed}; allowed: with it, for {why}"
+                f"{origin_of(config, name)}: found without {needed}; allowed: with it, for {why}"
             )
-
-
-def _has_max_cost(settings: Settings) -> bool:
-    spec = settings.model_spec.spec if settings.model_spec is not None else None
-    return isinstance(spec, OpenAISpec) and spec.max_cost is not None
 
 
 def _check_budgets(config: pytest.Config, settings: Settings) -> None:
@@ -246,7 +213,7 @@ def check_suites(
     suites: Sequence[Suite],
     expected: Container[str],
 ) -> None:
-    """Raise :class:`KbrelError` for cases of the ``suites`` that the models cannot answer.
+    """Raise :class:`KbrelError` for cases of the ``suites`` that the models cannot answer, or that bless too few.
 
     ``expected`` are the node ids of the cases that are to run.
     """
@@ -259,16 +226,13 @@ def check_suites(
             settings.baseline,
             [case.id for suite in suites for case in suite.cases],
         )
-    check_cases(settings, _selected(suites, expected))
-
-
-def check_all_selected(suites: Iterable[Suite], expected: Container[str]) -> None:
-    """Raise :class:`KbrelError` where not all cases of the ``suites`` are to run: only all are blessed."""
-    cases = [f"{suite.path}::{case.id}" for suite in suites for case in suite.cases]
-    if left_out := sum(nodeid not in expected for nodeid in cases):
+    to_run = selected(suites, expected)
+    check_cases(settings, to_run)
+    cases = sum(len(suite.cases) for suite in suites)
+    if settings.baseline_update and len(to_run) < cases:
         raise KbrelError(
-            f"--kb-baseline-update: deselected {left_out} of {len(cases)} cases, and a baseline needs all of "
-            "them; allowed: all cases, and a suite file without those that the model cannot be asked"
+            f"--kb-baseline-update: deselected {cases - len(to_run)} of {cases} cases, and a baseline needs "
+            "all of them; allowed: all cases, and a suite file without those that the model cannot be asked"
         )
 
 
@@ -284,18 +248,16 @@ def unused_flags(
     """
     from pytest_kbrel.probes.grading import is_judged
 
-    cases = _selected(suites, expected)
-    judges = is_explicit(config, "judge") and settings.judge != RULES
-    if not judges or any(
-        is_judged(case) and case.judge == settings.judge for case in cases
-    ):
+    judged = {case.judge for case in selected(suites, expected) if is_judged(case)}
+    if not is_explicit(config, "judge") or settings.judge in (RULES, *judged):
         return ()
     return (
         f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges",
     )
 
 
-def _selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
+def selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
+    """Return the cases of the ``suites`` whose node ids are among the ``expected`` ones."""
     return [
         case
         for suite in suites
@@ -313,11 +275,12 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 def check_judge(settings: Settings) -> None:
     """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
-    if settings.judge_spec is None or is_recorded(settings, settings.judge):
+    judge = settings.specs.get(settings.judge)
+    if judge is None or is_recorded(settings, settings.judge):
         return
     try:
         _check_word(settings.judge, RULES)
-        check_spec(settings.judge_spec.get())
+        check_spec(judge.get())
     except KbrelError as error:
         raise KbrelError(f"--kb-judge: {error}") from None
     folder = settings.use_cache

@@ -23,7 +23,7 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self._expected: dict[str, int] = {}
+        self.expected: dict[str, int] = {}
         self._titles: Mapping[str, str] = {}
         self._ended: set[str] = set()
         self._rates: deque[tuple[float, int]] = deque()
@@ -36,7 +36,7 @@ class Progress:
         titles: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Expect so many requests of each case, at most; ``titles`` are what the cases are called."""
-        self._expected |= requests
+        self.expected |= requests
         self._titles = titles
 
     def end(self, case: str) -> None:
@@ -46,66 +46,54 @@ class Progress:
     def text(self, counts: Sequence[AnswerCounts], now: float) -> str:
         """Return the line for the counts of all processes; empty before the first case is begun."""
         asking = [
-            one for one in counts if one.current and one.current not in self._ended
+            one.current
+            for one in counts
+            if one.current and one.current not in self._ended
         ]
         if not asking:
             return ""
-        rate = self._rate(sum(one.asked for one in counts), now)
-        cases = list(dict.fromkeys(one.current for one in asking))
+        answered = Counter[str]()
+        for one in counts:
+            answered.update(one.answered)
+        asked = sum(one.asked for one in counts)
+        rate = self._rate(asked, now)
+        cases = {*asking}
+        name = f"{len(asking)} workers"
         if len(asking) == 1:
-            title = self._titles.get(cases[0], cases[0].partition("::")[2])
-            name = one_line(title or cases[0], _NAME)
-        else:
-            name = f"{len(asking)} workers"
-        answered = sum(one.answered[case] for one in counts for case in cases)
-        total = sum(self._expected.get(case, 0) for case in cases)
-        parts = [f"{name} {_of(answered, total)}"]
-        silence = self._silence(
-            (cases, [(one.asked, one.answered.total()) for one in counts]), now
-        )
+            (case,) = asking
+            name = one_line(self._titles.get(case) or case.partition("::")[2], _NAME)
+        so_far = sum(answered[case] for case in cases)
+        total = sum(self.expected.get(case, 0) for case in cases)
+        of = f"{min(so_far, total):,}/{total:,}" if total else f"{so_far:,} answers"
+        parts = [f"{name} {of}"]
+        counted = (cases, asked, answered.total())
+        if counted != self._latest[0]:
+            self._latest = counted, now
+        silence = now - self._latest[1]
         if silence >= _SILENCE:
             rate = 0.0
             parts.append(f"no answer for {duration(silence)}")
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 1 else f"{60 * rate:,.0f}/min")
-        if self._expected:
-            number = min(
-                len(self._ended & self._expected.keys()) + 1, len(self._expected)
-            )
-            parts.append(f"case {number} of {len(self._expected)}")
-        if rate and (left := self._remaining(counts)) > 0:
+        if count := len(self.expected):
+            number = min(len(self._ended & self.expected.keys()) + 1, count)
+            parts.append(f"case {number} of {count}")
+        if rate and (left := self._remaining(answered)) > 0:
             parts.append(f"about {duration(left / rate)} left")
         return "  ".join(parts)
 
-    def _silence(self, counted: object, now: float) -> float:
-        """Return the seconds since what was counted was something else, 0 at the first look."""
-        if counted != self._latest[0]:
-            self._latest = counted, now
-        return now - self._latest[1]
-
-    def _remaining(self, counts: Sequence[AnswerCounts]) -> float:
+    def _remaining(self, answered: Counter[str]) -> float:
         """Return how many requests are still to come, as far as cases of the same probe tell."""
-        answered = Counter[str]()
-        for one in counts:
-            answered.update(one.answered)
         really, expected = Counter[str](), Counter[str]()
-        for case in self._ended & self._expected.keys():
+        for case in self._ended & self.expected.keys():
             really[_probe(case)] += answered[case]
-            expected[_probe(case)] += self._expected[case]
-        return sum(
-            max(
-                most
-                * (
-                    really[_probe(case)] / expected[_probe(case)]
-                    if expected[_probe(case)]
-                    else 1
-                ),
-                0,
-            )
-            - min(answered[case], most)
-            for case, most in self._expected.items()
-            if case not in self._ended
-        )
+            expected[_probe(case)] += self.expected[case]
+        left = 0.0
+        for case in self.expected.keys() - self._ended:
+            most, probe = self.expected[case], _probe(case)
+            share = really[probe] / expected[probe] if expected[probe] else 1.0
+            left += most * share - min(answered[case], most)
+        return left
 
     def _rate(self, asked: int, now: float) -> float:
         """Return the answers a second that models gave lately; 0 as long as that is not known."""
@@ -119,11 +107,6 @@ class Progress:
 
 def _probe(case: str) -> str:
     return case.partition("[")[0]
-
-
-def _of(answered: int, total: int) -> str:
-    # Who decides a case that others have asked in parts takes the answers from the cache once more.
-    return f"{min(answered, total):,}/{total:,}" if total else f"{answered:,} answers"
 
 
 def duration(seconds: float) -> str:

@@ -46,7 +46,6 @@ class ProgressReporter:
         self._expected = expected
         self._loading = loading
         self._progress = Progress()
-        self._is_expected = False
         self._line: StatusLine | None = None
         self._terminal: pytest.TerminalReporter | None = None
         self._descriptor = -1
@@ -157,16 +156,14 @@ class ProgressReporter:
                 self._look(started)
 
     def _look(self, started: float) -> None:
-        if not self._is_expected:
-            requests, titles = self._expected()
-            self._progress.expect(requests, titles)
-            self._is_expected = bool(requests)
+        if not self._progress.expected:
+            self._progress.expect(*self._expected())
         now = time.monotonic()
         counts = self.counts()
         text = self._progress.text(counts, now)
         if (
             self._loading
-            and (self._is_asking or self._is_expected)
+            and (self._is_asking or self._progress.expected)
             and not any(one.current for one in counts)
         ):
             text = f"{self._loading}  {duration(now - started)}"

@@ -5,7 +5,8 @@ Only imported where xdist is. Ordinary tests are dealt as xdist deals them, once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -37,25 +38,25 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         """``deal`` returns the dealing of the items by their node ids."""
         super().__init__(config, log)
         self._deal = deal
-        self._dealing: Dealing | None = None
+        self._dealing = Dealing()
         # What can be dealt, in order; and for each item that is split, which of its parts have not been run.
         self._units: list[int] = []
         self._open_parts: dict[int, set[int]] = {}
-        self._crashes: dict[int, int] = {}
+        self._crashes: Counter[int] = Counter()
 
     @property
     def tests_finished(self) -> bool:
         """True if all is dealt, and no worker has more than the one that it runs."""
-        if self._dealing is None:
+        if not self._dealing.order:
             return bool(super().tests_finished)
         return not self._outstanding and all(
-            len(self._next_real(node)) < 2 for node in self.nodes
+            len(self._ahead(node)) < 2 for node in self.nodes
         )
 
     @property
     def has_pending(self) -> bool:
         """True if something has not been dealt or run."""
-        return bool(self._units or self._open_parts or super().has_pending)
+        return bool(self._outstanding or super().has_pending)
 
     @property
     def _outstanding(self) -> bool:
@@ -78,10 +79,10 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
             if not self._check_nodes_have_same_collection():
                 return
             self._dealing, self.collection = dealing, items
-            numbers = {part.item: items.index(part.item) for part in dealing.parts}
-            start = len(items) + len(dealing.fillers)
-            for number, part in enumerate(dealing.parts, start):
-                self._open_parts.setdefault(numbers[part.item], set()).add(number)
+            for number in dealing.order:
+                if dealing.part(number) is not None:
+                    parts = self._open_parts.setdefault(dealing.item_of(number), set())
+                    parts.add(number)
             self._units = [
                 number for number in dealing.order if number not in self._open_parts
             ]
@@ -98,35 +99,26 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         self, node: Any, item_index: int, duration: float = 0
     ) -> None:
         """Note that a worker has run an item, a part or a filler, and deal on."""
-        decidable = self._dealing is not None and self._ends_parts(
-            self._dealing, item_index
-        )
+        item = self._dealing.item_of(item_index)
+        open_parts = self._open_parts.get(item, set())
+        open_parts.discard(item_index)
+        decidable = item in self._open_parts and not open_parts
+        if decidable:
+            del self._open_parts[item]
+            self._units.insert(0, item)
         super().mark_test_complete(node, item_index, duration)
         for other in self.nodes if decidable else ():
             self.check_schedule(other)
 
-    def _ends_parts(self, dealing: Dealing, number: int) -> bool:
-        """Return True if this was the last part of an item, which can now be dealt."""
-        part = dealing.part(number)
-        item = -1 if part is None else dealing.items.index(part.item)
-        if item not in self._open_parts:
-            return False
-        self._open_parts[item].discard(number)
-        if self._open_parts[item]:
-            return False
-        del self._open_parts[item]
-        self._units.insert(0, item)
-        return True
-
     def check_schedule(self, node: Any, duration: float = 0) -> None:
         """Send a worker what it is to run next, or to its end if nothing is left for it."""
-        if self._dealing is None:
+        if not self._dealing.order:
             super().check_schedule(node, duration)
             return
         # One that takes the place of another is still collecting.
         if node.shutting_down or node not in self.node2collection:
             return
-        while self._units and self._may_have(node, self._units[0]):
+        if self._units and not self._ahead(node):
             number = self._units.pop(0)
             self._send(node, number, self._dealing.filler_behind(number))
         if not self._units:
@@ -134,14 +126,12 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
         pending = self.node2pending[node]
         if not self._outstanding:
             node.shutdown()
-        elif len(self._next_real(node)) == 1 and not self._dealing.is_filler(
-            pending[-1]
-        ):
+        elif len(self._ahead(node)) == 1 and not self._dealing.is_filler(pending[-1]):
             self._send(node, self._dealing.filler_behind(pending[-1]))
 
     def _send_ordinary(self, node: Any) -> None:
         """Send a worker ordinary tests, if it has no second one: several, as long as there are many."""
-        ahead = len(self._next_real(node))
+        ahead = len(self._ahead(node))
         if ahead < 2 and self.pending:
             assert self.maxschedchunk is not None
             count = max(2, len(self.pending) // len(self.nodes) // 2) - ahead
@@ -152,23 +142,23 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
 
     def remove_node(self, node: Any) -> str | None:
         """Remove a worker; return the item at which it crashed, ``None`` where that is run again."""
-        if self._dealing is None:
+        if not self._dealing.order:
             result: str | None = super().remove_node(node)
             return result
-        real, pending = self._real(node), self.node2pending.pop(node)
+        real, pending = list(self._real(node)), self.node2pending.pop(node)
         if not real:
             return None
-        first, *others = real
         # At a filler fixtures of the items before it are torn down.
         crashed = (
-            None if self._dealing.is_filler(pending[0]) else self._crashed_at(first)
+            None if self._dealing.is_filler(pending[0]) else self._crashed_at(real[0])
         )
         of_suites = set(self._dealing.order)
-        # What was dealt first stands in front again.
+        # What was dealt first stands in front again; nobody needs the parts of a case that has failed.
         again = [
             number
-            for number in ([] if crashed else [first]) + others
-            if self._is_needed(number)
+            for number in real[crashed is not None :]
+            if self._dealing.part(number) is None
+            or self._dealing.item_of(number) in self._open_parts
         ]
         self._units[:0] = [number for number in again if number in of_suites]
         self.pending[:0] = [number for number in again if number not in of_suites]
@@ -178,51 +168,25 @@ class SliceScheduling(LoadScheduling):  # type: ignore[misc]
 
     def _crashed_at(self, number: int) -> str | None:
         """Return the node id of the item that a worker crashed at, ``None`` for a part to deal again."""
-        assert self._dealing is not None
-        part = self._dealing.part(number)
-        if part is None:
-            return self._dealing.items[number]
-        item = self._dealing.items.index(part.item)
-        if item not in self._open_parts:
-            return None
-        self._crashes[number] = self._crashes.get(number, 0) + 1
-        if self._crashes[number] < _TRIES:
-            return None
-        # The case fails: nobody needs its other parts.
-        dropped = self._open_parts.pop(item)
-        self._units = [unit for unit in self._units if unit not in dropped]
-        return part.item
+        item = self._dealing.item_of(number)
+        if number != item:
+            self._crashes[number] += 1
+            if item not in self._open_parts or self._crashes[number] < _TRIES:
+                return None
+            # The case fails.
+            dropped = self._open_parts.pop(item)
+            self._units = [unit for unit in self._units if unit not in dropped]
+        return self._dealing.items[item]
 
-    def _is_needed(self, number: int) -> bool:
-        assert self._dealing is not None
-        part = self._dealing.part(number)
-        return part is None or self._dealing.items.index(part.item) in self._open_parts
-
-    def _may_have(self, node: Any, number: int) -> bool:
-        assert self._dealing is not None
-        real = self._next_real(node)
-        # A small one may wait behind a small one, so that the worker does not wait for the controller.
-        return not real or (len(real) == 1 and {number, *real} <= self._dealing.small)
-
-    def _next_real(self, node: Any) -> list[int]:
+    def _ahead(self, node: Any) -> list[int]:
         """Return the first two of what a worker has yet to run, without fillers."""
-        assert self._dealing is not None
-        is_filler = self._dealing.is_filler
-        return list(
-            islice(
-                (number for number in self.node2pending[node] if not is_filler(number)),
-                2,
-            )
-        )
+        return list(islice(self._real(node), 2))
 
-    def _real(self, node: Any) -> list[int]:
-        """Return the numbers that a worker has yet to run, without fillers."""
-        assert self._dealing is not None
-        return [
-            number
-            for number in self.node2pending[node]
-            if not self._dealing.is_filler(number)
-        ]
+    def _real(self, node: Any) -> Iterator[int]:
+        """Yield the numbers that a worker has yet to run, without fillers."""
+        for number in self.node2pending[node]:
+            if not self._dealing.is_filler(number):
+                yield number
 
     def _send(self, node: Any, *numbers: int) -> None:
         self.node2pending[node].extend(numbers)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -27,13 +28,13 @@ from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.plugin.options import (
     FLAGS,
     FURTHER_RUNS,
+    Flag,
+    begun,
     is_deciding_again,
     is_explicit,
     is_on,
     origin_of,
-    run_id,
     text_of,
-    today,
 )
 from pytest_kbrel.plugin.shard import read_shard
 from pytest_kbrel.printing import printable
@@ -45,11 +46,8 @@ from pytest_kbrel.session.recorded_settings import recorded_values, until_decide
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import ASK_ALL, NO_BUDGET, NO_CACHE, SUITE_SUFFIX
 
-if TYPE_CHECKING:
-    from pytest_kbrel.session.run_builder import Invocation
-
-T = TypeVar("T")
 settings_key = pytest.StashKey[Settings]()
+_NAMING_MODELS = ("model", "judge", "baseline_model")
 _KEY = re.compile(
     r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@"
 )
@@ -69,86 +67,95 @@ def read_settings(config: pytest.Config) -> Settings:
     return config.stash[settings_key]
 
 
-def invocation_of(config: pytest.Config) -> Invocation:
-    """Return how pytest was called, as far as a report says."""
-    from pytest_kbrel.session.run_builder import Invocation
-
-    return Invocation(
-        here=config.invocation_params.dir,
-        workers=str(config.getoption("numprocesses", None) or 0),
-        without_waivers=bool(config.getoption("runxfail", False)),
-    )
-
-
 def _read_settings(config: pytest.Config) -> Settings:
-    for flag, name in (
-        ("--kb-model", "model"),
-        ("--kb-judge", "judge"),
-        ("--kb-baseline-model", "baseline_model"),
-    ):
-        _check_no_key(flag, text_of(config, name))
+    for flag in FLAGS:
+        text = text_of(config, flag.name)
+        if flag.name in _NAMING_MODELS and (match := _KEY.search(text)):
+            raise pytest.UsageError(
+                f"{flag.flag}: found {match[1] or 'a password in an address'} in it, not repeated here; "
+                "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments "
+                "names the variable"
+            )
+    values = {flag.name: _value(config, flag) for flag in FLAGS}
+    if is_explicit(config, "baseline") and not is_explicit(config, "baseline_model"):
+        values["baseline_model"] = ""
+    by = values.pop("shard_by")
+    day, run = begun(config)
     return Settings(
-        model=text_of(config, "model"),
-        model_args=text_of(config, "model_args"),
-        device=text_of(config, "device"),
-        dtype=text_of(config, "dtype"),
-        gpus_per_worker=_gpus_per_worker(config),
-        batch_size=_batch_size(config),
-        apply_chat_template=is_on(config, "apply_chat_template"),
-        judge=text_of(config, "judge"),
-        judge_args=text_of(config, "judge_args"),
-        baseline=_baseline(config),
-        baseline_update=_update_name(config),
-        inconclusive=_inconclusive(config),
-        top_k=_read(config, "top_k", TOP_K.integer, f"{TOP_K}, of tokens"),
-        limit=_limit(config),
-        shard=_shard(config),
-        seed=_seed(config),
-        **_until_decided(
-            text_of(config, "until_decided"), origin_of(config, "until_decided")
-        ),
-        output_path=config.invocation_params.dir / text_of(config, "output_path"),
-        use_cache=_cache(config),
-        **_from_run(config),
-        plan=is_on(config, "plan"),
-        export_requests=_path(config, "export_requests"),
-        prices=_prices(config),
-        junit_properties=is_on(config, "junit_properties"),
-        baseline_model=""
-        if is_explicit(config, "baseline") and not is_explicit(config, "baseline_model")
-        else text_of(config, "baseline_model"),
-        baseline_reason=text_of(config, "baseline_reason"),
-        today=today(config),
-        run=run_id(config),
+        **values
+        | {
+            "baseline": _baseline(config),
+            "baseline_update": _update_name(config),
+            "shard": _shard(config, by),
+            "today": datetime.date.fromisoformat(day),
+            "run": run,
+            "here": config.invocation_params.dir,
+            "workers": str(config.getoption("numprocesses", None) or 0),
+            "without_waivers": bool(config.getoption("runxfail", False)),
+        }
+        | _from_run(config)
     )
 
 
-def _read(
-    config: pytest.Config,
-    name: str,
-    read: Callable[[str], T],
-    allowed: str,
-    words: Sequence[str] = (),
-) -> T:
-    """Return a setting read by ``read``; ``words`` are those that a mistyped one may stand for."""
-    text = text_of(config, name)
+def _value(config: pytest.Config, flag: Flag) -> Any:
+    """Return a setting as it is used, ``None`` for one without default that is not given."""
+    text = text_of(config, flag.name)
+    if flag.switch:
+        return is_on(config, flag.name)
+    if flag.name in _PATHS:
+        path = config.invocation_params.dir / Path(text).expanduser()
+        return None if text == _PATHS[flag.name] else path
+    if flag.name not in _READERS:
+        return text
+    if not text and not flag.default:
+        return None
+    read, allowed = _READERS[flag.name]
     try:
         return read(text)
-    except ValueError:
-        hint = nearest(text, words)
-        raise pytest.UsageError(
-            f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}"
-        ) from None
+    except ValueError as error:
+        why = f"found {shown(text)}; allowed: {allowed}" if allowed else error
+        raise pytest.UsageError(f"{origin_of(config, flag.name)}: {why}") from None
 
 
-def _check_no_key(flag: str, text: str) -> None:
-    """Refuse a model spec with a key or password in it, since specs are printed and recorded."""
-    if match := _KEY.search(text):
-        raise pytest.UsageError(
-            f"{flag}: found {match[1] or 'a password in an address'} in it, not repeated here; "
-            "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments names "
-            "the variable"
-        )
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            allowed = f"{' or '.join(words)}{nearest(text, words)}"
+            raise ValueError(f"found {shown(text)}; allowed: {allowed}")
+        return text
+
+    return read
+
+
+def _batch_size(text: str) -> str:
+    return text if text == "auto" else str(BATCH.integer(text))
+
+
+def _prices(text: str) -> tuple[float, float]:
+    prompt, written = (PRICE.number(part.strip()) for part in text.split(","))
+    return prompt, written
+
+
+# Names of files and folders, each with the word for none.
+_PATHS = {"output_path": None, "use_cache": NO_CACHE, "export_requests": ""}
+# How each other setting that is no plain text is read, and what is allowed, where its reader does not say it.
+_READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "batch_size": (_batch_size, f"auto or {BATCH}, of tokens"),
+    "gpus_per_worker": (DEVICES.integer, ""),
+    "inconclusive": (_one_of("warn", "fail"), ""),
+    "limit": (limit_value, ""),
+    "prices": (
+        _prices,
+        f"two numbers, each {PRICE}: the prices of a million tokens read and written, such as 0.15,0.60",
+    ),
+    "seed": (FLAG_SEED.integer, ""),
+    "shard_by": (_one_of("fact", "case"), ""),
+    "top_k": (TOP_K.integer, ""),
+    "until_decided": (
+        until_decided,
+        f"{LIMIT}, the most facts to ask, {NO_BUDGET} or {ASK_ALL}, written --kb-until-decided=BUDGET",
+    ),
+}
 
 
 def _from_run(config: pytest.Config) -> dict[str, Any]:
@@ -157,63 +164,15 @@ def _from_run(config: pytest.Config) -> dict[str, Any]:
         return {"from_run": None}
     text = text_of(config, "from_run")
     here = config.invocation_params.dir
-    texts = (
-        [text]
-        if (here / Path(text).expanduser()).exists()
-        else list(filter(None, text.split(os.pathsep)))
-    )
+    texts = [text]
+    if not (here / Path(text).expanduser()).exists():
+        texts = list(filter(None, text.split(os.pathsep))) or [text]
     texts += getattr(config.option, FURTHER_RUNS, ())
-    first, *others = (here / Path(text).expanduser() for text in texts or [text])
+    first, *others = (here / Path(text).expanduser() for text in texts)
     return {"from_run": first, "joined": tuple(others)}
 
 
-def _path(config: pytest.Config, name: str) -> Path | None:
-    text = text_of(config, name)
-    return config.invocation_params.dir / Path(text).expanduser() if text else None
-
-
-def _cache(config: pytest.Config) -> Path | None:
-    text = text_of(config, "use_cache")
-    return (
-        None
-        if text == NO_CACHE
-        else config.invocation_params.dir / Path(text).expanduser()
-    )
-
-
-def _prices(config: pytest.Config) -> tuple[float, float] | None:
-    def read(text: str) -> tuple[float, float]:
-        prompt, written = (PRICE.number(part.strip()) for part in text.split(","))
-        return prompt, written
-
-    allowed = f"two numbers, each {PRICE}: the prices of a million tokens read and written, such as 0.15,0.60"
-    return _read(config, "prices", read, allowed) if text_of(config, "prices") else None
-
-
-def _inconclusive(config: pytest.Config) -> str:
-    words = ["warn", "fail"]
-    return _read(
-        config,
-        "inconclusive",
-        lambda text: words[words.index(text)],
-        "warn or fail",
-        words,
-    )
-
-
-def _batch_size(config: pytest.Config) -> str:
-    def read(text: str) -> str:
-        return text if text == "auto" else str(BATCH.integer(text))
-
-    return _read(config, "batch_size", read, f"auto or {BATCH}, of tokens", ["auto"])
-
-
-def _shard(config: pytest.Config) -> Shard | None:
-    words = ["fact", "case"]
-    word = _read(
-        config, "shard_by", lambda text: words[words.index(text)], "fact or case", words
-    )
-    by: ShardBy = "case" if word == "case" else "fact"
+def _shard(config: pytest.Config, by: ShardBy) -> Shard | None:
     if not (text := text_of(config, "shard")):
         return None
     try:
@@ -223,40 +182,6 @@ def _shard(config: pytest.Config) -> Shard | None:
     # A worker on another machine has other variables.
     config.option.kb_shard, config.option.kb_shard_by = str(shard), by
     return shard
-
-
-def _limit(config: pytest.Config) -> int | float | None:
-    allowed = f"{LIMIT}, of facts, or a fraction above 0 and up to 1"
-    return (
-        _read(config, "limit", limit_value, allowed)
-        if text_of(config, "limit")
-        else None
-    )
-
-
-def _until_decided(text: str, origin: str) -> dict[str, Any]:
-    """Return the settings ``until_decided`` and ``budget``."""
-    try:
-        return until_decided(text)
-    except ValueError:
-        raise pytest.UsageError(
-            f"{origin}: found {shown(text)}; allowed: {LIMIT}, the most facts to ask, {NO_BUDGET} or "
-            f"{ASK_ALL}, written --kb-until-decided=BUDGET"
-        ) from None
-
-
-def _gpus_per_worker(config: pytest.Config) -> int | None:
-    if not text_of(config, "gpus_per_worker"):
-        return None
-    return _read(config, "gpus_per_worker", DEVICES.integer, f"{DEVICES}, of GPUs")
-
-
-def _seed(config: pytest.Config) -> int | None:
-    return (
-        _read(config, "seed", FLAG_SEED.integer, str(FLAG_SEED))
-        if text_of(config, "seed")
-        else None
-    )
 
 
 def _baseline(config: pytest.Config) -> str:
@@ -300,19 +225,20 @@ def _update_name(config: pytest.Config) -> str | None:
 
 # Folder inside the recorded run for the reports of a replay, which must not replace those of the run.
 REPLAY_FOLDER = "decided"
-_NEEDS_MODEL = {
-    "model": "a model is asked",
-    "model_args": "a model is loaded",
-    "device": "a model is loaded",
-    "gpus_per_worker": "a model is loaded",
-    "dtype": "a model is loaded",
-    "batch_size": "a model is asked",
-    "apply_chat_template": "a model is asked",
-    "top_k": "a model is asked",
-    "plan": "a run is planned",
-    "shard": "a model is asked",
-    "export_requests": "requests are written",
-}
+# Settings of a model that is asked, and of runs that ask one.
+_OF_MODELS = (
+    "model",
+    "model_args",
+    "device",
+    "gpus_per_worker",
+    "dtype",
+    "batch_size",
+    "apply_chat_template",
+    "top_k",
+    "plan",
+    "shard",
+    "export_requests",
+)
 
 
 def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
@@ -322,15 +248,11 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     a folder without a recorded run, for flags that need a model, and where the reports would replace the
     record.
     """
-    assert settings.from_run is not None
     for flag in FLAGS:
-        if flag.name in _NEEDS_MODEL and config.getoption(flag.ini, None) not in (
-            None,
-            "0",
-        ):
-            raise pytest.UsageError(
-                f"{flag.flag} is for runs in which {_NEEDS_MODEL[flag.name]}, and --kb-from-run decides "
-                "again over what was recorded; allowed: one of the two"
+        typed = config.getoption(flag.ini, None)
+        if flag.name in _OF_MODELS and typed not in (None, "0"):
+            raise only_one(
+                config, flag.name, "from_run", "a recorded run asks no model"
             )
     try:
         run = read_runs(settings.recorded)
@@ -341,27 +263,35 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     except ValueError as error:
         what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
         raise pytest.UsageError(printable(what)) from None
-    same = not is_explicit(config, "judge") or settings.judge == values["judge"]
-    kept = {name for name in ("judge", "limit", "seed") if is_explicit(config, name)}
-    if is_explicit(config, "judge_args") or (not same and settings.judge_args):
+    names = ("judge", "judge_args", "limit", "seed", "until_decided")
+    kept = {name for name in names if is_explicit(config, name)}
+    if "judge" in kept and settings.judge != values["judge"] and settings.judge_args:
         kept.add("judge_args")
-    if is_explicit(config, "until_decided"):
-        kept |= {"until_decided", "budget"}
     return replace(
         settings,
         **{name: value for name, value in values.items() if name not in kept},
         shard=None,
         baseline_model=_base(config, settings, run),
-        plan=False,
-        export_requests=None,
-        output_path=_output(config, settings.output_path, settings.recorded),
+        output_path=_output(config, settings),
+    )
+
+
+def only_one(
+    config: pytest.Config, name: str, other: str, why: str
+) -> pytest.UsageError:
+    """Return the error of two settings of which only one may be given."""
+    return pytest.UsageError(
+        f"{origin_of(config, name)}: found with {origin_of(config, other)}, and {why}; "
+        "allowed: one of the two"
     )
 
 
 def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     """Return the baseline model: the recorded one, unless a baseline is given in its place."""
     recorded = run.setting("baseline_model") if run.base is not None else ""
-    if is_explicit(config, "baseline_model") and settings.baseline_model != recorded:
+    if not is_explicit(config, "baseline_model"):
+        return "" if settings.baseline else recorded
+    if settings.baseline_model != recorded:
         what = (
             f"those of {printable(recorded)}" if recorded else "none of a second model"
         )
@@ -369,39 +299,21 @@ def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
             f"--kb-baseline-model: found {settings.baseline_model}, and --kb-from-run decides again over "
             f"what was recorded in {run.folder}: {what}; allowed: a recorded model, or --kb-baseline"
         )
-    if settings.baseline and not is_explicit(config, "baseline_model"):
-        return ""
     return recorded
 
 
-def _output(config: pytest.Config, output: Path, records: Sequence[Path]) -> Path:
-    """Return the folder of the reports, which must not be one of the recorded runs."""
-    for record in records:
-        if (other := _output_beside(config, output, record)) != output:
-            return other
-    return output
-
-
-def _output_beside(config: pytest.Config, output: Path, record: Path) -> Path:
-    is_same, is_previous = (
-        folder.resolve() == record.resolve() for folder in (output, output / PREVIOUS)
-    )
-    default = record / REPLAY_FOLDER
-    if not is_explicit(config, "output_path"):
-        return (
-            default
-            if is_same or output.resolve() in record.resolve().parents
-            else output
-        )
-    if is_same:
-        raise pytest.UsageError(
-            f"--kb-output-path: {output} holds the recorded run of --kb-from-run, and that is kept; "
-            f"allowed: another folder, or none: the reports then go to {default}"
-        )
-    if is_previous:
-        raise pytest.UsageError(
-            f"--kb-output-path: the reports that lie in {output} would replace the recorded run "
-            f"of --kb-from-run, {record}; allowed: another folder, or none: the reports then go to "
-            f"{default}"
-        )
+def _output(config: pytest.Config, settings: Settings) -> Path:
+    """Return the folder of the reports, in which none of the recorded runs may be or get lost."""
+    output = settings.output_path
+    for record in settings.recorded:
+        default, kept = record / REPLAY_FOLDER, record.resolve()
+        is_same = kept == output.resolve()
+        if not is_explicit(config, "output_path"):
+            if is_same or output.resolve() in kept.parents:
+                return default
+        elif is_same or kept == (output / PREVIOUS).resolve():
+            raise pytest.UsageError(
+                f"--kb-output-path: reports in {output} would replace the recorded run of --kb-from-run, "
+                f"{record}; allowed: another folder, or none: the reports then go to {default}"
+            )
     return output

@@ -54,39 +54,32 @@ def _of_environment(count: str, by: ShardBy, environment: Mapping[str, str]) -> 
         raise ValueError(
             f"found {AUTO} with {present[0]} and no {total}; allowed: with it, or {AUTO}/N"
         )
+    if present[0] == _SLURM:
+        _check_array(environment, count)
     index = environment[present[0]]
     stated = f"found {AUTO}, which is {present[0]}={shown(index)}, counted from {first}, of {shown(count)}"
     try:
-        fault = _fault_of_array(environment, count) if present[0] == _SLURM else ""
         index = str(int(index) - int(first) + 1)
     except ValueError:
         raise ValueError(f"{stated}; allowed: whole numbers") from None
-    if fault:
-        raise ValueError(
-            f"found {AUTO} in a SLURM job that is of {fault}; allowed: an array without gaps that has a task "
-            "for each part (--array=1-N), or I/N where a task runs again alone"
-        )
     return _shard(index, count, by, stated)
 
 
-def _fault_of_array(environment: Mapping[str, str], parts: str) -> str:
-    """Return in words which array of SLURM does not have one task for each part, empty for one that has.
-
-    Raises ``ValueError`` for what is no number.
-    """
-    values = [
-        environment.get(f"SLURM_ARRAY_TASK_{name}", "")
-        for name in ("MIN", "MAX", "COUNT")
-    ]
-    if not all(values):
-        return ""
-    first, last, tasks = map(int, values)
-    if tasks != int(parts):
-        return f"an array of {tasks}, not {int(parts)}"
-    if last - first + 1 != tasks:
-        return f"an array of {tasks} from {first} to {last}, with gaps"
-    # Someone has submitted a task of a larger array again.
-    return f"an array of one task, number {first}" if tasks == 1 and first > 1 else ""
+def _check_array(environment: Mapping[str, str], parts: str) -> None:
+    """Raise ``ValueError`` for an array of SLURM that has not one task for each part."""
+    names = [f"SLURM_ARRAY_TASK_{name}" for name in ("MIN", "MAX", "COUNT")]
+    stated = [environment.get(name, "") for name in names]
+    if not all(map(str.isdecimal, (*stated, parts))):
+        return
+    first, last, tasks = map(int, stated)
+    # A single task may be one of a larger array that somebody has submitted again.
+    is_again = tasks == 1 and first > 1
+    if is_again or tasks != int(parts) or last - first + 1 != tasks:
+        raise ValueError(
+            f"found {AUTO} in a SLURM array of {tasks} from {first} to {last}, for {parts} parts; allowed: "
+            "an array without gaps that has a task for each part (--array=1-N), or I/N where a task runs "
+            "again alone"
+        )
 
 
 def _shard(index: str, count: str, by: ShardBy, stated: str) -> Shard:

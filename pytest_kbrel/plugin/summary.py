@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
@@ -44,7 +43,11 @@ def next_steps(
     """Return what can be done next, with the command for each: go on, rerun the failed, bless, see more."""
     if not run.cases:
         return []
-    words = [*_variables(config), "pytest", *config.invocation_params.args]
+    words = ["pytest", *config.invocation_params.args]
+
+    def command(more: str = "") -> str:
+        return " ".join([*_variables(config), _typed(words, more)])
+
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
     asks = repeats and settings.from_run is None and run.shard is None
@@ -58,9 +61,8 @@ def next_steps(
         run.exit_status == pytest.ExitCode.INTERRUPTED,
     )
     if interrupted and not unread:
-        steps.append(
-            ("run again" if settings.use_cache is None else "go on", _joined(words))
-        )
+        what = "run again" if settings.use_cache is None else "go on"
+        steps.append((what, command()))
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
     if (
         asks
@@ -68,64 +70,37 @@ def next_steps(
         and not (interrupted or unread)
         and config.pluginmanager.hasplugin("lfplugin")
     ):
-        steps.append(("rerun the failed", _command(words, "--lf")))
-    if asks and _may_be_blessed(settings, run):
+        steps.append(("rerun the failed", command("--lf")))
+    undecided = any(case.verdict in UNMEASURED for case in run.cases)
+    partial = not run.complete or settings.limit is not None or settings.until_decided
+    if asks and not (undecided or partial or is_published(run.baseline)):
         name = "" if settings.baseline else "=NAME"
         what = (
             "bless this run"
             if view.verdict(run) in ("pass", "no baseline")
             else "bless it anyway"
         )
-        steps.append((what, _command(words, f"--kb-baseline-update{name}")))
+        steps.append((what, command(f"--kb-baseline-update{name}")))
     if repeats and config.get_verbosity() == 0:
-        steps.append(("all tables", _command(words, "-v")))
+        steps.append(("all tables", command("-v")))
     if output:
         steps.append(("all facts", os.path.join(output, PAGE)))
     return steps
 
 
 def _variables(config: pytest.Config) -> list[str]:
-    """Return the settings that the environment gave, as a command begins with them: ``KB_MODEL=a``.
+    """Return the settings that the environment gave, as a command begins with them: ``KB_MODEL='a b'``.
 
     Those of a single command are not there any more when the next one is typed.
     """
     names = [flag.environment for flag in FLAGS if not is_explicit(config, flag.name)]
-    return [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
+    given = [name for name in names if os.environ.get(name)]
+    return [f"{name}={shlex.quote(os.environ[name])}" for name in given]
 
 
-def _command(words: Sequence[str], more: str) -> str:
+def _typed(words: Sequence[str], more: str = "") -> str:
+    """Return words as they are typed, with ``more`` among the flags unless it is one of them."""
     # Behind -- there are no flags.
     at = words.index("--") if "--" in words else len(words)
-    return _joined(
-        [*words[:at], *([more] if more not in words[:at] else []), *words[at:]]
-    )
-
-
-def _joined(words: Sequence[str]) -> str:
-    """Return a command as it is typed; the name of a variable that it sets is not quoted."""
-    at = words.index("pytest")
-    variables = [word.partition("=") for word in words[:at]]
-    return " ".join(
-        [
-            *(f"{name}={shlex.quote(value)}" for name, _, value in variables),
-            shlex.join(words[at:]),
-        ]
-    )
-
-
-def _may_be_blessed(settings: Settings, run: Run) -> bool:
-    sound = run.complete and not any(case.verdict in UNMEASURED for case in run.cases)
-    whole = settings.limit is None and not settings.until_decided
-    return (
-        sound
-        and whole
-        and not settings.baseline_update
-        and not is_published(run.baseline)
-    )
-
-
-def blessed_lines(
-    folder: Path, settings: Settings, invocation_dir: Path
-) -> Iterator[str]:
-    """Yield what the terminal prints about a new baseline in ``folder``."""
-    yield f"blessed as {settings.baseline_update}: {os.path.relpath(folder, invocation_dir)}"
+    added = [more] if more and more not in words[:at] else []
+    return shlex.join([*words[:at], *added, *words[at:]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import pytest
 
@@ -25,11 +24,12 @@ class CaseRunner(CaseAsker):
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
-        spool = f"{_worker_id(config)}.jsonl"
+        worker = getattr(config, "workerinput", {}).get("workerid", "main")
         super().__init__(
             settings,
             root=config.rootpath,
-            spool_path=spool_folder(settings.output_path, settings.run) / spool,
+            spool_path=spool_folder(settings.output_path, settings.run)
+            / f"{worker}.jsonl",
             suites=lambda: suites_of(
                 config, [item.nodeid for item in session.items], settings
             ),
@@ -38,16 +38,15 @@ class CaseRunner(CaseAsker):
             self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
         let_threads_sleep()
 
-    def decide(self, case: Case, *, in_parts: bool = False) -> CaseResult:
-        """Run a case and decide its gates; ``in_parts`` says that this session asked its parts before.
+    def decide(self, case: Case) -> CaseResult:
+        """Run a case and decide its gates.
 
         Raises ``KbrelError`` where no answers can be had, or where a checkpoint's files have changed since it
         was loaded.
         """
         # With cached answers no batch runs, after which the model itself would check.
         self.pool.check_files()
-        with self.pool.uncounted_hits() if in_parts else nullcontext():
-            decided = self.ask_case(case)
+        decided = self.ask_case(case)
         self.pool.check_files()
         return decided
 
@@ -63,8 +62,3 @@ def suites_of(
         for path in paths
         if in_suite(path)
     ]
-
-
-def _worker_id(config: pytest.Config) -> str:
-    workerinput = getattr(config, "workerinput", None)
-    return str(workerinput["workerid"]) if workerinput is not None else "main"

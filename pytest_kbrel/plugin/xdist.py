@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_kbrel.plugin.gpus import deal_gpus
-from pytest_kbrel.plugin.options import COUNTS, DEALT, RUN, SPLIT, TODAY, run_id, today
+from pytest_kbrel.evaluation.model_pool import News
+from pytest_kbrel.plugin.gpus import deal_gpus, gpus_each
+from pytest_kbrel.plugin.options import BEGUN, DEALT, NEWS, begun
+from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
@@ -24,20 +28,11 @@ class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        device: str,
-        gpus_each: int | None = 0,
-        *,
-        may_split: bool = False,
+        self, recorder: Recorder, settings: Settings, *, may_split: bool = False
     ) -> None:
-        """``gpus_each`` is how many GPUs each worker needs alone, ``None`` for an even share.
-
-        With ``may_split`` large cases are split among the workers.
-        """
+        """With ``may_split`` large cases are split among the workers."""
         self._recorder = recorder
-        self._device = device
-        self._each = gpus_each
+        self._settings = settings
         self._may_split = may_split
         # Among how many workers items are dealt; 0 where xdist deals them.
         self._dealt = 0
@@ -45,13 +40,9 @@ class Distribution:
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
-        node.workerinput[TODAY] = today(node.config).isoformat()
-        node.workerinput[RUN] = run_id(node.config)
+        node.workerinput[BEGUN] = begun(node.config)
         if self._dealt:
-            node.workerinput[DEALT], node.workerinput[SPLIT] = (
-                self._dealt,
-                self._may_split,
-            )
+            node.workerinput[DEALT] = self._dealt, self._may_split
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""
@@ -67,8 +58,8 @@ class Distribution:
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has reported with no item, once: xdist calls this twice for some."""
         self._recorder.note_down(node.gateway.id)
-        if counts := getattr(node, "workeroutput", {}).pop(COUNTS, None):
-            self._recorder.add_counts(*counts)
+        if told := getattr(node, "workeroutput", {}).pop(NEWS, None):
+            self._recorder.add_news(from_wire(News, json.loads(told)))
 
     def pytest_xdist_node_collection_finished(
         self, node: Any, ids: Sequence[str]
@@ -85,7 +76,9 @@ class Distribution:
         _check_here(specs)
         if len(specs) > 1 and config.getoption("dist") == "load":
             self._dealt = len(specs)
-        deal_gpus(specs, self._device, self._each)
+        if self._settings.from_run is None:
+            each = gpus_each(config, self._settings)
+            deal_gpus(specs, self._settings.device, each)
 
     def stop(self, interrupt: bool) -> None:
         """End all workers in little more than :data:`PATIENCE` seconds; xdist waits much longer.

@@ -74,22 +74,18 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
 
 def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
     """Yield why these runs are not the shards of one run; ``damaged`` ones are not among them."""
-    sharded = [run for run in runs if run.shard is not None]
+    sharded = [(run, run.shard.shard) for run in runs if run.shard is not None]
     for run in runs:
         if run.shard is None:
             yield f"{_name(run)}: is no shard but a whole run; {_ALLOWED}"
     if not sharded:
         return
-    first, indices = sharded[0], dict[int, RecordedRun]()
-    assert first.shard is not None
-    count = first.shard.shard.count
-    for run in sharded:
-        assert run.shard is not None
-        shard = run.shard.shard
-        if (shard.count, shard.by) != (count, first.shard.shard.by):
+    (first, of), indices = sharded[0], dict[int, RecordedRun]()
+    for run, shard in sharded:
+        if (shard.count, shard.by) != (of.count, of.by):
             yield (
-                f"{_name(run)}: is shard {shard} by {shard.by}, and {_name(first)} is shard "
-                f"{first.shard.shard} by {first.shard.shard.by}; {_ALLOWED}"
+                f"{_name(run)}: is shard {shard} by {shard.by}, and {_name(first)} is shard {of} by {of.by}; "
+                f"{_ALLOWED}"
             )
             continue
         other = indices.get(shard.index)
@@ -101,22 +97,12 @@ def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
             yield f"{_name(run)}: is shard {shard}, as {_name(other)} is; {_ALLOWED}"
         if run.stopped:
             yield f"{_name(run)}: shard {shard} stopped before all its cases were asked; run it again"
-        if differing := list(_differences(run, first)):
-            words = ", ".join(differing)
+        if words := ", ".join(_differences(run, first)):
             yield f"{_name(run)}: shard {shard} differs from {_name(first)} in {words}; {_ALLOWED}"
-    if missing := [str(index) for index in range(1, count + 1) if index not in indices]:
-        several = len(missing) > 1
-        which = (
-            f"shards {', '.join(missing)} of {count} are"
-            if several
-            else f"shard {missing[0]} of {count} is"
-        )
-        among = (
-            f", unless {'they are' if several else 'it is'} among those above"
-            if damaged
-            else ""
-        )
-        yield f"{which} missing{among}; {_ALLOWED}"
+    missing = [str(at) for at in range(1, of.count + 1) if at not in indices]
+    if missing:
+        among = ", unless it is among those above" if damaged else ""
+        yield f"of {of.count} shards, missing: {', '.join(missing)}{among}; {_ALLOWED}"
 
 
 def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
@@ -132,39 +118,29 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
     for name in _SHARED:
         if run.setting(name) != first.setting(name):
             yield f"--kb-{name.replace('_', '-')} ({run.setting(name)!r} and {first.setting(name)!r})"
-    yield from _model_differences("model", [run.model], [first.model])
-    yield from _model_differences(
-        "baseline model", _known(run.base), _known(first.base)
-    )
-    for helper in run.helpers:
-        yield from _model_differences(
-            helper.spec, [helper], _known(first.helper(helper.spec)) or [helper]
-        )
+    if (run.base is None) != (first.base is None):
+        yield "the baseline model: only one of them has one"
+    models, others_models = _models(run), _models(first)
+    for name in models:
+        now = identity(models[name])
+        was = identity(others_models.get(name, models[name]))
+        # Each machine may have a server of its own.
+        keys = [
+            key
+            for key in {**now, **was}
+            if key != "server" and now.get(key) != was.get(key)
+        ]
+        if keys:
+            yield f"the {name} ({', '.join(keys)})"
     if run.shard.commit != first.shard.commit:
         yield f"the commit ({run.shard.commit or 'none'} and {first.shard.commit or 'none'})"
     if run.kbrel_version != first.kbrel_version:
         yield f"the version of pytest-kbrel ({run.kbrel_version} and {first.kbrel_version})"
 
 
-def _model_differences(
-    name: str, models: Sequence[Fingerprint], others: Sequence[Fingerprint]
-) -> Iterator[str]:
-    if len(models) != len(others):
-        yield f"the {name}: only one of them has one"
-    for model, other in zip(models, others, strict=False):
-        now, first = identity(model), identity(other)
-        # Each machine may have a server of its own.
-        keys = [
-            key
-            for key in {**now, **first}
-            if key != "server" and now.get(key) != first.get(key)
-        ]
-        if keys:
-            yield f"the {name} ({', '.join(keys)})"
-
-
-def _known(model: Fingerprint | None) -> list[Fingerprint]:
-    return [] if model is None else [model]
+def _models(run: RecordedRun) -> dict[str, Fingerprint]:
+    base = {} if run.base is None else {"baseline model": run.base}
+    return {"model": run.model, **base, **{of.spec: of for of in run.helpers}}
 
 
 def _suite_cases(run: RecordedRun) -> set[str]:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,7 +23,6 @@ from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import RESPONSES
 from pytest_kbrel.reports.responses import (
     REQUESTS,
-    from_line,
     numbered,
     parse_line,
     response_in,
@@ -67,10 +66,13 @@ class RecordedResponses:
         """
         index = self._opened()
         with ExitStack() as stack:
-            streams: dict[int, BinaryIO] = {}
+
+            @functools.cache
+            def opened(file: int) -> BinaryIO:
+                return stack.enter_context(self._paths[file].open("rb"))
+
             return [
-                self._response(stack, streams, index, case, to, request)
-                for request in requests
+                self._response(opened, index, case, to, request) for request in requests
             ]
 
     def requests(self, case: str, role: str) -> dict[str, Request]:
@@ -78,63 +80,42 @@ class RecordedResponses:
 
         Raises :class:`ResponseError` as :meth:`find` does.
         """
-        requests: dict[str, Request] = {}
-        for file, path in enumerate(self._paths):
-            requests |= self._requests_in(file, path, case, role)
-        return requests
+        return {
+            data["fact"]: self._request(file, data)
+            for file in range(len(self._paths))
+            for data in self._lines(file, case)
+            if data["role"] == role and not data.get("to")
+        }
 
     def source_of(self, case: str, request: Request) -> int:
         """Return the number of the shard in which a case asked this request first; 0 where none did."""
-        for file, path in enumerate(self._paths):
-            start = self._start(file, case)
-            if start is None:
-                continue
-            with path.open("rb") as stream:
-                stream.seek(start)
-                try:
-                    first = from_line(short(stream.readline(LINE + 1)))
-                except ValueError as error:
-                    raise ResponseError(
-                        f"{path}: a request is broken: {error}"
-                    ) from None
-                if first.ask.request == request:
-                    return file
+        for file in range(len(self._paths)):
+            first = next(self._lines(file, case), None)
+            if first is not None and self._request(file, first) == request:
+                return file
         return 0
 
-    def _start(self, file: int, case: str) -> int | None:
-        """Return where the lines of a case begin in a file, ``None`` where it has none there."""
+    def _lines(self, file: int, case: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines of a case in a file, where they stand together; all were parsed for the index."""
         select = "SELECT at FROM starts WHERE file = ? AND case_number = ?"
-        row = (
-            self._opened()
-            .execute(select, (file, self._case_numbers.get(case)))
-            .fetchone()
-        )
-        return None if row is None else row[0]
+        index = self._opened()
+        row = index.execute(select, (file, self._case_numbers.get(case))).fetchone()
+        if row is not None:
+            with self._paths[file].open("rb") as stream:
+                stream.seek(row[0])
+                for data in map(parse_line, stream):
+                    if data["case"] != case:
+                        return
+                    yield data
 
-    def _requests_in(
-        self, file: int, path: Path, case: str, role: str
-    ) -> dict[str, Request]:
-        start = self._start(file, case)
-        requests: dict[str, Request] = {}
-        if start is None:
-            return requests
-        with path.open("rb") as stream:
-            stream.seek(start)
-            # A case's lines stand together, and all were parsed for the index.
-            for data in map(parse_line, stream):
-                if data["case"] != case:
-                    break
-                if data["role"] == role and not data.get("to"):
-                    request = data["request"]
-                    try:
-                        requests[data["fact"]] = from_wire(
-                            REQUESTS[request["kind"]], request
-                        )
-                    except ValueError as error:
-                        raise ResponseError(
-                            f"{path}: a request is broken: {error}"
-                        ) from None
-        return requests
+    def _request(self, file: int, data: Mapping[str, Any]) -> Request:
+        request = data["request"]
+        try:
+            return from_wire(REQUESTS[request["kind"]], request)
+        except ValueError as error:
+            raise ResponseError(
+                f"{self._paths[file]}: a request is broken: {error}"
+            ) from None
 
     def close(self) -> None:
         """Free the index."""
@@ -172,8 +153,7 @@ class RecordedResponses:
 
     def _response(
         self,
-        stack: ExitStack,
-        streams: dict[int, BinaryIO],
+        opened: Callable[[int], BinaryIO],
         index: sqlite3.Connection,
         case: str,
         to: str,
@@ -187,10 +167,9 @@ class RecordedResponses:
         file, line, at = row
         path = self._paths[file]
         try:
-            if file not in streams:
-                streams[file] = stack.enter_context(path.open("rb"))
-            streams[file].seek(at)
-            response = response_in(short(streams[file].readline(LINE + 1)))
+            stream = opened(file)
+            stream.seek(at)
+            response = response_in(short(stream.readline(LINE + 1)))
             return check_size(request, check_probabilities(response))
         except OSError as error:
             raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.records import (
     Fingerprint,
-    Shard,
     ShardedRun,
 )
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note, runs_beside
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED
-from pytest_kbrel.serialization import from_wire
 
 ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
 # Reports that are read once in a process, as many as a run may well have shards.
@@ -81,121 +77,61 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.json_report import (
-        check_file,
-        read_report,
-    )
+    from pytest_kbrel.reports.json_report import check_file, read_report
+    from pytest_kbrel.reports.recorded import run_of
 
     if not folder.is_dir():
         fault = "is a file" if folder.exists() else "is not there"
         raise KbrelError(
             f"{folder}: {fault}; allowed: {ALLOWED}{nearest(folder.name, runs_beside(folder))}"
         )
-    if not (folder / REPORT).is_file():
+    path = folder / REPORT
+    if not path.is_file():
         raise KbrelError(
-            f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(folder / REPORT)}"
+            f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(path)}"
         )
     report = read_report(folder)
-    try:
-        # Their responses are scored now.
-        model, base = (
-            None
-            if wire is None
-            else dataclasses.replace(
-                from_wire(Fingerprint, wire), scoring_version=SCORING_VERSION
-            )
-            for wire in (report["model"], report.get("base"))
-        )
-        if model is None:
-            raise KbrelError(
-                f"{folder / REPORT}: no one model answered in this run; allowed: {ALLOWED}"
-            )
-        unended = {
-            str(case["id"]): " ".join(case.get("errors", ()))
-            for case in filter(_is_unended, report["cases"])
-        }
-        run = RecordedRun(
-            folder=folder,
-            kbrel_version=str(report["kbrel_version"]),
-            settings=tuple(
-                sorted(
-                    (str(name), str(value))
-                    for name, value in report["settings"].items()
-                )
-            ),
-            model=model,
-            base=base,
-            helpers=tuple(
-                from_wire(Fingerprint, helper) for helper in report.get("helpers", ())
-            ),
-            cases=frozenset(str(case["id"]) for case in report["cases"]),
-            prompts={
-                str(case["id"]): str(case.get("prompt", "")) for case in report["cases"]
-            },
-            looks={
-                str(case["id"]): int(case["looks"]["taken"])
-                for case in report["cases"]
-                if case.get("looks")
-            },
-            notes=tuple(str(report["environment"].get("model_notes", "")).splitlines()),
-            shard=_shard(report.get("shard")),
-            unended=unended,
-            stopped=any(case.get("verdict") == "not run" for case in report["cases"])
-            or (
-                bool(unended)
-                and not {STOPPED, INTERRUPTED}.isdisjoint(report["problems"])
-            ),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    run = run_of(report, {}, path)
+    if run.model is None:
         raise KbrelError(
-            f"{folder / REPORT}: is no whole report: {type(error).__name__}: {error}; allowed: {ALLOWED}"
-        ) from None
-    _check_end(folder / RESPONSES, may_be_empty=run.shard is not None)
-    if not isinstance(files := report.get("files"), dict) or RESPONSES not in files:
+            f"{path}: no one model answered in this run; allowed: {ALLOWED}"
+        )
+    if RESPONSES not in dict(run.files):
         raise KbrelError(
-            f"{folder / REPORT}: names no digest of {RESPONSES}, so that nothing shows that both are of "
-            f"one run (an older version's report, or a changed one); allowed: {ALLOWED}, as this version "
-            "records it"
+            f"{path}: names no digest of {RESPONSES}, so that nothing shows that both are of one run (an "
+            f"older version's report, or a changed one); allowed: {ALLOWED}, as this version records it"
         )
     check_file(report, folder / RESPONSES)
-    return run
-
-
-def _is_unended(case: Mapping[str, Any]) -> bool:
-    """Return True if a case in a report was not run, or ended with an error in place of a result."""
-    return case.get("verdict") == "not run" or (
-        case.get("verdict") == "invalid" and not case.get("settings")
+    if (
+        run.shard is not None
+        and not 1 <= run.shard.shard.index <= run.shard.shard.count
+    ):
+        raise KbrelError(f"{path}: is shard {run.shard.shard}; allowed: {ALLOWED}")
+    # Their responses are scored now.
+    model, base = (
+        None if of is None else dataclasses.replace(of, scoring_version=SCORING_VERSION)
+        for of in (run.model, run.base)
     )
-
-
-def _shard(wire: Any) -> ShardedRun | None:
-    """Return the shard that a report names; raises ``ValueError`` for one that is none."""
-    if wire is None:
-        return None
-    shard = from_wire(Shard, {key: wire[key] for key in ("index", "count", "by")})
-    if not 1 <= shard.index <= shard.count:
-        raise ValueError(f"shard.index {shard.index} of {shard.count}")
-    suites = tuple((str(path), str(digest)) for path, digest in wire["suites"].items())
-    return ShardedRun(shard=shard, suites=suites, commit=str(wire["commit"]))
-
-
-def _check_end(path: Path, *, may_be_empty: bool) -> None:
-    try:
-        with path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) == 0:
-                # A shard may have no fact.
-                if may_be_empty:
-                    return
-                raise KbrelError(
-                    f"{path}: is empty, nothing was recorded; allowed: {ALLOWED}"
-                )
-            stream.seek(-1, os.SEEK_END)
-            last = stream.read(1)
-    except OSError as error:
-        raise KbrelError(
-            f"{path}: cannot be read: {error.strerror}; allowed: {ALLOWED}"
-        ) from None
-    if last != b"\n":
-        raise KbrelError(
-            f"{path}: the last line is torn, the file was cut short; allowed: a whole one"
-        )
+    assert model is not None
+    unended = {
+        case.nodeid: " ".join(case.errors)
+        for case in run.cases
+        if case.verdict == "not run"
+        or (case.verdict == "invalid" and not case.settings)
+    }
+    stopped = unended and not {STOPPED, INTERRUPTED}.isdisjoint(run.problems)
+    return RecordedRun(
+        folder=folder,
+        kbrel_version=run.kbrel_version,
+        settings=run.settings,
+        model=model,
+        base=base,
+        helpers=run.helpers,
+        cases=frozenset(case.nodeid for case in run.cases),
+        prompts={case.nodeid: case.prompt for case in run.cases},
+        looks={case.nodeid: case.looks.taken for case in run.cases if case.looks},
+        notes=tuple(dict(run.environment).get("model_notes", "").splitlines()),
+        shard=run.shard,
+        unended=unended,
+        stopped=bool(stopped) or any(case.verdict == "not run" for case in run.cases),
+    )

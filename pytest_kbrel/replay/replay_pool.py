@@ -153,13 +153,17 @@ class ReplayPool(ModelPool):
         } | self._recorded_helpers
         return tuple(by_spec[spec] for spec in sorted(by_spec))
 
-    def opened(self) -> list[tuple[str, Fingerprint]]:
-        """Return nothing, since all workers read the same recorded run."""
-        return []
+    def opened(self) -> tuple[tuple[str, Fingerprint], ...]:
+        """Return the recorded fingerprints, and those of helper models that had to be opened."""
+        base = self.base()
+        return (
+            ("", self.run.model),
+            *([] if base is None else [(BASELINE, base)]),
+            *((helper.spec, helper) for helper in self.helpers()),
+        )
 
-    def new_helper_counts(self) -> tuple[int, int]:
-        """Return the numbers of helper requests and of recorded or cached responses since the last call."""
-        requested, reused = super().new_helper_counts()
+    def _new_helper_counts(self) -> tuple[int, int]:
+        requested, reused = super()._new_helper_counts()
         new = self._helper_responses - self._reported_responses
         self._reported_responses = self._helper_responses
         return requested + new, reused + new

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,10 @@ from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
-    from pytest_kbrel.probes.base import ProbeResult
-    from pytest_kbrel.session.part_results import PartResult, PartWriter
+    from pytest_kbrel.session.part_results import PartResult
 
+# Gets exchanges, and by a keyword whether they are the baseline model's.
+Keep = Callable[..., None]
 NO_TABLE = Table(columns=(), rows=())
 
 
@@ -68,7 +70,7 @@ class CaseAsker:
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
         self._suites = functools.cache(suites)
-        # A case of which parts are asked, and what it is asked with.
+        # The case that was asked last, and what it was asked with.
         self._last_prepared: tuple[Case, Case] | None = None
 
     def baseline(self) -> Baseline | None:
@@ -82,70 +84,67 @@ class CaseAsker:
 
         Raises ``KbrelError`` where no answers can be had.
         """
+        started = time.perf_counter()
+        self._check_scorable(case)
+        case = self._prepared(case)
+        decide = self._decided if self.settings.shard is None else self._share
+        with self._keeping():
+            parts = self._results_of_parts(case)
+            spent = sum(part.seconds for part in parts)
+            result = decide(case, parts)
+        return dataclasses.replace(
+            result,
+            requests=sum(part.requests for part in parts),
+            prompt=next(filter(None, (part.prompt for part in parts)), ""),
+            duration=spent + time.perf_counter() - started,
+        )
+
+    def _share(self, case: Case, parts: list[PartResult]) -> CaseResult:
+        """Return the result of this session's share of a case; what is asked for it is added to ``parts``."""
+        from pytest_kbrel.gates import part_result
+        from pytest_kbrel.probes import part_of
+
+        # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
+        self._incomparable(case, None)
+        self.pool.base()
+        part = part_of(case, facts_asked(case, self.settings.shard))
+        if part.facts and not parts:
+            parts.append(self._asked(part, self._spool))
+        bases = [part.base for part in parts if part.base is not None]
+        asked = [*(part.own for part in parts), *bases]
+        errors = tuple(error for of in asked for error in of.errors)
+        return part_result(case, len(part.facts), errors)
+
+    def _decided(self, case: Case, parts: list[PartResult]) -> CaseResult:
+        """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
             Against,
             decide_case,
             is_decided,
-            part_result,
             with_looks_told,
             with_moved_facts,
         )
-        from pytest_kbrel.probes import merge_chunks, part_of, parts_of, run_case
+        from pytest_kbrel.probes import merge_chunks, parts_of
+        from pytest_kbrel.probes.monitor.moved_cells import prompt_in
 
-        count, prompt = 0, ""
+        facts = {fact.id: fact for fact in case.facts}
 
-        def keep(exchanges: Sequence[Exchange]) -> None:
-            nonlocal count, prompt
-            if not count:
-                prompt = self.pool.rendered(exchanges[0].ask.request, nodeid)
-            count += len(exchanges)
-            self._spool(exchanges)
+        def prompt_of(fact_id: str, cell: str) -> str:
+            return prompt_in(case, facts[fact_id], cell)
 
-        self._check_scorable(case)
-        spent, started = 0.0, time.perf_counter()
-        nodeid = f"{case.suite}::{case.id}"
-        case = self._prepared(case)
-        in_parts = self._results_of_parts(case)
-        if in_parts:
-            count, prompt = sum(part.requests for part in in_parts), in_parts[0].prompt
-            spent = sum(part.seconds for part in in_parts)
-        if self.settings.shard is not None:
-            # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
-            self._incomparable(case, None)
-            part = part_of(case, self._own_facts(case))
-            errors = tuple(error for of in _own_first(in_parts) for error in of.errors)
-            if part.facts and not in_parts:
-                errors += run_case(
-                    part, functools.partial(self.pool.ask, case=nodeid), keep
-                ).errors
-                if self.settings.baseline_model:
-                    errors += ask_baseline_model(part, self.pool, self._spool).errors
-            return dataclasses.replace(
-                part_result(case, len(part.facts), errors),
-                requests=count,
-                prompt=prompt,
-                duration=spent + time.perf_counter() - started,
-            )
+        is_asked = bool(parts)
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
-        results = [part.own for part in in_parts]
-        prompts = functools.partial(
-            _prompt, {fact.id: fact for fact in case.facts}, case
-        )
-        bases = [part.base for part in in_parts if part.base is not None]
         for look, asked, part in zip(
             looks, prefixes, parts_of(case, _news(prefixes)), strict=True
         ):
-            if not in_parts:
-                results.append(
-                    run_case(part, functools.partial(self.pool.ask, case=nodeid), keep)
-                )
-            result = merge_chunks(results, asked.facts if look else ())
+            if not is_asked:
+                parts.append(self._asked(part, self._spool))
+            order = asked.facts if look else ()
+            result = merge_chunks([part.own for part in parts], order)
             baseline, base = self.baseline(), NO_TABLE
-            if self.settings.baseline_model:
-                if not in_parts:
-                    bases.append(ask_baseline_model(part, self.pool, self._spool))
-                answers = merge_chunks(bases, asked.facts if look else ())
+            if bases := [part.base for part in parts if part.base is not None]:
+                answers = merge_chunks(bases, order)
                 base = answers.table
                 try:
                     baseline = baseline_of(asked, answers, self.pool)
@@ -153,7 +152,7 @@ class CaseAsker:
                     if look is looks[-1]:
                         raise
                     continue
-            before = baseline.case(case) if baseline is not None else None
+            before = None if baseline is None else baseline.case(case)
             decided = decide_case(
                 asked,
                 result.table,
@@ -168,20 +167,47 @@ class CaseAsker:
                 ),
                 look,
             )
-            missing = self.pool.missing_responses(nodeid)
-            decided = dataclasses.replace(
-                with_moved_facts(
-                    with_looks_told(decided), result.moved, before, prompts
-                ),
-                duration=spent + time.perf_counter() - started,
-                requests=count,
-                base=base,
-                prompt=prompt,
-                errors=(*decided.errors, *filter(None, [missing])),
-            )
             if is_decided(decided) or look is looks[-1]:
                 break
-        return decided
+        missing = self.pool.missing_responses(decided.nodeid)
+        return dataclasses.replace(
+            with_moved_facts(with_looks_told(decided), result.moved, before, prompt_of),
+            base=base,
+            errors=(*decided.errors, *filter(None, [missing])),
+        )
+
+    def _asked(self, part: Case, keep: Keep, first: int = 0) -> PartResult:
+        """Ask the facts of ``part``, which begin at the ``first`` one of its case; ``keep`` gets the exchanges.
+
+        Raises ``KbrelError`` where no answers can be had.
+        """
+        from pytest_kbrel.probes import run_case
+        from pytest_kbrel.session.part_results import PartResult
+
+        nodeid = f"{part.suite}::{part.id}"
+        started, count, prompt = time.perf_counter(), 0, ""
+
+        def keep_own(exchanges: Sequence[Exchange]) -> None:
+            nonlocal count, prompt
+            prompt = prompt or self.pool.rendered(exchanges[0].ask.request, nodeid)
+            count += len(exchanges)
+            keep(exchanges)
+
+        own = run_case(part, functools.partial(self.pool.ask, case=nodeid), keep_own)
+        base = None
+        if self.settings.baseline_model:
+            keep_base = functools.partial(keep, of_base=True)
+            base = ask_baseline_model(part, self.pool, keep_base)
+        return PartResult(
+            first=first,
+            size=len(part.facts),
+            own=own,
+            base=base,
+            prompt=prompt,
+            requests=count,
+            seconds=time.perf_counter() - started,
+            models=self.pool.opened(),
+        )
 
     def ask_part(self, case: Case, first: int, size: int) -> None:
         """Ask so many facts of a case, from one on, and keep their outcomes and responses in files.
@@ -192,58 +218,22 @@ class CaseAsker:
             # The case itself says why.
             return
         self._check_scorable(case)
-        self._ask_facts(self._prepared(case, in_parts=True), first, first + size)
+        with self._keeping():
+            self._ask_facts(self._prepared(case), first, first + size)
 
     def _ask_facts(self, case: Case, first: int, stop: int) -> None:
         """Ask the facts of a prepared case from ``first`` to before ``stop``, a chunk at a time."""
-        from pytest_kbrel.probes import chunk_size, part_of, run_case
-        from pytest_kbrel.session.part_results import PartFolder, PartResult
+        from pytest_kbrel.probes import chunk_size, part_of
+        from pytest_kbrel.session.part_results import PartFolder
 
-        nodeid = f"{case.suite}::{case.id}"
-        facts = self._own_facts(case)
+        folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
+        facts = facts_asked(case, self.settings.shard)
         size = chunk_size(case)
         while first < stop:
-            started = time.perf_counter()
             end = min(stop, first - first % size + size)
-            part = part_of(case, facts[first:end])
-            writer = PartFolder(self.spool_path.parent, nodeid).writer(
-                first, first // size
-            )
-            count, prompt = 0, ""
-
-            def keep(
-                exchanges: Sequence[Exchange], writer: PartWriter = writer
-            ) -> None:
-                nonlocal count, prompt
-                prompt = prompt or self.pool.rendered(exchanges[0].ask.request, nodeid)
-                count += len(exchanges)
-                writer.keep(exchanges)
-
-            try:
-                own = run_case(
-                    part, functools.partial(self.pool.ask, case=nodeid), keep
-                )
-                base = None
-                if self.settings.baseline_model:
-                    base = ask_baseline_model(
-                        part, self.pool, functools.partial(writer.keep, of_base=True)
-                    )
-                writer.finish(
-                    PartResult(
-                        first=first,
-                        size=end - first,
-                        own=own,
-                        base=base,
-                        prompt=prompt,
-                        requests=count,
-                        seconds=time.perf_counter() - started,
-                        models=tuple(self.pool.opened()),
-                    )
-                )
-            except OSError as error:
-                raise KbrelError(
-                    f"{self.spool_path.parent}: responses cannot be kept: {error}"
-                ) from None
+            writer = folder.writer(first, first // size)
+            result = self._asked(part_of(case, facts[first:end]), writer.keep, first)
+            writer.finish(result)
             first = end
 
     def _results_of_parts(self, case: Case) -> list[PartResult]:
@@ -253,50 +243,36 @@ class CaseAsker:
         neither be read nor written anew, where workers had other facts, and where they had other models.
         """
         from pytest_kbrel.session.part_results import PartFolder
-        from pytest_kbrel.session.worker_models import WorkerModels
+        from pytest_kbrel.session.worker_models import difference
 
         folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
         results = folder.results()
         if not results:
             return []
-        count = len(self._own_facts(case))
-        if missing := _gaps(results, count):
-            for first, stop in missing:
-                self._ask_facts(case, first, stop)
+        count = len(facts_asked(case, self.settings.shard))
+        for first, stop in _gaps(results, count):
+            self._ask_facts(case, first, stop)
             results = folder.results()
-            if _gaps(results, count):
-                raise KbrelError(
-                    f"{self.spool_path.parent}: the parts of {case.id} cannot be read, or a file of its "
-                    "suite changed before all workers had read it: run again"
-                )
-        # A worker that only asks parts has no report that says what it loaded.
-        models = WorkerModels()
-        if mixed := next(
-            filter(None, (models.difference(part.models) for part in results)), ""
-        ):
-            raise KbrelError(mixed)
-        try:
-            folder.copy_exchanges(self.spool_path)
-        except OSError as error:
+        if _gaps(results, count):
             raise KbrelError(
-                f"{self.spool_path}: responses cannot be kept: {error}"
-            ) from None
+                f"{self.spool_path.parent}: the parts of {case.id} cannot be read, or a file of its "
+                "suite changed before all workers had read it: run again"
+            )
+        # A worker that only asks parts has no report that says what it loaded.
+        models = [one for part in results for one in part.models]
+        if mixed := difference({}, models):
+            raise KbrelError(mixed)
+        folder.copy_exchanges(self.spool_path)
         return results
-
-    def _own_facts(self, case: Case) -> tuple[Fact, ...]:
-        """Return the facts of a case that this session asks: all of them, or those of its shard."""
-        return facts_asked(case, self.settings.shard)
 
     def _check_scorable(self, case: Case) -> None:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
 
-    def _prepared(self, case: Case, *, in_parts: bool = False) -> Case:
-        """Return a case with the distractors and the examples that it is asked with.
-
-        That of a case of which a part is asked is kept for its next part.
-        """
+    def _prepared(self, case: Case) -> Case:
+        """Return a case with the distractors and the examples that it is asked with."""
+        # Of a case that is asked in parts, the next one comes.
         if self._last_prepared is not None and self._last_prepared[0] is case:
             return self._last_prepared[1]
         prepared = dataclasses.replace(case, top_k=self.settings.top_k)
@@ -304,8 +280,7 @@ class CaseAsker:
         prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(
             prepared
         )
-        if in_parts:
-            self._last_prepared = case, prepared
+        self._last_prepared = case, prepared
         return prepared
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
@@ -362,12 +337,16 @@ class CaseAsker:
             case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
         )
 
-    def _spool(self, exchanges: Sequence[Exchange]) -> None:
+    def _spool(self, exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
+        append_exchanges(self.spool_path, exchanges)
+
+    @contextlib.contextmanager
+    def _keeping(self) -> Iterator[None]:
         try:
-            append_exchanges(self.spool_path, exchanges)
+            yield
         except OSError as error:
             raise KbrelError(
-                f"{self.spool_path}: responses cannot be kept: {error}"
+                f"{self.spool_path.parent}: responses cannot be kept: {error}"
             ) from None
 
 
@@ -380,20 +359,6 @@ def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
     starts = [*(part.first for part in parts), count]
     return [
         (end, start) for end, start in zip(ends, starts, strict=True) if end != start
-    ]
-
-
-def _prompt(facts: Mapping[str, Fact], case: Case, fact_id: str, cell: str) -> str:
-    """Return what a fact of MONITOR is asked with in a cell."""
-    from pytest_kbrel.probes.monitor.moved_cells import prompt_in
-
-    return prompt_in(case, facts[fact_id], cell)
-
-
-def _own_first(parts: Sequence[PartResult]) -> list[ProbeResult]:
-    """Return the results of parts: those of the model under test, then those of the baseline model."""
-    return [part.own for part in parts] + [
-        part.base for part in parts if part.base is not None
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import gc
 import os
@@ -18,13 +19,11 @@ from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.session.run_builder import (
-    Invocation,
     SessionResults,
     baseline_of_session,
     build_run,
     changed_suites,
     decide_aggregates,
-    finished,
     join_responses,
     write_reports,
 )
@@ -51,17 +50,17 @@ def merge(
     recorded = read_runs(folders)
     settings = _settings(recorded, folders, output, baseline, strict=strict)
     suites = _suites(recorded, root, settings)
-    results = SessionResults(notes=dict.fromkeys(changed_suites(settings, suites)))
+    results = SessionResults(
+        suites=suites, notes=dict.fromkeys(changed_suites(settings, suites))
+    )
     with tempfile.TemporaryDirectory(prefix="kbrel-") as parts:
         spool = Path(parts) / "main.jsonl"
         asker = CaseAsker(settings, root=root, spool_path=spool, suites=lambda: suites)
         try:
-            compared = _decide(asker, suites, recorded, results)
+            compared = _decide(asker, recorded, results)
         finally:
             asker.close()
-        return _reported(
-            settings, suites, recorded, results, compared, Path(parts)
-        ), settings
+        return _reported(settings, results, compared, Path(parts)), settings
 
 
 def _spare_collections() -> None:
@@ -103,6 +102,7 @@ def _settings(
             joined=tuple(folders[1:]),
             today=datetime.date.today(),
             run=os.urandom(8).hex(),
+            here=Path.cwd(),
         )
     )
 
@@ -131,12 +131,12 @@ def _suites(recorded: RecordedRun, root: Path, settings: Settings) -> list[Suite
 
 def _decide(
     asker: CaseAsker,
-    suites: Sequence[Suite],
     recorded: RecordedRun,
     results: SessionResults,
 ) -> Baseline | None:
     """Decide all recorded cases and the aggregates over them; return what they are compared with."""
     settings, baseline = asker.settings, asker.baseline()
+    suites = results.suites
     cases = {
         f"{suite.path}::{case.id}": case for suite in suites for case in suite.cases
     }
@@ -158,16 +158,10 @@ def _decide(
             results.add(nodeid, asker.ask_case(cases[nodeid]))
         except KbrelError as error:
             results.failures[nodeid] = str(error)
-    results.add_help(asker.pool.helpers(), *asker.pool.new_helper_counts())
-    results.notes |= dict.fromkeys(asker.pool.notes())
-    if (base := asker.pool.base()) is not None:
-        baseline = baseline_of_session(base, results, settings.judge)
+    results.add_news(asker.pool.news())
+    baseline = baseline_of_session(results, settings.judge) or baseline
     for _, result in decide_aggregates(
-        suites,
-        results,
-        model=recorded.model,
-        baseline=baseline,
-        judge=settings.judge,
+        results, baseline=baseline, judge=settings.judge
     ):
         results.add(result.nodeid, result)
     return baseline
@@ -175,23 +169,22 @@ def _decide(
 
 def _reported(
     settings: Settings,
-    suites: Sequence[Suite],
-    recorded: RecordedRun,
     results: SessionResults,
     compared: Baseline | None,
     parts: Path,
 ) -> Run:
     from pytest_kbrel.gates import silent_suites
 
-    run = build_run(
-        Invocation(here=Path.cwd()), settings, suites, results, recorded.model
-    )
-    problems = (
-        *silent_suites(results.cases.values()),
-        *join_responses(run, parts, settings.output_path),
-    )
-    fails = any(
+    run = build_run(settings, results, compared)
+    joined = join_responses(run.cases, parts, settings.output_path)
+    problems = (*silent_suites(results.cases.values()), *joined)
+    failed = any(
         case.verdict in settings.failing and not case.waived for case in run.cases
     )
-    run = finished(run, compared, problems, exit_status=int(fails or bool(problems)))
+    run = dataclasses.replace(
+        run,
+        problems=problems,
+        complete=run.complete and not problems,
+        exit_status=int(failed or bool(problems)),
+    )
     return write_reports(run, settings.output_path, compared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, read_baseline
@@ -50,7 +51,8 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
             f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it"
         )
     report = read_report(folder)
-    run = run_of(report, _outcomes(report, folder), folder)
+    run = run_of(report, {}, folder)
+    run = run_of(report, _outcomes(report, run, folder), folder)
     if (folder / RESPONSES).is_file():
         check_file(report, folder / RESPONSES)
     left_out = [
@@ -82,25 +84,15 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
     return folder / PAGE, [f"left out: {one}" for one in left_out]
 
 
-def _outcomes(report: dict[str, object], folder: Path) -> Mapping[str, Table]:
+def _outcomes(report: dict[str, Any], run: Run, folder: Path) -> Mapping[str, Table]:
     """Return the outcomes beside a report by node id; none where older versions left no file of them."""
     path = folder / OUTCOMES
     if not path.is_file():
         return {}
     check_file(report, path)
     try:
-        cases = report["cases"]
-        assert isinstance(cases, list)
-        return load_tables(read_compressed(path, sum(int(case["n"]) for case in cases)))
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        AssertionError,
-        OSError,
-        EOFError,
-    ) as error:
+        return load_tables(read_compressed(path, sum(case.n for case in run.cases)))
+    except (KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
         raise KbrelError(
             f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; "
             "allowed: a report folder as a run wrote it"

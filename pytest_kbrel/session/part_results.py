@@ -85,23 +85,27 @@ class PartWriter:
     def __init__(self, prefix: Path, first: int, chunk: int) -> None:
         self._prefix, self._first, self._chunk = prefix, first, chunk
         self._rounds = [0, 0]
-        self._written: list[tuple[Path, Path]] = []
+        self._written: dict[Path, Path] = {}
 
     def keep(self, exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
         """Write the exchanges of one round; raises ``OSError``."""
         at = self._rounds[of_base]
         self._rounds[of_base] += 1
-        name = f"{self._prefix.name}-{of_base:d}-{self._chunk:06}-{at:04}-{self._first:08}{_EXCHANGES}"
-        path = self._prefix.with_name(name)
-        new = path.with_name(f"{name}.{os.getpid()}")
+        new = self._new(
+            f"{of_base:d}-{self._chunk:06}-{at:04}-{self._first:08}{_EXCHANGES}"
+        )
         new.unlink(missing_ok=True)
         append_exchanges(new, exchanges)
-        self._written.append((new, path))
 
     def finish(self, result: PartResult) -> None:
         """Write the result, and with it make the part known; raises ``OSError``."""
-        path = self._prefix.with_name(f"{self._prefix.name}-{self._first:08}{_RESULT}")
-        new = path.with_name(f"{path.name}.{os.getpid()}")
-        new.write_text(dumps_compact(result))
-        for own, name in (*self._written, (new, path)):
-            os.replace(own, name)
+        self._new(f"{self._first:08}{_RESULT}").write_text(dumps_compact(result))
+        for own, path in self._written.items():
+            os.replace(own, path)
+
+    def _new(self, ending: str) -> Path:
+        """Return what a file of the part is called until the part is finished."""
+        path = self._prefix.with_name(f"{self._prefix.name}-{ending}")
+        own = path.with_name(f"{path.name}.{os.getpid()}")
+        self._written[own] = path
+        return own

@@ -28,15 +28,12 @@ def recorded_values(run: RecordedRun) -> dict[str, Any]:
         "top_k": TOP_K.integer(run.setting("top_k") or "0"),
         "limit": limit_value(limit) if limit else None,
         "seed": FLAG_SEED.integer(seed) if seed else None,
-        **until_decided(run.setting("until_decided")),
+        "until_decided": until_decided(run.setting("until_decided")),
     }
 
 
-def until_decided(text: str) -> dict[str, Any]:
-    """Return the settings ``until_decided`` and ``budget`` that --kb-until-decided states."""
-    if text in ("", ASK_ALL):
-        return {"until_decided": False, "budget": None}
-    return {
-        "until_decided": True,
-        "budget": None if text == NO_BUDGET else LIMIT.integer(text),
-    }
+def until_decided(text: str) -> str:
+    """Read how many facts --kb-until-decided asks at most, or its word for any number; ``""`` for none."""
+    if text in ("", ASK_ALL, NO_BUDGET):
+        return "" if text == ASK_ALL else text
+    return str(LIMIT.integer(text))

@@ -26,8 +26,10 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.records import (
+    BASELINE,
     UNMEASURED,
     AggregateCase,
     Case,
@@ -54,9 +56,9 @@ from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.spools import join_spools
 from pytest_kbrel.serialization import encoder
 from pytest_kbrel.session.page import page_of
-from pytest_kbrel.session.worker_models import WorkerModels
+from pytest_kbrel.session.worker_models import difference
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.words import NO_BUDGET, NO_CACHE, in_suite
+from pytest_kbrel.words import NO_CACHE, in_suite
 
 if TYPE_CHECKING:
     import pytest
@@ -72,27 +74,21 @@ _PACKAGES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """How a session was called: where, with how many workers, and whether waivers have no effect."""
-
-    here: Path
-    workers: str = "0"
-    without_waivers: bool = False
-
-
 @dataclass
 class SessionResults:
     """Expected items and reported results of a session: outcomes and failures by item, results by case."""
 
+    suites: Sequence[Suite] = ()
+    shard: ShardedRun | None = None
+    problems: dict[str, None] = field(default_factory=dict)
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     cases: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
-    helpers: dict[str, Fingerprint] = field(default_factory=dict)
-    helper_counts: list[int] = field(default_factory=lambda: [0, 0])
-    answer_counts: list[int] = field(default_factory=lambda: [0, 0])
+    fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
+    helped: tuple[int, int] = (0, 0)
+    answered: tuple[int, int] = (0, 0)
     cache_problem: str = ""
     resumed: str = ""
     spent: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -102,7 +98,15 @@ class SessionResults:
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    models: WorkerModels = field(default_factory=WorkerModels)
+    # The models of the worker that told of them first, and whether others had other ones.
+    first_models: dict[str, Fingerprint] = field(default_factory=dict)
+    mixed: bool = False
+
+    @property
+    def helpers(self) -> dict[str, Fingerprint]:
+        """The helper models by name."""
+        own = ("", BASELINE)
+        return {name: of for name, of in self.fingerprints.items() if name not in own}
 
     def note(self, report: pytest.TestReport) -> None:
         """Add a report. That of a crashed worker has no phase."""
@@ -116,10 +120,7 @@ class SessionResults:
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A Python test is not expected beforehand: that it uses a model is known once it does.
-            if (
-                hasattr(report, "kbrel_uses_model")
-                and report.nodeid not in self.cases_of
-            ):
+            if hasattr(report, "kbrel") and report.nodeid not in self.cases_of:
                 self.expected[report.nodeid] = None
 
     def add(self, item: str, result: CaseResult) -> None:
@@ -127,36 +128,25 @@ class SessionResults:
         self.cases[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
 
-    def add_help(
-        self, helpers: Iterable[Fingerprint], requests: int, hits: int
-    ) -> None:
-        """Add the helper models of a worker with their numbers of requests and cache hits."""
-        self.helpers |= {helper.spec: helper for helper in helpers}
-        self.helper_counts = [
-            self.helper_counts[0] + requests,
-            self.helper_counts[1] + hits,
-        ]
+    def note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
+        """Note the models of a worker; return in words how they differ from those of other workers."""
+        mixed = difference(self.first_models, models)
+        self.mixed = self.mixed or bool(mixed)
+        return mixed
 
-    def add_answers(self, cache_problem: str, requests: int, hits: int) -> None:
-        """Add a worker's numbers of requests and cache hits, and why answers could not be cached."""
-        self.answer_counts = [
-            self.answer_counts[0] + requests,
-            self.answer_counts[1] + hits,
-        ]
+    def add_news(self, news: News) -> None:
+        """Add what a worker tells of its models."""
+        self.fingerprints |= dict(news.models)
+        self.answered = _plus(self.answered, news.answered)
+        self.helped = _plus(self.helped, news.helped)
+        for name, *counts in news.spent:
+            self.spent[name] = _plus(self.spent.get(name, (0, 0)), counts)
         # It is the same in all workers.
-        self.cache_problem = self.cache_problem or cache_problem
-
-    def add_spent(self, spent: Iterable[tuple[str, int, int]]) -> None:
-        """Add the tokens that each model on a server read and wrote for a worker, since it last told."""
-        for name, read, written in spent:
-            before = self.spent.get(name, (0, 0))
-            self.spent[name] = before[0] + read, before[1] + written
-
-    def add_loading(self, seconds: float, engine: str) -> None:
-        """Add how long a worker's checkpoint took to load, and how it computes, as far as known."""
-        self.load_seconds = max(self.load_seconds, seconds)
+        self.cache_problem = self.cache_problem or news.cache_problem
+        self.load_seconds = max(self.load_seconds, news.load_seconds)
         # One worker may only score, and another only generate.
-        self.engines |= dict.fromkeys(filter(None, engine.split(", ")))
+        self.engines |= dict.fromkeys(filter(None, news.engine.split(", ")))
+        self.notes |= dict.fromkeys(news.notes)
 
     def expect_crashed(self) -> None:
         """Expect results of items at which a worker died, where others of the same file use a model."""
@@ -171,16 +161,13 @@ class SessionResults:
         """Yield expected items that never reported or passed without a measurement, each with the reason."""
         for nodeid in self.expected:
             outcome = self.outcomes.get(nodeid)
+            why = ""
             if outcome is None:
-                yield (
-                    nodeid,
-                    "no report arrived for this item: it was expected and never ended",
-                )
+                why = "no report arrived for this item: it was expected and never ended"
             elif outcome in ("passed", "xfail") and nodeid not in self.cases:
-                yield (
-                    nodeid,
-                    "this item ended without a measurement: nothing it says can be a pass",
-                )
+                why = "this item ended without a measurement: nothing it says can be a pass"
+            if why:
+                yield nodeid, why
 
     def took_part(self, nodeids: Iterable[str]) -> bool:
         """Return True if all these items were selected and the user skipped none."""
@@ -204,30 +191,26 @@ class SessionResults:
             not unanswered or self.cases[case].verdict != "invalid" for case in cases
         )
 
-    def began(self, nodeid: str) -> bool:
-        """Return True if the session did not stop before this item."""
-        return not self.stopped or nodeid in self.begun or nodeid in self.outcomes
-
-    def why_undecided(self, nodeid: str) -> str:
-        """Return why an expected item has no result."""
-        if not self.began(nodeid):
-            return "the session stopped before this case"
-        return self.failures.get(nodeid) or (
-            "interrupted in this case" if self.stopped else "it never ended"
-        )
+    def undecided(self, nodeid: str) -> CaseResult:
+        """Return the case of an expected item, or of an aggregate, that has no result."""
+        if self.stopped and not (nodeid in self.begun or nodeid in self.outcomes):
+            return _undecided(
+                nodeid, "the session stopped before this case", begun=False
+            )
+        how = "interrupted in this case" if self.stopped else "it never ended"
+        return _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""
         return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.cases
 
 
+def _plus(left: Sequence[int], right: Sequence[int]) -> tuple[int, int]:
+    return left[0] + right[0], left[1] + right[1]
+
+
 def decide_aggregates(
-    suites: Sequence[Suite],
-    results: SessionResults,
-    *,
-    model: Fingerprint | None,
-    baseline: Baseline | None,
-    judge: str,
+    results: SessionResults, *, baseline: Baseline | None, judge: str
 ) -> Iterator[tuple[AggregateCase, CaseResult]]:
     """Decide the aggregates all of whose members took part; yield each with its result.
 
@@ -235,9 +218,8 @@ def decide_aggregates(
     """
     from pytest_kbrel.gates import Against, decide_aggregate
 
-    helpers = results.helpers
-    for suite in suites:
-        family = family_size(suite)
+    model, helpers = results.fingerprints.get(""), results.helpers
+    for suite in results.suites:
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
             if not results.took_part(members):
@@ -256,29 +238,24 @@ def decide_aggregates(
                 judge=helpers.get(judge),
                 writers=[helpers[text] for text in writers if text in helpers],
             )
-            yield (
+            decided = decide_aggregate(
                 aggregate,
-                decide_aggregate(
-                    aggregate,
-                    [
-                        results.cases[member]
-                        for member in members
-                        if member in results.cases
-                    ],
-                    Against(
-                        baseline=baseline,
-                        comparisons=family,
-                        another_tokenizer=another_tokenizer(model, baseline),
-                        incomparable=reasons,
-                    ),
+                [results.cases[one] for one in members if one in results.cases],
+                Against(
+                    baseline=baseline,
+                    comparisons=family_size(suite),
+                    another_tokenizer=another_tokenizer(model, baseline),
+                    incomparable=reasons,
                 ),
             )
+            yield aggregate, decided
 
 
-def baseline_of_session(
-    base: Fingerprint, results: SessionResults, judge: str
-) -> Baseline:
-    """Return the results of the baseline model ``base`` in this session as a baseline."""
+def baseline_of_session(results: SessionResults, judge: str) -> Baseline | None:
+    """Return the results of the baseline model in this session as a baseline, ``None`` without one."""
+    base = results.fingerprints.get(BASELINE)
+    if base is None:
+        return None
     return session_baseline(
         base,
         [
@@ -292,28 +269,29 @@ def baseline_of_session(
 
 
 def build_run(
-    invocation: Invocation,
     settings: Settings,
-    suites: Sequence[Suite],
     results: SessionResults,
-    model: Fingerprint | None,
+    baseline: Baseline | None = None,
+    *,
+    exit_status: int = 0,
 ) -> Run:
-    """Return the run of a session.
+    """Return the run of a session; ``baseline`` is what it was compared with, ``exit_status`` pytest's.
 
     An expected item without a result becomes an ``invalid`` case, or ``not run`` where the session stopped
     before it, as do the aggregates that it did not reach. So does a case whose item failed although its gates
     did not (its worker died, or its teardown failed). The run is complete when every case of every suite was
-    selected and decided on sound responses. With --runxfail waivers have no effect.
+    selected and decided on sound responses, and nothing else was wrong. With --runxfail waivers have no effect.
     """
     from pytest_kbrel.gates import with_family
     from pytest_kbrel.metrics.correlations import over_slices
 
     cases = dict(results.cases)
-    if invocation.without_waivers:
+    if settings.without_waivers:
         cases = {
             nodeid: replace(case, waiver=None) if case.waived else case
             for nodeid, case in cases.items()
         }
+    suites = results.suites
     labels = {
         f"{suite.path}::{case.id}": case.label
         for suite in suites
@@ -321,10 +299,8 @@ def build_run(
     }
     for nodeid in results.expected:
         if nodeid not in cases and not results.skipped(nodeid):
-            undecided = _undecided(
-                nodeid, results.why_undecided(nodeid), begun=results.began(nodeid)
-            )
-            cases[nodeid] = replace(undecided, label=labels.get(nodeid, ""))
+            label = labels.get(nodeid, "")
+            cases[nodeid] = replace(results.undecided(nodeid), label=label)
     # A shard has no aggregates that the session could stop before.
     stopped = results.stopped and settings.shard is None
     for aggregate in (
@@ -334,7 +310,7 @@ def build_run(
         nodeid = f"{aggregate.suite}::{aggregate.id}"
         if nodeid not in cases and results.took_part(members):
             cases[nodeid] = replace(
-                _undecided(nodeid, results.why_undecided(nodeid), begun=False),
+                results.undecided(nodeid),
                 probe=aggregate.probe,
                 slice=aggregate.slice,
                 aggregate=True,
@@ -352,22 +328,37 @@ def build_run(
                 cases[nodeid] = replace(
                     cases[nodeid], verdict="invalid", errors=(_last_line(why),)
                 )
-    return Run(
+    run = Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        model=model,
-        environment=tuple(sorted(_environment(invocation, settings, results).items())),
+        # Of mixed models nobody knows which one gave a recorded response: the run cannot be replayed.
+        model=None if results.mixed else results.fingerprints.get(""),
+        environment=tuple(sorted(_environment(settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
-        baseline=settings.compared_with,
+        baseline=settings.compared_with
+        if settings.shard is None
+        else settings.baseline_model,
         helpers=tuple(helper for _, helper in sorted(results.helpers.items())),
         correlations=over_slices(cases[nodeid] for nodeid in sorted(cases)),
-        recorded=names_of(settings.recorded, invocation.here),
+        recorded=names_of(settings.recorded, settings.here),
         comparisons=sum(map(family_size, suites)) if settings.compared_with else 0,
         complete=settings.shard is None
+        and not results.problems
         and labels.keys() <= cases.keys()
         and not any(case.verdict in UNMEASURED for case in cases.values()),
         compared=_compared(suites, cases),
+        shard=results.shard,
+        problems=tuple(results.problems),
+        exit_status=exit_status,
+    )
+    if baseline is None:
+        return run
+    return replace(
+        run,
+        base=baseline.model,
+        differences=listed_differences(run, baseline),
+        blessed="" if baseline.paper else baseline.created,
     )
 
 
@@ -375,20 +366,13 @@ def _compared(
     suites: Sequence[Suite], cases: Mapping[str, CaseResult]
 ) -> tuple[int, int] | None:
     """Return how many facts were compared, and of how many; ``None`` where none was."""
-    slices = [case for case in cases.values() if not case.aggregate]
     compared = set[tuple[str, str]]()
-    for case in slices:
-        if any(value.paired for value in case.metrics):
-            alone = {
-                *case.unmatched.added,
-                *case.unmatched.waived,
-                *case.unmatched.unanswered,
-            }
-            compared |= {
-                (case.suite, row.fact_id)
-                for row in case.table.rows
-                if row.fact_id not in alone
-            }
+    for case in cases.values():
+        if not case.aggregate and any(value.paired for value in case.metrics):
+            of = case.unmatched
+            alone = {*of.added, *of.waived, *of.unanswered}
+            facts = {row.fact_id for row in case.table.rows} - alone
+            compared |= {(case.suite, fact) for fact in facts}
     asked = {
         (suite.path, fact.id)
         for suite in suites
@@ -397,22 +381,6 @@ def _compared(
         for fact in case.facts
     }
     return (len(compared), len(asked | compared)) if compared else None
-
-
-def finished(
-    run: Run, baseline: Baseline | None, problems: Iterable[str], *, exit_status: int
-) -> Run:
-    """Return a run with what it was compared with, its problems and pytest's exit status."""
-    problems = tuple(problems)
-    if baseline is not None:
-        run = replace(
-            run,
-            base=baseline.model,
-            differences=listed_differences(run, baseline),
-            blessed="" if baseline.paper else baseline.created,
-        )
-    complete = run.complete and not problems
-    return replace(run, problems=problems, complete=complete, exit_status=exit_status)
 
 
 def sharded_run(
@@ -450,16 +418,18 @@ def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]
             )
 
 
-def join_responses(run: Run, parts: Path, directory: Path) -> Iterator[str]:
+def join_responses(
+    cases: Sequence[CaseResult], parts: Path, directory: Path
+) -> Iterator[str]:
     """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
     directory.mkdir(parents=True, exist_ok=True)
-    order = [case.nodeid for case in run.cases]
+    order = [case.nodeid for case in cases]
     joined = join_spools(sorted(parts.glob("*.jsonl")), directory / RESPONSES, order)
     if joined.torn:
         workers = ", ".join(path.stem for path in joined.torn)
         yield f"the last response of {workers} is torn and left out"
     counts = dict(joined.counts)
-    for case in run.cases:
+    for case in cases:
         # A case that ran again has more.
         if (recorded := counts.get(case.nodeid, 0)) < case.requests:
             yield f"{case.nodeid}: only {recorded} of its {case.requests} responses are recorded"
@@ -514,58 +484,45 @@ def _last_line(text: str) -> str:
     return text.splitlines()[-1] if text else "it failed and did not say why"
 
 
-def _environment(
-    invocation: Invocation, settings: Settings, results: SessionResults
-) -> dict[str, str]:
+def _environment(settings: Settings, results: SessionResults) -> dict[str, str]:
     entries = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         **_versions(),
-        "workers": invocation.workers,
+        "workers": settings.workers,
+        "model_notes": "\n".join(results.notes),
+        "tokens_spent": "\n".join(
+            _spent(settings, name, *counts)
+            for name, counts in results.spent.items()
+            if any(counts)
+        ),
     }
-    # Of these only what has a value is recorded.
-    optional = {"model_notes": "\n".join(results.notes)}
     if results.load_seconds:
-        optional["model_load_seconds"] = f"{results.load_seconds:.2f}"
-        optional["engine"] = ", ".join(sorted(results.engines))
+        entries["model_load_seconds"] = f"{results.load_seconds:.2f}"
+        entries["engine"] = ", ".join(sorted(results.engines))
     if results.helpers:
-        requests, hits = results.helper_counts
-        entries |= {"helpers_asked": str(requests), "helpers_reused": str(hits)}
-    requests, hits = results.answer_counts
-    if requests or results.resumed:
-        here = invocation.here
-        cache = (
-            NO_CACHE
-            if settings.use_cache is None
-            else os.path.relpath(settings.use_cache, here)
-        )
+        asked, reused = map(str, results.helped)
+        entries |= {"helpers_asked": asked, "helpers_reused": reused}
+    if results.answered[0] or results.resumed:
+        asked, reused = map(str, results.answered)
+        folder = settings.use_cache
         entries |= {
-            "answers_asked": str(requests),
-            "answers_reused": str(hits),
-            "answers_store": cache,
-        }
-        optional |= {
+            "answers_asked": asked,
+            "answers_reused": reused,
+            "answers_store": os.path.relpath(folder, settings.here)
+            if folder
+            else NO_CACHE,
             "answers_not_kept": results.cache_problem,
             "answers_resumed": results.resumed,
         }
-    optional["tokens_spent"] = "\n".join(
-        _spent(settings, name, *counts)
-        for name, counts in results.spent.items()
-        if any(counts)
-    )
-    return entries | {name: text for name, text in optional.items() if text}
+    # Only what has a value is recorded.
+    return {name: text for name, text in entries.items() if text}
 
 
 def _spent(settings: Settings, name: str, read: int, written: int) -> str:
     cost = ""
     # The prices are those of the model under test.
-    own = settings.model_spec
-    if (
-        settings.prices is not None
-        and own is not None
-        and own.spec is not None
-        and name == own.spec.text
-    ):
+    if settings.prices is not None and name == settings.model.strip():
         cost = f", {cost_of(read, written, settings.prices):,.4f} by the prices given"
     return f"{name}: {read:,} tokens read and {written:,} written{cost}"
 
@@ -591,26 +548,20 @@ def _settings(settings: Settings) -> dict[str, str]:
         "judge",
         "judge_args",
         "baseline",
+        "baseline_model",
+        "inconclusive",
+        "limit",
+        "seed",
+        "top_k",
+        "until_decided",
     )
-    values = {
-        name: getattr(settings, name)
-        for name in (*names, "baseline_model", "inconclusive")
-    }
-    optional = {
-        "limit": settings.limit,
-        "seed": settings.seed,
-    }
+    values = {name: getattr(settings, name) for name in names}
+    texts = {name: "" if of is None else str(of) for name, of in values.items()}
+    for name in ("top_k", "until_decided"):
+        # What not all runs have is only recorded where it is given.
+        if not values[name]:
+            del texts[name]
     return {
-        **values,
+        **texts,
         "apply_chat_template": str(settings.apply_chat_template).lower(),
-        **{
-            name: "" if value is None else str(value)
-            for name, value in optional.items()
-        },
-        **({"top_k": str(settings.top_k)} if settings.top_k else {}),
-        **(
-            {"until_decided": str(settings.budget or NO_BUDGET)}
-            if settings.until_decided
-            else {}
-        ),
     }

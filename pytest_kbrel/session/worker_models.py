@@ -8,27 +8,21 @@ from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.records import BASELINE, Fingerprint
 
 
-class WorkerModels:
-    """The first fingerprint of each model by its name in ``Ask.to``, with which all others are compared."""
+def difference(
+    known: dict[str, Fingerprint], models: Iterable[tuple[str, Fingerprint]]
+) -> str:
+    """Return in words how a model of a worker differs from the ``known`` one; empty if none does.
 
-    def __init__(self) -> None:
-        """Begin with no model."""
-        self._first: dict[str, Fingerprint] = {}
-
-    def difference(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
-        """Return in words how a model of a worker differs from that of the first one; empty if none does."""
-        for name, model in models:
-            first, now = identity(self._first.setdefault(name, model)), identity(model)
-            if differing := [
-                key for key in (*first, *now) if first.get(key) != now.get(key)
-            ]:
-                which = {"": "the model", BASELINE: "the baseline model"}.get(
-                    name, name
-                )
-                key = differing[0]
+    Models are known by their names in ``Ask.to``, and those that are not yet are added.
+    """
+    for name, model in models:
+        first, now = identity(known.setdefault(name, model)), identity(model)
+        for key in (*first, *now):
+            if first.get(key) != now.get(key):
+                own = {"": "the model", BASELINE: "the baseline model"}
                 return (
-                    f"{which} is not the same one in all workers: {key} ({first.get(key)!s:.12} and "
-                    f"{now.get(key)!s:.12}); its files changed before all had read them: run again when "
-                    "nothing writes there, or gate a copy"
+                    f"{own.get(name, name)} is not the same one in all workers: {key} "
+                    f"({first.get(key)!s:.12} and {now.get(key)!s:.12}); its files changed before all had "
+                    "read them: run again when nothing writes there, or gate a copy"
                 )
-        return ""
+    return ""

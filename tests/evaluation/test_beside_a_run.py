@@ -91,8 +91,7 @@ WAIVER = Waiver(
 def test_which_failure_a_waiver_lets_pass(
     one: CaseResult, runxfail: bool, excused: bool
 ) -> None:
-    config = cast(pytest.Config, StubConfig(Path(), others={"runxfail": runxfail}))
-    assert waiver_text(config, one) == (
+    assert waiver_text(made_options(without_waivers=runxfail), one) == (
         "waived until 2090-01-01 by Ann: known" if excused else ""
     )
 

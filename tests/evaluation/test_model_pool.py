@@ -12,12 +12,12 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation import model_pool
 from pytest_kbrel.evaluation.model_pool import (
     ModelPool,
+    News,
     run_lock,
     spec_notes,
     with_specs,
 )
 from pytest_kbrel.models import registry
-from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.records import BASELINE, GenerateRequest
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
@@ -122,8 +122,9 @@ def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_ea
     )
     assert [one.spec for one in pool.helpers()] == ["hf/a/j"]
     # What the run's own models gave and what helping models gave is threads_given apart.
-    assert (pool.new_answer_counts(), pool.new_helper_counts()) == ((2, 0), (1, 0))
-    assert (pool.new_answer_counts(), pool.new_helper_counts()) == ((0, 0), (0, 0))
+    told, again = pool.news(), pool.news()
+    assert (told.answered, told.helped) == ((2, 0), (1, 0))
+    assert (again.answered, again.helped) == ((0, 0), (0, 0))
     pool.close()
     assert all(model.closed for model in opened)
 
@@ -132,18 +133,8 @@ def test_without_a_model_to_compare_with_there_is_none(
     opened: list[FunctionModel],
 ) -> None:
     pool = ModelPool(made_options(model="hf/a/m"))
-    assert (
-        pool.base(),
-        pool.helpers(),
-        pool.new_answer_counts(),
-        pool.cache_problem(),
-    ) == (
-        None,
-        (),
-        (0, 0),
-        "",
-    )
-    assert (pool.missing_responses("x"), pool.loading(), opened) == ("", (0.0, ""), [])
+    assert (pool.base(), pool.news()) == (None, News())
+    assert (pool.missing_responses("x"), opened) == ("", [])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +143,7 @@ def test_without_a_model_to_compare_with_there_is_none(
         (
             "",
             "hf/a/none: is not there",
-            "the model 'hf/a/none' could not be loaded; the first failure says",
+            "the model 'hf/a/none' could not be opened; the first failure says",
         ),
         (
             "hf/j/none",
@@ -233,16 +224,16 @@ def test_how_long_a_checkpoint_took_to_load_is_told_of_the_one_under_test(
     )
     pool = ModelPool(made_options(model="hf/a/m", baseline_model="hf/a/b"))
     answer_text(pool, "baseline")
-    assert pool.loading() == (0.0, "")
+    assert pool.news().load_seconds == 0.0
     answer_text(pool)
-    seconds, engine = pool.loading()
-    assert seconds > 0
-    assert engine == ""
+    told = pool.news()
+    assert told.load_seconds > 0
+    assert told.engine == ""
     monkeypatch.setattr(FunctionModel, "engine", "packed", raising=False)
-    assert pool.loading() == (seconds, "packed")
+    assert pool.news().engine == "packed"
     # A served or a scripted model loads no weights here.
     monkeypatch.setattr(FunctionModel, "describe", described)
-    assert pool.loading() == (0.0, "")
+    assert pool.news().load_seconds == 0.0
 
 
 class Changed:
@@ -256,7 +247,7 @@ class Changed:
     ("text", "from_run", "message", "unusable"),
     [
         ("", None, "config.json changed", True),
-        (BASELINE, None, "config.json changed", True),
+        (BASELINE, None, "--kb-baseline-model: config.json changed", True),
         ("hf/judge", None, "--kb-judge: config.json changed", True),
         # Not all cases have their distractors written.
         ("hf/writer", None, "distractors_from: config.json changed", False),
@@ -271,10 +262,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     made.check_files()
     model: Any = FunctionModel()
     model.files = Changed()
-    if text in ("", BASELINE):
-        made._models |= {"": FunctionModel(), text: model}
-    else:
-        made._helpers[text] = CachingModel(model, None)
+    made._models |= {"": FunctionModel(), text: model}
     with pytest.raises(ModelError) as raised:
         made.check_files()
     assert (str(raised.value), made.unusable) == (message, message if unusable else "")

@@ -94,7 +94,7 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
         (line(popularity=float("nan")), ("found NaN", "allowed: finite numbers")),
         (
             line(popularity=10**400),
-            ("found a number of 401 digits; allowed: up to 1e308",),
+            ("; allowed: finite numbers",),
         ),
         (line(source=3), ("'source' must be text", "found 3")),
         (line(negatives=["bamako"]), ("must be wrong answers", "found 'bamako'")),

@@ -213,7 +213,7 @@ def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(
     gates = (Gate(metric="brier", rule="max_drop", bound=0.1),)
     case = dataclasses.replace(made_case("head_to_tail[a]"), gates=gates)
     (power,) = power_of_gates(
-        [], [case], {f"{case.suite}::{case.id}": COLUMNS}, baseline=None, families={},
+        [], [case], {f"{case.suite}::{case.id}": COLUMNS}, baseline=None,
         probabilities=gives_answer_probabilities(spec),
     )  # fmt: skip
     assert power.note == note

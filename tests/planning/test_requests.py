@@ -12,12 +12,11 @@ from pytest_kbrel.planning.requests import (
     SAMPLED,
     Call,
     DryRun,
-    DryRuns,
     Scenario,
     is_fixed,
+    sampled,
 )
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -25,7 +24,6 @@ from pytest_kbrel.records import (
     GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
-    Outcome,
     ReliabilitySettings,
     Request,
     Response,
@@ -98,8 +96,8 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
 class Made:
     """The calls of a dry run, held."""
 
-    def __init__(self, cases: list[Case], scenario: Scenario, *rows) -> None:
-        dry_run = DryRun(cases, scenario, *rows)
+    def __init__(self, cases: list[Case], scenario: Scenario) -> None:
+        dry_run = DryRun(cases, scenario)
         self.calls = list(dry_run.calls())
         self.columns = dry_run.columns
 
@@ -199,27 +197,6 @@ def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
     )
 
 
-def test_with_the_answers_of_a_baseline_the_run_is_known():
-    seen = case(RELIABILITY, *FACTS, slice_="seen-zero-shot")
-    rows = [
-        Outcome(
-            fact_id=fact.id,
-            question="",
-            expected="",
-            answer=mixed(f"What is the capital of {fact.subject}?"),
-            label="wrong",
-            values=(),
-            prompt_digest="",
-        )
-        for fact in FACTS
-    ]
-    planned = Made([seen], "baseline", lambda case: rows)
-    assert planned.new() == tuple(dict.fromkeys(asked_by_a_run([seen], mixed)[""]))
-    # A fact that the baseline does not have is taken to be answered.
-    partly = Made([seen], "baseline", lambda case: rows[2:])
-    assert planned.asked() < partly.asked()
-
-
 def test_the_columns_are_those_of_the_real_table():
     one = case(RELIABILITY, *FACTS)
     real = run_case(
@@ -265,20 +242,6 @@ def test_of_the_calls_none_is_held(monkeypatch):
     # The fact that comes twice is asked nothing new, in another chunk too.
     assert first[-1][0] > 0
     assert not first[-1][1]
-
-
-def test_a_guess_never_lies_outside_its_range():
-    low, high, known = (
-        DryRun([case(MonitorSettings(negatives=2), *FACTS)], "most") for _ in range(3)
-    )
-    for values in ((3, 5, 7), (3, 5, 1), (5, 3, 4)):
-        totals = dict(zip((id(low), id(high), id(known)), values, strict=True))
-        span = DryRuns(low=low, high=high, by_baseline=known).range(
-            lambda of, totals=totals: totals[id(of)]
-        )
-        assert span.low == min(values)
-        assert span.high == max(values)
-        assert span.about == values[2]
 
 
 def many(*facts: Fact, times: int = 10) -> tuple[Fact, ...]:
@@ -330,7 +293,7 @@ ALIKE = {
 def test_where_each_fact_asks_alike_a_few_tell_how_many_all_ask(name, scenario):
     whole, sample = (
         DryRun([ALIKE[name]], scenario),
-        DryRun([ALIKE[name]], scenario, sampled=True),
+        DryRun([ALIKE[name]], scenario, sampled),
     )
     assert asked(sample) == pytest.approx(asked(whole))
     made = sum(call.received for call in sample.calls())
@@ -354,27 +317,4 @@ def test_examples_that_all_give_the_answer_away_are_not_the_last_ones_tried():
     one = dataclasses.replace(
         one, facts=FACTS[:1], repository=(*given_away, *one.repository)
     )
-    assert asked(DryRun([one], "most", sampled=True)) == asked(DryRun([one], "most"))
-
-
-def test_a_baseline_whose_facts_differ_is_told_by_more_of_them():
-    facts = many(*FACTS)
-    rows = [
-        Outcome(
-            fact_id=fact.id,
-            question="",
-            expected="",
-            # Asked least of every third fact, and most of the others.
-            answer=UNSURE if number % 3 == 0 else "Paris",
-            label="wrong",
-            values=(),
-            prompt_digest="",
-        )
-        for number, fact in enumerate(facts)
-    ]
-    one = case(RELIABILITY, *facts)
-    whole, sample = (
-        DryRun([one], "baseline", lambda _: rows, sampled=sampled)
-        for sampled in (False, True)
-    )
-    assert asked(sample) == pytest.approx(asked(whole), rel=0.05)
+    assert asked(DryRun([one], "most", sampled)) == asked(DryRun([one], "most"))

@@ -129,27 +129,19 @@ def test_calls_and_tokens_are_those_of_the_run(pytester, mini_suite, exchanges, 
 
 
 @pytest.mark.slow
-def test_reliability_lies_between_and_with_a_baseline_is_known(
+def test_reliability_lies_between_the_least_and_the_most(
     pytester, mini_suite, exchanges
 ):
     mini_suite()
     blind = rows_of(pytester.runpytest(*PLAN, "-k", "reliability"))
-    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=mine").ret == 0
+    assert pytester.runpytest(MODEL, "suites").ret == 0
     real = per_case([one for one in exchanges() if "reliability" in one["case"]])
-    result = pytester.runpytest(*PLAN, "-k", "reliability", "--kb-baseline=mine")
-    assert result.ret == 0
-    actual = rows_of(result)
     assert len(real) == 2
     for case, counts in real.items():
-        for printed, informed, count in zip(
-            blind[case], actual[case], map(numbers, counts), strict=True
-        ):
+        for printed, count in zip(blind[case], map(numbers, counts), strict=True):
             low, high = numbers(printed)
             assert low <= count[0] <= high
             assert low < high
-            # A slice whose answers all lead to choices, or none, is known too.
-            assert informed.startswith("about ")
-            assert numbers(informed) == [count[0], low, high]
 
 
 def test_nothing_runs_and_no_file_is_touched(pytester, mini_suite):
@@ -212,7 +204,6 @@ estimated from 4 facts of each slice; a token is taken to be 4 characters
 
 gates: 9; 6 compare with a baseline
   not judged, because no baseline is given: 6
-  slices with so few answers that they count as fewer than 8 groups: 1
 
 add -v for each slice, exact tokens and what each gate can find
 """
@@ -242,10 +233,6 @@ accuracy in head_to_tail[places-torso]     3  max_drop 0.1  needs a baseline
 accuracy_f1 in head_to_tail[places-torso]  3  max_drop 0.1  needs a baseline
 accuracy in head_to_tail[places-tail]      7  max_drop 0.1  needs a baseline
 accuracy_f1 in head_to_tail[places-tail]   7  max_drop 0.1  needs a baseline
-
-slices whose facts share so few answers that they count as fewer than 8 groups:
-  head_to_tail[places-tail]: 7 facts count as 3.8
-  allowed: more different answers, or 'cluster: fact' if the gate is about these facts alone
 """
 
 
@@ -267,12 +254,9 @@ def test_what_a_plan_says(pytester, mini_suite, monkeypatch):
 def test_a_few_facts_of_each_slice_tell_about_the_counts(pytester, mini_suite):
     mini_suite()
     quick, full = (pytester.runpytest(*flags) for flags in (QUICK, PLAN))
-    assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=mine").ret == 0
-    known = pytester.runpytest(*QUICK, "--kb-baseline=mine")
     calls = "--kb-model scripted/knows.jsonl: {} calls"
     assert calls.format("150 to 204") in shown(quick)
     assert calls.format("150 to 204") in shown(full)
-    assert calls.format("about 186 (150 to 204)") in shown(known)
     tokens = [
         numbers(line)[0]
         for one in (quick, full)
@@ -386,7 +370,7 @@ def test_the_plan_of_the_shipped_suites_is_one_screen(pytester, more):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("suites", "--kb-plan"), "--kb-plan: no model is given*--kb-model=SPEC*"),
+        (("suites", "--kb-plan"), "--kb-plan: found no model*--kb-model=SPEC*"),
         (("suites", "--kb-plan", "--kb-from-run=old"), "*--kb-from-run*"),
         ((*PLAN, "--kb-prices=cheap"), "--kb-prices: found 'cheap'*"),
         ((*PLAN, "--kb-baseline=nowhere"), "*no baseline is called 'nowhere'*"),

@@ -167,25 +167,13 @@ def test_a_mistyped_variable_is_a_usage_error(
     assert pytester.runpytest(*GATE).ret == pytest.ExitCode.OK
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "kb_baselne",
-    ],
-)
-@pytest.mark.parametrize("where", ["in pytest.ini", "with -o"])
-def test_a_mistyped_ini_key_is_a_usage_error(pytester, mini_suite, key, where):
+def test_a_mistyped_ini_key_is_a_usage_error(pytester, mini_suite):
     mini_suite()
-    pytester.makefile(
-        ".ini",
-        pytest="[pytest]\n" + (f"{key} = prod\n" if where == "in pytest.ini" else ""),
-    )
-    result = pytester.runpytest(
-        *GATE, *(("-o", f"{key}=prod") if where == "with -o" else ())
-    )
+    pytester.makefile(".ini", pytest="[pytest]\nkb_baselne = prod\n")
+    result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        [f"ERROR: {key}: found {where}, *; did you mean 'kb_baseline'?"]
+        ["ERROR: kb_baselne: found in the ini file *; did you mean 'kb_baseline'?"]
     )
 
 

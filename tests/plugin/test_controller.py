@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.cache.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.replay.recorded_run import read_run
@@ -73,19 +74,10 @@ def report(*results, outcome="passed", **more):
     actual = made_report(
         outcome=outcome, failure="why" if outcome == "failed" else "", **where
     )
-    sent = {
-        **{
-            "results": results,
-            "model": MODEL,
-            "base": None,
-            "helpers": (),
-            "helped": (0, 0),
-        },
-        **{"answered": (0, 0), "cache_problem": "", "loading": (0.0, ""), "notes": ()},
-        "spent": (),
-    }
+    models = {"": MODEL} | more.pop("models", {})
     if results:
-        actual.kbrel = dumps_compact(sent | more)
+        news = News(models=tuple(models.items()), **more)
+        actual.kbrel = dumps_compact({"results": results, "news": news})
     return actual
 
 
@@ -111,12 +103,8 @@ MIXED = (
 @pytest.mark.parametrize(
     ("first", "second", "who"),
     [
-        ({"model": HF}, {"model": OTHER}, "the model"),
-        (
-            {"helpers": (replace(HF, spec="hf/judge"),)},
-            {"helpers": (replace(OTHER, spec="hf/judge"),)},
-            "hf/judge",
-        ),
+        ({"": HF}, {"": OTHER}, "the model"),
+        ({"hf/judge": HF}, {"hf/judge": OTHER}, "hf/judge"),
     ],
 )
 def test_workers_with_different_models_make_no_run(
@@ -124,10 +112,10 @@ def test_workers_with_different_models_make_no_run(
 ):
     one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
     recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(one, **first))
-    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, **second))
+    recorder.pytest_runtest_logreport(report(one, models=first))
+    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, models=second))
     recorder.pytest_runtest_logreport(
-        report(replace(one, id="head_to_tail[c]"), **first)
+        report(replace(one, id="head_to_tail[c]"), models=first)
     )
     run, ended = finished(recorder)
     problem = MIXED.format(who)
@@ -144,12 +132,13 @@ def test_workers_with_different_models_make_no_run(
 
 def test_a_worker_whose_cases_all_failed_counts_too(recorder):
     recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(made_result(), model=HF))
+    recorder.pytest_runtest_logreport(report(made_result(), models={"": HF}))
     for model in (HF, OTHER):
         failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
-        failed.kbrel_models = dumps_compact([("", model)])
+        news = News(models=(("", model),))
+        failed.kbrel = dumps_compact({"results": (), "news": news})
         recorder.pytest_runtest_logreport(failed)
-        assert bool(recorder._problems) is (model is OTHER)
+        assert bool(recorder._results.problems) is (model is OTHER)
 
 
 GO_ON = (

@@ -225,14 +225,8 @@ SPOILT = {
     "responses.jsonl: cannot be read: No such file": lambda run: (
         run / "responses.jsonl"
     ).unlink(),
-    "responses.jsonl: the last line is torn": lambda run: broken(
-        run, lambda data: data[:-9]
-    ),
-    "responses.jsonl: is empty, nothing was recorded": lambda run: broken(
-        run, lambda data: b""
-    ),
     "responses.jsonl: is not the file that *report.json was written with": lambda run: (
-        broken(run, lambda data: data + data[-data[::-1].index(b"\n", 1) :])
+        broken(run, lambda data: data[:-9])
     ),
     "report.json: names no digest of responses.jsonl": lambda run: (
         run / "report.json"

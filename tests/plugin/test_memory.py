@@ -126,7 +126,7 @@ def test_decided_cases_are_held_once(pytester, mini_suite):
         def pytest_sessionfinish(session):
             stats = session.config.pluginmanager.get_plugin("terminalreporter").stats
             reports = [one for some in stats.values() for one in some if getattr(one, "when", "") == "call"]
-            held = [one.nodeid for one in reports if hasattr(one, "kbrel")]
+            held = [one.nodeid for one in reports if getattr(one, "kbrel", "")]
             held += [item.nodeid for item in session.items if results_key in item.stash]
             print(f"{len(reports)} reports and {len(session.items)} items, holding {held}")
         """

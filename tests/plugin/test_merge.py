@@ -213,7 +213,7 @@ def test_shards_are_given_once_each_or_as_the_folder_that_holds_them(
 ):
     mini_suite(ONE)
     shards(2)
-    for given, why in (("1", "shard 2 of 2 is missing; "), ("1 2 2", "2: is given tw")):
+    for given, why in (("1", "of 2 shards, missing: 2; "), ("1 2 2", "2: is given tw")):
         result = pytester.runpytest("suites", "--kb-from-run", *given.split())
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         assert why in result.stderr.str()

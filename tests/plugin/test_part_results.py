@@ -36,7 +36,7 @@ def both(folder, *parts, **settings):
         ]
         for number, part in enumerate(cuts):
             workers[number % 2].ask_part(CASE, *part)
-        result = workers[1].decide(CASE, in_parts=bool(cuts))
+        result = workers[1].decide(CASE)
         decided.append((without_times(result), workers[1].spool_path.read_bytes()))
     return tuple(decided)
 
@@ -70,7 +70,7 @@ def test_nothing_is_asked_twice(tmp_path, models):
     worker = made(tmp_path, CASE, use_cache=None)
     worker.ask_part(CASE, 0, 4)
     asked_in_parts = len(models[worker.settings.model].requests)
-    worker.decide(CASE, in_parts=True)
+    worker.decide(CASE)
     assert len(models[worker.settings.model].requests) == asked_in_parts
 
 
@@ -81,7 +81,7 @@ def test_parts_that_overlap_are_an_error_and_no_larger_case(tmp_path, models):
     with pytest.raises(
         KbrelError, match=r"the parts of .* changed before all workers had read it"
     ):
-        worker.decide(CASE, in_parts=True)
+        worker.decide(CASE)
 
 
 def test_a_disk_that_takes_no_part_is_an_error(tmp_path, models):

@@ -26,15 +26,6 @@ def checked(folder, *, line=(), typed=None, **settings):
     return check(config, made_options(output_path=folder / "out", **settings))
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_no_folder_stands_where_a_report_goes(tmp_path, name):
-    (tmp_path / "out" / name).mkdir(parents=True)
-    with pytest.raises(
-        pytest.UsageError, match=rf"{name} is a folder, and a report goes there"
-    ):
-        checked(tmp_path)
-
-
 @pytest.fixture
 def old(tmp_path):
     """A folder with all reports of an older run, and a file of somebody else's."""

@@ -27,16 +27,16 @@ RECORDED = {
     },
     "top_k": "5",
 }
-TYPED = {
-    "model": "a model is asked",
-    "model_args": "a model is loaded",
-    "device": "a model is loaded",
-    "dtype": "a model is loaded",
-    "batch_size": "a model is asked",
-    "apply_chat_template": "a model is asked",
-    "top_k": "a model is asked",
-    "plan": "a run is planned",
-}
+TYPED = [
+    "model",
+    "model_args",
+    "device",
+    "dtype",
+    "batch_size",
+    "apply_chat_template",
+    "top_k",
+    "plan",
+]
 
 
 @pytest.fixture
@@ -80,10 +80,7 @@ def test_settings_of_the_record_are_the_recorded_ones(again, tmp_path):
         "limit": 9,
         "seed": 9,
     }
-    flags = {"plan": True}
-    assert again(
-        **others, **flags, inconclusive="fail", baseline="prod"
-    ) == made_options(
+    assert again(**others, inconclusive="fail", baseline="prod") == made_options(
         **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},
         **{
             "model": "m",
@@ -126,7 +123,7 @@ def test_what_needs_a_model_is_refused_where_it_is_typed(again, name):
     flag = "--kb-" + name.replace("_", "-")
     with pytest.raises(
         pytest.UsageError,
-        match=f"^{flag} is for runs in which {TYPED[name]}, and --kb-from-run",
+        match=f"^{flag}: found with kb_from_run, and a recorded run asks no model; ",
     ):
         again(typed={name: "1"})
 
@@ -187,6 +184,7 @@ def test_reports_never_take_the_place_of_the_record(again, tmp_path):
         )
     for output in (run, run / ".." / "run"):
         with pytest.raises(
-            pytest.UsageError, match=r"holds the recorded run .* go to .*run/decided$"
+            pytest.UsageError,
+            match=r"would replace the recorded run .* go to .*run/decided$",
         ):
             again(typed={"output_path": "x"}, output_path=output)

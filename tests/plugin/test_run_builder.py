@@ -1,11 +1,9 @@
 """The run that is built of a session's results, and the files written of it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin.settings import invocation_of
 from pytest_kbrel.records import (
     AggregateCase,
     Fact,
@@ -26,7 +24,6 @@ from tests.made_cases import (
     made_result,
     made_suite,
 )
-from tests.stub_config import StubConfig
 
 FILE = "mini.kb.yaml"
 ONE, TWO = f"{FILE}::head_to_tail[a]", f"{FILE}::monitor[b]"
@@ -51,9 +48,9 @@ def session(*expected, **more):
     return SessionResults(expected=dict.fromkeys(expected), **more)
 
 
-def built(results, *suites, options=OPTIONS, others=None, folder=Path("/work")):
-    config = StubConfig(folder, others=others)
-    return build_run(invocation_of(config), options, suites, results, JUDGE)
+def built(results, *suites):
+    results.suites = suites
+    return build_run(OPTIONS, results)
 
 
 def test_a_run_counts_the_facts_that_were_compared():

@@ -260,7 +260,7 @@ def test_without_suites_xdist_deals_as_ever():
     [
         ({}, 0, True),
         ({}, 1, False),
-        ({"until_decided": True}, 0, False),
+        ({"until_decided": "all"}, 0, False),
         ({"from_run": Path("run")}, 0, False),
         ({"model": "answers/some.jsonl"}, 0, False),
     ],

@@ -98,7 +98,7 @@ def runner(folder, *cases, maxfail=0, **settings):
         )
         for case in cases
     ]
-    given = {"model": "hf/a/same", "baseline_model": "hf/a/b", "until_decided": True}
+    given = {"model": "hf/a/same", "baseline_model": "hf/a/b", "until_decided": "all"}
     options = made_options(**(given | {"output_path": folder / "out"} | settings))
     session = SimpleNamespace(config=config, items=items, testsfailed=0)
     return CaseRunner(session, options)
@@ -123,9 +123,9 @@ def test_what_is_not_decided_is_asked_in_full_as_without_looks(tmp_path, models)
     tight = Gate(metric="accuracy", rule="max_drop", bound=0.09, beyond=0.08)
     case = lands("head_to_tail[a]", tight)
     looked = runner(tmp_path, case, model="hf/a/drift").decide(case)
-    at_once = runner(
-        tmp_path / "2", case, model="hf/a/drift", until_decided=False
-    ).decide(case)
+    at_once = runner(tmp_path / "2", case, model="hf/a/drift", until_decided="").decide(
+        case
+    )
     assert looked.looks == Looks(taken=10, of=10, asked=200, facts=200)
     assert at_once.looks is None
     assert looked.table == at_once.table
@@ -145,7 +145,7 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(tmp_path, mo
     case = dataclasses.replace(case, facts=tuple(facts))
     runner(tmp_path, case).decide(case)
     parts = {repr(request) for request in models["hf/a/same"].requests}
-    runner(tmp_path / "2", case, until_decided=False).decide(case)
+    runner(tmp_path / "2", case, until_decided="").decide(case)
     assert len(parts) < len(models["hf/a/same"].requests)
     assert parts <= {repr(request) for request in models["hf/a/same"].requests}
 
@@ -164,12 +164,10 @@ def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
     )  # fmt: skip
     from pytest_kbrel.session.run_builder import SessionResults, baseline_of_session
 
-    session = SessionResults()
+    session = SessionResults(fingerprints=dict(of.pool.opened()))
     for result in results:
         session.add(result.nodeid, result)
-    base = of.pool.base()
-    assert base is not None
-    baseline = baseline_of_session(base, session, "rules")
+    baseline = baseline_of_session(session, "rules")
     against = Against(baseline=baseline, comparisons=3)
     decided = decide_aggregate(overall, results, against)
     assert [gate.verdict for gate in decided.gates] == ["inconclusive", "pass"]

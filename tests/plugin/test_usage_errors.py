@@ -35,11 +35,14 @@ FLAGS = [
     (f"{MODEL} --kb-baseline=referense", "*referense*"),
     (f"{MODEL} --kb-baseline=./foreign", "*foreign*"),
     (f"{MODEL} --kb-baseline=published/monitor/vicua-7b", "*monitor/vicuna-7b'*"),
-    (f"{MODEL} --kb-baseline=x --kb-baseline-model=reference", "*found both*"),
+    (
+        f"{MODEL} --kb-baseline=x --kb-baseline-model=reference",
+        "*found with --kb-baseline,*",
+    ),
     (f"{MODEL} --kb-baseline-model=./nowhere", "--kb-baseline-model: *nowhere*"),
     (f"{MODEL} --kb-baseline-update=published/monitor/x", "*stands for figures of a*"),
     (f"{MODEL} --kb-baseline-update=suites", "*found *a file or folder here*"),
-    (f"{MODEL} --kb-baseline-update=x --kb-limit=3", "*blesses complete runs only*"),
+    (f"{MODEL} --kb-baseline-update=x --kb-limit=3", "*found with --kb-limit*"),
     (f"{MODEL} --kb-baseline-update", "*: no name given; write --kb-baseline-upd*"),
     (f"{MODEL} --kb-baseline-update=x --kb-until-decided=all", "*a complete one*"),
     (f"{MODEL} --kb-baseline-reason=why", "*: found without --kb-baseline-update*"),
@@ -55,7 +58,7 @@ FLAGS = [
     (f"{MODEL} suites/mni.kb.yaml", "*no such suite*did you mean 'mini.kb.yaml'?"),
     (f"{MODEL} suites/mini.kb.yaml::monitor[P63]", "*did you mean 'monitor[[]P36]'?"),
     (f"{MODEL} suites/mini.kb.yaml::reliability[overall]", "*cannot be selected"),
-    (f"{MODEL} -o kb_baselne=x", "kb_baselne: found with -o*mean 'kb_baseline'?"),
+    (f"{MODEL} -o kb_baselne=x", "kb_baselne: *with -o*mean 'kb_baseline'?"),
 ]
 
 

@@ -110,7 +110,7 @@ def test_a_case_is_asked_written_down_and_decided(tmp_path, models):
 
 def test_responses_that_cannot_be_kept_end_the_case(tmp_path, models):
     (tmp_path / "out").touch()
-    with pytest.raises(KbrelError, match=r"main\.jsonl: responses cannot be kept: "):
+    with pytest.raises(KbrelError, match=r"responses cannot be kept: "):
         made(tmp_path, CASE).decide(CASE)
 
 

@@ -2,13 +2,18 @@
 
 import json
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from execnet.xspec import XSpec
 
 from pytest_kbrel.plugin.xdist import Distribution
+from tests.made_cases import made_options
 from tests.plugin.conftest import GATE, MODEL
+
+# No GPU is needed where nothing is asked.
+REPLAY = made_options(from_run=Path("run"))
 
 
 @pytest.mark.parametrize(
@@ -32,14 +37,14 @@ def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
         getini=lambda name: [],
         stash=pytest.Stash(),
     )
-    distribution = Distribution(SimpleNamespace(dealing_of=print), "cpu")
+    distribution = Distribution(SimpleNamespace(dealing_of=print), REPLAY)
     distribution.pytest_xdist_setupnodes(config, specs)
     assert (distribution.pytest_xdist_make_scheduler(config, None) is not None) == own
 
 
 @pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there"])
 def test_workers_elsewhere_are_refused_and_shards_are_named(spec):
-    distribution = Distribution(None, "cpu")
+    distribution = Distribution(None, REPLAY)
     with pytest.raises(pytest.UsageError, match=r"--tx .*--kb-shard=I/N"):
         distribution.pytest_xdist_setupnodes(None, [XSpec(spec)])
 
@@ -66,7 +71,7 @@ def test_workers_of_a_session_that_stopped_get_a_second(interrupt):
     manager = SimpleNamespace(
         getplugin=lambda name: workers if name == "dsession" else None
     )
-    distribution = Distribution(None, "cpu")
+    distribution = Distribution(None, REPLAY)
     distribution.stop(interrupt)
     assert not workers.ended
     distribution.pytest_xdist_setupnodes(SimpleNamespace(pluginmanager=manager), [])

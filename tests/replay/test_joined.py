@@ -58,9 +58,9 @@ def problems(folder: Path, *names: str) -> list[str]:
 
 def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
     assert [line.partition(";")[0] for line in problems(shards, "1", "3")] == [
-        "shards 2, 4 of 4 are missing"
+        "of 4 shards, missing: 2, 4"
     ]
-    assert problems(shards, *"123")[0].startswith("shard 4 of 4 is missing; ")
+    assert problems(shards, *"123")[0].startswith("of 4 shards, missing: 4; ")
     shutil.copytree(shards / "2", shards / "copy")
     assert problems(shards, *"1234", "copy")[0].startswith(
         "copy: is shard 2/4, as 2 is"
@@ -83,7 +83,7 @@ def test_each_damaged_shard_is_named(shards: Path) -> None:
     assert "2/responses.jsonl: is not the file" in first
     assert "3/responses.jsonl: is not the file" in second
     assert missing.startswith(
-        "shards 2, 3 of 4 are missing, unless they are among those above"
+        "of 4 shards, missing: 2, 3, unless it is among those above"
     )
 
 
@@ -149,7 +149,7 @@ def test_a_whole_run_among_shards_is_named(shards: Path) -> None:
             },
             "3: shard 3/4 stopped before all its cases",
         ),
-        ({"shard": shard(5)}, "shard.index 5 of 4"),
+        ({"shard": shard(5)}, "is shard 5/4"),
     ],
 )
 def test_a_shard_of_another_run_is_named_with_what_differs(

@@ -10,6 +10,7 @@ from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import sha256_of
 from tests.made_cases import RECORDED_MODEL
 from tests.replay.test_recorded_responses import exchange, generated, record
+from tests.replay.test_replay_pool import whole_case
 
 
 def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_recorded_responses_are_scored_by_this_version(tmp_path: Path) -> None:
         "model": {**wire, "scoring_version": 0, "later": 1},
         "environment": {},
         "settings": {"limit": "3"},
-        "cases": [{"id": "s::monitor[P36]"}],
+        "cases": [whole_case({"id": "s::monitor[P36]"})],
         "aggregates": {},
         "correlations": [],
         "summary": {},

@@ -183,16 +183,6 @@ def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:
     return requested, reused
 
 
-@contextlib.contextmanager
-def uncounted_hits(models: Callable[[], Iterable[CachingModel]]) -> Iterator[None]:
-    """Count no request that a store answers meanwhile; ``models`` returns those that are open by then."""
-    before = {id(model): model.reused for model in models()}
-    yield
-    for model in models():
-        hits = model.reused - before.get(id(model), 0)
-        model.requested, model.reused = model.requested - hits, model.reused - hits
-
-
 def _in_chunks(
     ask: Callable[[Sequence[Q]], list[A | Failed]],
 ) -> Callable[[Sequence[Q]], Batches[A]]:

@@ -35,7 +35,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
-from pytest_kbrel.serialization import from_wire, to_wire
+from pytest_kbrel.serialization import encoder, from_wire
 from pytest_kbrel.untrusted import parse
 
 # Seconds after its last response for which an unfinished run can go on.
@@ -100,7 +100,7 @@ class Journal:
         texts = {}
         for key, _ in answers:
             request = requests[key]
-            texts[key] = json.dumps([type(request).__name__, to_wire(request)])
+            texts[key] = _written([type(request).__name__, request])
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
@@ -355,6 +355,7 @@ TOLERANCE = 0.01
 _AMONG = 2000
 # Prompts that begin alike are of one kind: they share an instruction.
 _BEGINNING = 24
+_written = encoder()
 
 
 @record
