@@ -204,7 +204,7 @@ def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> N
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / outcomes, data)
     _write(directory / META, meta)
-    _clear(directory)
+    _clear(directory, outcomes)
 
 
 def _write(target: Path, data: bytes) -> None:
@@ -220,20 +220,13 @@ def _write(target: Path, data: bytes) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _clear(directory: Path) -> None:
-    """Remove what older runs and killed processes left behind."""
-    try:
-        named = str(read_meta(directory)["outcomes"]["file"])
-    except (BaselineError, KeyError, TypeError):
-        return
+def _clear(directory: Path, named: str) -> None:
+    """Remove what older runs and killed processes left behind; ``named`` are the outcomes of this one."""
     for path in directory.iterdir():
         try:
             age = time.time() - path.stat().st_mtime
-            if (
-                age > _FORGOTTEN
-                and is_ours(path.name)
-                and path.name not in (META, named)
-            ):
+            kept = not is_ours(path.name) or path.name in (META, named)
+            if age > _FORGOTTEN and not kept:
                 path.unlink()
         except FileNotFoundError:
             continue
