@@ -218,7 +218,7 @@ ROOMS: dict[str, Room] = {
     ),
     "catalogue": Room(
         "the tables of probes, gate rules, metrics and verdicts",
-        "bounds records",
+        "bounds records resources",
     ),
     "errors": Room(
         "the tree of errors that a user can meet",
