@@ -6,9 +6,9 @@ The checks of suite files, their JSON Schema, reports and the formulas in ``metr
 from __future__ import annotations
 
 import dataclasses
-import math
+import json
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.records import CaseKind, ProbeName, record
@@ -46,8 +46,6 @@ class Metric:
         return "min" if self.better == "higher" else "max"
 
 
-# What each metric is, for whoever writes a gate on it: the JSON Schema of suite files shows it in editors.
-_ABOUT = dict(tsv_rows("catalogue/metrics.tsv"))
 # What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
 CONTROLS: Mapping[str, tuple[str, ...]] = {
     "cr": ("cr_control_majority", "cr_control_shuffled"),
@@ -60,93 +58,27 @@ CONTROLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _metrics(
-    better: Better, low: float, high: float, names: str, *, comparable: bool = True
-) -> dict[str, Metric]:
-    return {
-        name: Metric(
-            name=name,
-            better=better,
-            about=_ABOUT[name],
-            low=low,
-            high=high,
-            comparable=comparable,
-            controlled=name in CONTROLS,
-        )
-        for name in names.split()
-    }
+_TABLES: dict[str, dict[str, Metric]] = {}
+for _table, _name, _better, _low, _high, _what in tsv_rows("catalogue/metrics.tsv"):
+    _TABLES.setdefault(_table, {})[_name] = Metric(
+        name=_name,
+        better=cast(Better, _better),
+        about=_what,
+        low=json.loads(_low),
+        high=json.loads(_high),
+        comparable=_table != "order",
+        controlled=_name in CONTROLS,
+    )
 
-
-METRICS: Mapping[str, Metric] = {
-    **_metrics(
-        "lower",
-        0,
-        math.inf,
-        "monitor monitor_ablated calls_monitor calls_study tokens_monitor tokens_study",
-    ),
-    **_metrics("higher", 0, math.inf, "saving_calls saving_tokens"),
-    **_metrics("lower", 0, 0.5, "accuracy_std"),
-    # Saying that one does not know is the open way of not answering, and the one that unsure shots teach.
-    **_metrics(
-        "higher",
-        0,
-        1,
-        "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base accuracy_qa accuracy_wp "
-        "accuracy_fc_pos accuracy_fc_neg accuracy_positive accuracy_negative accuracy_em accuracy_f1 "
-        "accuracy_rouge_l accuracy_rules accuracy_macro accuracy_head accuracy_torso accuracy_tail "
-        "accuracy_top10 cr c_correct ccr ur iur unsure as_expected",
-    ),
-    **_metrics(
-        "lower",
-        0,
-        1,
-        "pfd ird hallucination hallucination_em hallucination_f1 hallucination_rouge_l hallucination_rules "
-        "hallucination_macro missing missing_macro unparsable choices_unread wr c_wrong cwr uninformative "
-        "repetition none selective_risk brier",
-    ),
-    **_metrics("higher", -1, 1, "delta_positive delta_negative ncr nccr avg"),
-    **_metrics("lower", -1, 1, "gap"),
-    # They depend on the order or the bins of all facts: what one fact adds to a difference is not defined.
-    **_metrics("higher", 0, 1, "auroc accuracy_at_80 accuracy_at_50", comparable=False),
-    **_metrics("lower", 0, 1, "ece", comparable=False),
-}
-
+METRICS: Mapping[str, Metric] = _TABLES["value"] | _TABLES["order"]
 # How far the most probable tokens of answers moved, where they are recorded (--kb-top-k).
-DIVERGENCE_METRICS: Mapping[str, Metric] = {
-    **_metrics("lower", 0, math.inf, "kl"),
-    **_metrics("higher", 0, 1, "top1_agreement"),
-}
+DIVERGENCE_METRICS: Mapping[str, Metric] = _TABLES["divergence"]
 # How much a candidate changed, whichever way: the share of facts with another answer, and with another
 # verdict, and the divergence. They need a baseline, and no formula.
-CHANGE_METRICS: Mapping[str, Metric] = {
-    **_metrics("lower", 0, 1, "churn flips"),
-    **DIVERGENCE_METRICS,
-}
-
+CHANGE_METRICS: Mapping[str, Metric] = _TABLES["change"] | _TABLES["divergence"]
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.
-SHOWN_ONLY: Mapping[str, Metric] = {
-    **_metrics(
-        "higher",
-        0,
-        1,
-        "cr_control_majority cr_control_shuffled c_correct_control_random c_correct_control_shuffled "
-        "ccr_control_majority ccr_control_random ccr_control_shuffled distractors_written "
-        "distractors_alike distractors_length",
-    ),
-    **_metrics(
-        "lower",
-        0,
-        1,
-        "c_wrong_control_random c_wrong_control_shuffled cwr_control_random cwr_control_shuffled",
-    ),
-    **_metrics(
-        "higher",
-        -1,
-        1,
-        "ncr_control_majority nccr_control_majority nccr_control_random nccr_control_shuffled",
-    ),
-}
+SHOWN_ONLY: Mapping[str, Metric] = _TABLES["shown"]
 
 _CALIBRATION = "selective_risk brier auroc ece accuracy_at_80 accuracy_at_50"
 _SLICE_NAMES: Mapping[SliceKind, str] = {

@@ -35,25 +35,9 @@ from pytest_kbrel.resources import tsv_rows
 Piece = tuple[int, dict[str, Any] | SuiteError]
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "query", "input", "prompt", "Question"),
-    "answers": (
-        "answers",
-        "answer",
-        "possible_answers",
-        "output",
-        "outputs",
-        "target",
-        "gold",
-        "Answer",
-    ),
-    "id": ("id", "qid", "question_id", "QuestionId"),
-    "dataset": ("dataset", "source"),
-    "popularity": ("popularity", "s_pop"),
-    "subject": ("subject", "subj"),
-    "relation": ("relation", "prop"),
-    "answer_type": ("answer_type",),
-    "valid_until": ("valid_until",),
+NAMES = {
+    key: tuple(names.split())
+    for key, names in tsv_rows("facts/readers/question_keys.tsv")
 }
 _TYPES = {
     (maker, word): cast(AnswerType, kind)
