@@ -270,7 +270,7 @@ ROOMS: dict[str, Room] = {
     ),
     "suites": Room(
         "YAML to Suite, every error with its line; the JSON Schema",
-        "bounds catalogue errors facts records serialization",
+        "bounds catalogue errors facts records resources serialization",
     ),
     "gates": Room(
         "outcomes to measurement to verdict, for cases and aggregates",

@@ -82,16 +82,7 @@ BRIEF_SHOTS: tuple[tuple[str, str], ...] = (
     ("Which river flows through the town of Ombrelvane?", UNSURE),
 )
 
-_WRONG_PLANETS = (
-    "Venus",
-    "Earth",
-    "Mars",
-    "Jupiter",
-    "Saturn",
-    "Uranus",
-    "Neptune",
-    "Pluto",
-)
+_WRONG_PLANETS = "Venus\nEarth\nMars\nJupiter\nSaturn\nUranus\nNeptune\nPluto"
 
 
 @record
@@ -174,7 +165,7 @@ def wrong_answers(question: str, answer: str, count: int) -> str:
             f"Write {count} wrong answers to the question, one a line. Each is of the same kind and form as "
             "the answer that is given, and says something else.",
             f"Question: {example_question}\nAnswer: {example_answer}\nWrong answers:",
-            *_WRONG_PLANETS,
+            _WRONG_PLANETS,
             f"Question: {question}\nAnswer: {answer}\nWrong answers:",
         ]
     )
