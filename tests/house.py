@@ -279,7 +279,7 @@ ROOMS: dict[str, Room] = {
     ),
     "probes": Room(
         "facts to questions, responses to outcomes, per probe",
-        "catalogue errors judges metrics records",
+        "catalogue errors judges metrics records resources",
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",

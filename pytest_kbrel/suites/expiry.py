@@ -111,7 +111,7 @@ def with_waivers(
             )
         if fault:
             raise SuiteError(fault, path, waiver.line)
-        expired = today > datetime.date.fromisoformat(waiver.expires)
+        expired = today.isoformat() > waiver.expires
         dated.append(dataclasses.replace(waiver, expired=expired))
 
     def own(case: Case | AggregateCase) -> tuple[Waiver, ...]:
@@ -145,4 +145,4 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
 
 
 def _has_come(day: str, today: datetime.date) -> bool:
-    return day != "" and today >= datetime.date.fromisoformat(day)
+    return "" < day <= today.isoformat()

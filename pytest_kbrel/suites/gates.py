@@ -242,18 +242,15 @@ def read_integrity(
     if "integrity" not in entries:
         return general
     what = f"integrity of {where}"
-    written = entries["integrity"].keys(what, tuple(LIMITS))
-    stated: dict[str, Any] = {
-        name: _limit(name, entry, what) for name, entry in written.items()
-    }
+    stated: dict[str, Any] = {}
+    for name, node in entries["integrity"].keys(what, tuple(LIMITS)).items():
+        own = f"{name} in {what}"
+        if isinstance(getattr(general, name), str):
+            stated[name] = node.choice(own, CHOICES)
+        else:
+            allowed = f"a share, {SHARE_OR_NONE}"
+            stated[name] = float(node.number(own, allowed, SHARE_OR_NONE))
     return dataclasses.replace(general, **stated)
-
-
-def _limit(name: str, node: Node, where: str) -> float | str:
-    what = f"{name} in {where}"
-    if isinstance(getattr(Integrity(), name), str):
-        return node.choice(what, CHOICES)
-    return float(node.number(what, f"a share, {SHARE_OR_NONE}", SHARE_OR_NONE))
 
 
 def read_waivers(node: Node) -> tuple[Waiver, ...]:
