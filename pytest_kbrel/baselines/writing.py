@@ -14,7 +14,6 @@ import secrets
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.baselines.comparability import KEPT
 from pytest_kbrel.baselines.format import (
@@ -45,7 +44,16 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     errors, when it lacks a suite that the older baseline has, or as :func:`check_target` does.
     """
     results = _blessable(directory, run)
-    cases = {_key(case): _described(case) for case in results}
+    cases = {
+        _key(case): {
+            "columns": list(case.table.columns),
+            "facts": facts_digest(case.table.rows),
+            "n": len(case.table.rows),
+            "metrics": _metrics(case),
+            "settings": dict(case.settings),
+        }
+        for case in results
+    }
     older = check_target(directory)
     suites, former = (
         {key.partition("::")[0] for key in keys} for keys in (cases, older)
@@ -165,16 +173,6 @@ def _blessable(directory: Path, run: Run) -> list[CaseResult]:
             f"{directory}: no baseline was written: {why}; {_BLESSABLE}"
         )
     return cases
-
-
-def _described(case: CaseResult) -> dict[str, Any]:
-    return {
-        "columns": list(case.table.columns),
-        "facts": facts_digest(case.table.rows),
-        "n": len(case.table.rows),
-        "metrics": _metrics(case),
-        "settings": dict(case.settings),
-    }
 
 
 def _key(case: CaseResult) -> str:

@@ -138,10 +138,9 @@ def describe(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return shown(value)
-    if isinstance(value, (tuple, list)):
-        return "a list" if value else "an empty list"
-    if isinstance(value, dict):
-        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, (tuple, list, dict)):
+        kind = "mapping" if isinstance(value, dict) else "list"
+        return f"a {kind}" if value else f"an empty {kind}"
     return shown(value) if isinstance(value, int) else str(value)
 
 
