@@ -369,7 +369,7 @@ def _unseen(node: Node) -> WrittenUnseen:
         count=keys["count"].integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
-        line=node.line,
+        line=keys["expires"].line,
     )
 
 

@@ -64,7 +64,13 @@ def table(
             if not cells:
                 continue
             if not columns:
-                columns = _columns(path, line, cells)
+                columns = [cell.strip() for cell in cells]
+                if "" in columns or len({*columns}) < len(columns):
+                    named = ", ".join(map(repr, columns))
+                    fault = (
+                        f"found the columns {named}; allowed: each column once, by name"
+                    )
+                    raise SuiteError(fault, path, line)
             if len(cells) == len(columns):
                 pairs = zip(columns, cells, strict=True)
                 yield line, {name: cell for name, cell in pairs if cell.strip()}
@@ -73,14 +79,6 @@ def table(
                 yield line, SuiteError(fault, path, line)
     if not columns:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
-
-
-def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
-    columns = [cell.strip() for cell in cells]
-    if "" in columns or len({*columns}) < len(columns):
-        fault = f"found the columns {', '.join(map(repr, columns))}"
-        raise SuiteError(f"{fault}; allowed: each column once, by name", path, line)
-    return columns
 
 
 _CHUNK = 1 << 20
