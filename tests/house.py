@@ -218,7 +218,7 @@ ROOMS: dict[str, Room] = {
     ),
     "catalogue": Room(
         "the tables of probes, gate rules, metrics and verdicts",
-        "bounds records",
+        "bounds records resources",
     ),
     "errors": Room(
         "the tree of errors that a user can meet",
@@ -270,7 +270,7 @@ ROOMS: dict[str, Room] = {
     ),
     "suites": Room(
         "YAML to Suite, every error with its line; the JSON Schema",
-        "bounds catalogue errors facts records serialization",
+        "bounds catalogue errors facts records resources serialization",
     ),
     "gates": Room(
         "outcomes to measurement to verdict, for cases and aggregates",
@@ -279,7 +279,7 @@ ROOMS: dict[str, Room] = {
     ),
     "probes": Room(
         "facts to questions, responses to outcomes, per probe",
-        "catalogue errors judges metrics records",
+        "catalogue errors judges metrics records resources",
     ),
     "evaluation": Room(
         "who answers: parsed specs, the pool of models, helper models, few-shot examples",

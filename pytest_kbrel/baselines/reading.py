@@ -268,8 +268,8 @@ def check_published(baseline: Baseline, name: str, case_ids: Sequence[str]) -> N
         )
 
 
-def _first(names: Sequence[str], count: int = 3) -> str:
-    return ", ".join(names[:count]) + (", ..." if len(names) > count else "")
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _read_figures(path: Path) -> Baseline:

@@ -14,7 +14,6 @@ import secrets
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.baselines.comparability import KEPT
 from pytest_kbrel.baselines.format import (
@@ -45,7 +44,16 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     errors, when it lacks a suite that the older baseline has, or as :func:`check_target` does.
     """
     results = _blessable(directory, run)
-    cases = {_key(case): _described(case) for case in results}
+    cases = {
+        _key(case): {
+            "columns": list(case.table.columns),
+            "facts": facts_digest(case.table.rows),
+            "n": len(case.table.rows),
+            "metrics": _metrics(case),
+            "settings": dict(case.settings),
+        }
+        for case in results
+    }
     older = check_target(directory)
     suites, former = (
         {key.partition("::")[0] for key in keys} for keys in (cases, older)
@@ -167,16 +175,6 @@ def _blessable(directory: Path, run: Run) -> list[CaseResult]:
     return cases
 
 
-def _described(case: CaseResult) -> dict[str, Any]:
-    return {
-        "columns": list(case.table.columns),
-        "facts": facts_digest(case.table.rows),
-        "n": len(case.table.rows),
-        "metrics": _metrics(case),
-        "settings": dict(case.settings),
-    }
-
-
 def _key(case: CaseResult) -> str:
     return case_key(case.suite, case.id)
 
@@ -204,7 +202,7 @@ def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> N
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / outcomes, data)
     _write(directory / META, meta)
-    _clear(directory)
+    _clear(directory, outcomes)
 
 
 def _write(target: Path, data: bytes) -> None:
@@ -220,20 +218,13 @@ def _write(target: Path, data: bytes) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _clear(directory: Path) -> None:
-    """Remove what older runs and killed processes left behind."""
-    try:
-        named = str(read_meta(directory)["outcomes"]["file"])
-    except (BaselineError, KeyError, TypeError):
-        return
+def _clear(directory: Path, named: str) -> None:
+    """Remove what older runs and killed processes left behind; ``named`` are the outcomes of this one."""
     for path in directory.iterdir():
         try:
             age = time.time() - path.stat().st_mtime
-            if (
-                age > _FORGOTTEN
-                and is_ours(path.name)
-                and path.name not in (META, named)
-            ):
+            kept = not is_ours(path.name) or path.name in (META, named)
+            if age > _FORGOTTEN and not kept:
                 path.unlink()
         except FileNotFoundError:
             continue

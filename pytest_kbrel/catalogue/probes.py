@@ -365,7 +365,6 @@ _RELIABILITY_SLICE = re.compile(
 class ReliabilitySlice:
     """The parts of a reliability slice's name; ``group`` is empty where the suite makes no groups."""
 
-    kind: str
     group: str
     prompt: str
 
@@ -375,7 +374,7 @@ def reliability_slice(name: str) -> ReliabilitySlice | None:
     match = _RELIABILITY_SLICE.fullmatch(name)
     if match is None:
         return None
-    return ReliabilitySlice(kind=match[1], group=match[2] or "", prompt=match[3])
+    return ReliabilitySlice(group=match[2] or "", prompt=match[3])
 
 
 def slice_name(kind: str, group: str, prompt: str) -> str:

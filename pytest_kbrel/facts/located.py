@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import yaml
-
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
@@ -138,10 +136,9 @@ def describe(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return shown(value)
-    if isinstance(value, (tuple, list)):
-        return "a list" if value else "an empty list"
-    if isinstance(value, dict):
-        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, (tuple, list, dict)):
+        kind = "mapping" if isinstance(value, dict) else "list"
+        return f"a {kind}" if value else f"an empty {kind}"
     return shown(value) if isinstance(value, int) else str(value)
 
 
@@ -214,6 +211,8 @@ def read_text(path: Path, most: int = DOCUMENT) -> str:
 
 def read_document(path: Path) -> Node:
     """Read a YAML file of one document into a tree."""
+    import yaml
+
     text = read_text(path, _LARGEST)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -236,6 +235,9 @@ class _Tree:
     """Turns the events of YAML's parser into nodes; an alias is the node it repeats, and no copy."""
 
     def __init__(self, path: Path, events: Iterator[Any]) -> None:
+        import yaml
+
+        self.yaml: Any = yaml
         self.path = path
         self.events = events
         self.constructor: Any = yaml.SafeLoader("")
@@ -249,7 +251,7 @@ class _Tree:
         """Return the root of the only document."""
         root = None
         for event in self.events:
-            if isinstance(event, yaml.DocumentStartEvent):
+            if isinstance(event, self.yaml.DocumentStartEvent):
                 if root is not None:
                     raise self.error("a second document begins; allowed: one", event)
                 root = self.node(next(self.events), 0)
@@ -264,14 +266,14 @@ class _Tree:
             raise self.error(f"found more than {most}; allowed: at most {most}", event)
         if depth > _DEEPEST:
             raise self.error(_TOO_DEEP, event)
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, self.yaml.AliasEvent):
             if event.anchor not in self.anchors:
                 raise self.error("an alias refers to no value before it", event)
             return self.anchors[event.anchor]
         value: Scalar | tuple[Node, ...] | dict[str, Node]
-        if isinstance(event, yaml.ScalarEvent):
+        if isinstance(event, self.yaml.ScalarEvent):
             value = self.scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
+        elif isinstance(event, self.yaml.SequenceStartEvent):
             value = tuple(self.node(inner, depth + 1) for inner in self.inner())
         else:
             value = self.entries(depth + 1)
@@ -283,7 +285,7 @@ class _Tree:
     def inner(self) -> Iterator[Any]:
         """Yield the first event of each value in a list or mapping that has begun, up to its end."""
         for event in self.events:
-            if isinstance(event, yaml.CollectionEndEvent):
+            if isinstance(event, self.yaml.CollectionEndEvent):
                 return
             yield event
 
@@ -313,7 +315,7 @@ class _Tree:
     def scalar(self, event: Any) -> Scalar:
         text, tag, mark = event.value, event.tag, event.start_mark
         if tag in (None, "!"):
-            tag = self.constructor.resolve(yaml.ScalarNode, text, event.implicit)
+            tag = self.constructor.resolve(self.yaml.ScalarNode, text, event.implicit)
         kind = tag.rpartition(":")[2]
         if kind in ("str", "merge"):
             is_number = event.implicit[0] and _EXPONENT.fullmatch(text)
@@ -325,7 +327,9 @@ class _Tree:
                 event,
             )
         try:
-            value = self.constructor.construct_object(yaml.ScalarNode(tag, text, mark))
+            value = self.constructor.construct_object(
+                self.yaml.ScalarNode(tag, text, mark)
+            )
         except (ValueError, OverflowError, LookupError, AttributeError):
             # PyYAML takes for granted that a tag in the file suits the text behind it.
             raise self.error(

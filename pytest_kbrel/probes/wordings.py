@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from pytest_kbrel.errors import SuiteError
@@ -27,7 +28,7 @@ from pytest_kbrel.records import (
 
 # Figures of these depend on the order of single answers, which a mean over wordings says nothing of.
 _NOT_AVERAGED = PROBABILITIES[:2]
-_ROLE = "wording"
+_WORDED = re.compile(r"wording([0-9]+)/(.*)")
 
 
 def count_of(case: Case) -> int:
@@ -37,10 +38,8 @@ def count_of(case: Case) -> int:
 
 def wording_of(role: str) -> tuple[int, str]:
     """Return the number of the wording that an ask is about, from 0, and its role in the probe itself."""
-    number, slash, rest = role.removeprefix(_ROLE).partition("/")
-    if role.startswith(_ROLE) and slash and number.isdecimal():
-        return int(number) - 1, rest
-    return 0, role
+    match = _WORDED.fullmatch(role)
+    return (int(match[1]) - 1, match[2]) if match else (0, role)
 
 
 def run_wordings(case: Case, run: Callable[[Case], ProbeRun]) -> ProbeRun:
@@ -87,7 +86,7 @@ def _in_wording(case: Case, number: int) -> Case:
 def _named(ask: Ask, number: int) -> Ask:
     if not number:
         return ask
-    return dataclasses.replace(ask, role=f"{_ROLE}{number + 1}/{ask.role}")
+    return dataclasses.replace(ask, role=f"wording{number + 1}/{ask.role}")
 
 
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:

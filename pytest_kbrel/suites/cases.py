@@ -286,9 +286,12 @@ def aggregate_cases(
         settings.setdefault(setting, []).append(case)
     several = len(settings) > 1
     return tuple(
-        _over(written, members, written.probe.name, f"overall-{setting}")
-        if several
-        else _over(written, members, written.probe.name, "overall")
+        _over(
+            written,
+            members,
+            written.probe.name,
+            f"overall-{setting}" if several else "overall",
+        )
         for setting, members in settings.items()
         if _has_overall(written, members, setting)
     )

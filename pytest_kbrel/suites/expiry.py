@@ -26,6 +26,7 @@ def without_expired(
     "unsure" are left out in the same way; a question that was shown one is then shown another. Raises
     ``SuiteError`` where a case has no question left, or fewer such examples than it shows.
     """
+    now = today.isoformat()
     valid: list[Case] = []
     # By the fact's id, or the example's question: noun, sort and day.
     dropped: dict[str, tuple[str, str, str]] = {}
@@ -34,7 +35,7 @@ def without_expired(
         gone = {
             fact.id: ("question", f" of the kind {fact.relation}", fact.valid_until)
             for fact in case.facts
-            if fact.object is None and _has_come(fact.valid_until, today)
+            if fact.object is None and "" < fact.valid_until <= now
         }
         facts = tuple(fact for fact in case.facts if fact.id not in gone)
         if not facts:
@@ -45,7 +46,7 @@ def without_expired(
                 path,
                 case.line,
             )
-        shots = _valid_shots(case, path, today)
+        shots = _valid_shots(case, path, now)
         gone |= {
             shot.question: ("example", _UNSURE, shot.valid_until)
             for shot in case.repository
@@ -111,7 +112,7 @@ def with_waivers(
             )
         if fault:
             raise SuiteError(fault, path, waiver.line)
-        expired = today > datetime.date.fromisoformat(waiver.expires)
+        expired = today.isoformat() > waiver.expires
         dated.append(dataclasses.replace(waiver, expired=expired))
 
     def own(case: Case | AggregateCase) -> tuple[Waiver, ...]:
@@ -126,13 +127,11 @@ def with_waivers(
     )
 
 
-def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ...]:
+def _valid_shots(case: Case, path: Path, now: str) -> tuple[Shot, ...]:
     wanted = case.settings.shown[1]
     if not wanted:
         return case.repository
-    valid = tuple(
-        shot for shot in case.repository if not _has_come(shot.valid_until, today)
-    )
+    valid = tuple(shot for shot in case.repository if not "" < shot.valid_until <= now)
     unsure = sum(shot.answer is None for shot in valid)
     if len(valid) < len(case.repository) and unsure < wanted:
         raise SuiteError(
@@ -142,7 +141,3 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
             case.line,
         )
     return valid
-
-
-def _has_come(day: str, today: datetime.date) -> bool:
-    return day != "" and today >= datetime.date.fromisoformat(day)

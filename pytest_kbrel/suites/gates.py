@@ -20,6 +20,7 @@ from pytest_kbrel.catalogue.metrics import (
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.facts.located import Node, located, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
+from pytest_kbrel.resources import tsv_rows
 
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {
@@ -52,37 +53,15 @@ SYNONYMS: tuple[str, ...] = (
 )
 
 
+def _texts(table: str) -> dict[str, str]:
+    rows = tsv_rows("suites/gates.tsv")
+    return {name: text for kind, name, text in rows if kind == table}
+
+
 # Rules of other tools without an exact equal here, each with what to write instead.
-REFUSED: Mapping[str, str] = {
-    "gt": "a strict bound is not supported; use 'min' (the bound itself passes)",
-    "lt": "a strict bound is not supported; use 'max' (the bound itself passes)",
-    "eq": "use 'min' and 'max'",
-    "not_eq": "use 'min' and 'max'",
-    "tolerance": "it would forbid an improvement as well; use 'max_drop'",
-    "rtol": "it would forbid an improvement as well; use 'recovery'",
-    "atol": "it would forbid an improvement as well; use 'max_drop'",
-    "relative": "use 'recovery'",
-    "absolute": "use 'max_drop'",
-    "greater_is_better": "each metric knows its own direction; leave it out",
-    "higher_is_better": "each metric knows its own direction; leave it out",
-    "weight": "every gate must hold; leave it out",
-}
-
-
-# The meaning of each limit, in the order of the record; the JSON Schema follows it.
-LIMITS: Mapping[str, str] = {
-    "answered": "Least share of the facts with an answer that is not empty.",
-    "empty": "Largest share of the answers that may be empty.",
-    "truncated": "Largest share of the answers that may be cut short at max_new_tokens.",
-    "repeated": "Largest share of the facts that may get one and the same wrong answer.",
-    "errored": "Largest share of the facts that may be without usable response; they are in no figure.",
-    "unparsable": "Largest share of a judge's replies that may not be readable.",
-    "unread": "Largest share of the replies to multiple-choice questions that may pick no option.",
-    "below_random": "Whether answers may be right less often than random objects of the relation would be.",
-    "constant": "Whether MONITOR's probabilities may all be equal.",
-    "anchor_prob": "Least mean probability of the right answers behind MONITOR's prompt that states them.",
-    "first_token": "Least share of MONITOR's right answers whose scored first token the model wrote first.",
-}
+REFUSED = _texts("refused")
+# The meaning of each limit of integrity; the JSON Schema follows it.
+LIMITS = _texts("limit")
 CHOICES = ("invalid", "allowed")
 WAIVER_KEYS = ("fact", "slice", "owner", "reason", "expires")
 
@@ -263,18 +242,15 @@ def read_integrity(
     if "integrity" not in entries:
         return general
     what = f"integrity of {where}"
-    written = entries["integrity"].keys(what, tuple(LIMITS))
-    stated: dict[str, Any] = {
-        name: _limit(name, entry, what) for name, entry in written.items()
-    }
+    stated: dict[str, Any] = {}
+    for name, node in entries["integrity"].keys(what, tuple(LIMITS)).items():
+        own = f"{name} in {what}"
+        if isinstance(getattr(general, name), str):
+            stated[name] = node.choice(own, CHOICES)
+        else:
+            allowed = f"a share, {SHARE_OR_NONE}"
+            stated[name] = float(node.number(own, allowed, SHARE_OR_NONE))
     return dataclasses.replace(general, **stated)
-
-
-def _limit(name: str, node: Node, where: str) -> float | str:
-    what = f"{name} in {where}"
-    if isinstance(getattr(Integrity(), name), str):
-        return node.choice(what, CHOICES)
-    return float(node.number(what, f"a share, {SHARE_OR_NONE}", SHARE_OR_NONE))
 
 
 def read_waivers(node: Node) -> tuple[Waiver, ...]:

@@ -53,6 +53,8 @@ WORDINGS = "wordings"
 UNSEEN_KEYS = ("count", "as_of", "expires")
 # The sizes of the paper's two repositories (section 3.4).
 SHOTS = {"seen": 280, "unseen": 40}
+# How many examples are made of seen and unseen facts, or a file of examples.
+Shots = dict[str, int] | Path
 PROMPT_KEYS = ("setting", "text")
 Limit = int | float | None
 Value = str | int | list[str]
@@ -81,15 +83,6 @@ class WrittenUnseen:
 
 
 @record
-class WrittenShots:
-    """The key ``shots``: how many examples are made of seen and unseen facts, or a file of examples."""
-
-    seen: int = SHOTS["seen"]
-    unseen: int = SHOTS["unseen"]
-    file: Path | None = None
-
-
-@record
 class WrittenProbe:
     """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
 
@@ -103,7 +96,7 @@ class WrittenProbe:
     overall_gates: tuple[Gate, ...]
     relations: tuple[Node, ...] | None
     unseen: WrittenUnseen | None
-    shots: WrittenShots = WrittenShots()
+    shots: Shots
     integrity: Integrity = Integrity()
     cluster: str = "object"
 
@@ -226,7 +219,7 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         if "relations" in keys
         else None,
         unseen=_unseen(keys["unseen"]) if "unseen" in keys else None,
-        shots=_shots(keys["shots"], probe) if "shots" in keys else WrittenShots(),
+        shots=_shots(keys["shots"], probe) if "shots" in keys else SHOTS,
         integrity=read_integrity(keys, probe.name, limits),
         cluster=_cluster(keys, probe.name) or "object",
     )
@@ -279,18 +272,17 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     raise node.wrong(what, allowed, nearest(spec, setting.plain))
 
 
-def _shots(node: Node, probe: Probe) -> WrittenShots:
+def _shots(node: Node, probe: Probe) -> Shots:
     what = f"shots of {probe.name}"
     if isinstance(node.value, str):
-        return WrittenShots(file=_file(node, what))
+        return _file(node, what)
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
-    keys = node.keys(what, tuple(SHOTS))
-    counts = SHOTS | {
+    counts = {
         key: entry.integer(f"{key} of shots", SHOT_BOUNDS)
-        for key, entry in keys.items()
+        for key, entry in node.keys(what, tuple(SHOTS)).items()
     }
-    return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
+    return SHOTS | counts
 
 
 def _limit(keys: dict[str, Node], where: str) -> Limit:
@@ -377,7 +369,7 @@ def _unseen(node: Node) -> WrittenUnseen:
         count=keys["count"].integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
-        line=node.line,
+        line=keys["expires"].line,
     )
 
 

@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import (
     KINDS,
@@ -215,15 +216,19 @@ def example_repository(
     if not any(sum(setting.shown) for setting in settings):
         return ()
     wanted = written.shots
-    if wanted.file is not None:
-        shots = read_shots(wanted.file)
+    if isinstance(wanted, Path):
+        shots = read_shots(wanted)
     else:
         after = written.unseen.expires.year if written.unseen is not None else None
         avoid = [fact.question for fact in sampled.values() if fact.question]
         unseen = unseen_examples(
-            world.facts, count=wanted.unseen, seed=world.seed, after=after, avoid=avoid
+            world.facts,
+            count=wanted["unseen"],
+            seed=world.seed,
+            after=after,
+            avoid=avoid,
         )
-        shots = _seen_shots(seen_facts(written, world), sampled, world, wanted.seen)
+        shots = _seen_shots(seen_facts(written, world), sampled, world, wanted["seen"])
         shots += tuple(
             Shot(
                 question=fact.question or "",

@@ -13,11 +13,11 @@ from pytest_kbrel.baselines import (
     BaselineCase,
     baseline_directory,
     check_target,
-    judge_differences,
     listed_differences,
     read_baseline,
     write_baseline,
 )
+from pytest_kbrel.baselines.comparability import judge_differences
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table

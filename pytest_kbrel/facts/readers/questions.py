@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import (
@@ -30,37 +30,19 @@ from pytest_kbrel.facts.readers.base import (
 )
 from pytest_kbrel.facts.readers.streams import elements, table
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
+from pytest_kbrel.resources import tsv_rows
 
 Piece = tuple[int, dict[str, Any] | SuiteError]
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "query", "input", "prompt", "Question"),
-    "answers": (
-        "answers",
-        "answer",
-        "possible_answers",
-        "output",
-        "outputs",
-        "target",
-        "gold",
-        "Answer",
-    ),
-    "id": ("id", "qid", "question_id", "QuestionId"),
-    "dataset": ("dataset", "source"),
-    "popularity": ("popularity", "s_pop"),
-    "subject": ("subject", "subj"),
-    "relation": ("relation", "prop"),
-    "answer_type": ("answer_type",),
-    "valid_until": ("valid_until",),
+NAMES = {
+    key: tuple(names.split())
+    for key, names in tsv_rows("facts/readers/question_keys.tsv")
 }
-_QA_TYPES: Mapping[str, str] = {
-    **{name: name for name in ANSWER_TYPES},
-    **dict.fromkeys(("date", "year", "datetime"), "time"),
-    **dict.fromkeys(("people", "human", "name"), "person"),
-    **dict.fromkeys(("place", "loc", "geography"), "location"),
-    **dict.fromkeys(("num", "numeric", "numerical", "quantity", "count"), "number"),
-    **dict.fromkeys(("others", "misc", "entity"), "other"),
+_TYPES = {
+    (maker, word): cast(AnswerType, kind)
+    for maker, kind, words in tsv_rows("facts/readers/answer_types.tsv")
+    for word in words.split()
 }
 
 
@@ -137,7 +119,7 @@ def answer_type(name: Any) -> str | None:
     if name in (None, ""):
         return None
     text = clean("answer_type", name)
-    kind = _QA_TYPES.get(text.casefold())
+    kind = _TYPES.get(("any", text.casefold()))
     if kind is None:
         raise ValueError(
             f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {text!r}"
@@ -299,22 +281,6 @@ def _value(match: re.Match[str], scale: str | None) -> float:
 POPQA_FORM = 'a PopQA file in JSON is a list of {"input": ..., "output": [...], "id": ..., "s_pop": ...}'
 _DOMAIN = "popqa"
 _POPQA_CELLS = ("id", "subj", "prop", "obj", "question")
-_POPQA_TYPES: Mapping[str, AnswerType] = {
-    **dict.fromkeys(
-        (
-            "father",
-            "mother",
-            "producer",
-            "director",
-            "screenwriter",
-            "composer",
-            "author",
-        ),
-        "person",
-    ),
-    **dict.fromkeys(("place_of_birth", "country", "capital", "capital_of"), "location"),
-    **dict.fromkeys(("occupation", "genre", "color", "religion", "sport"), "other"),
-}
 
 
 def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
@@ -337,7 +303,7 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
 def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:
     require_keys(value, *_POPQA_CELLS)
     prop = clean("prop", value["prop"])
-    kind = _POPQA_TYPES.get(relation_id(prop))
+    kind = _TYPES.get(("popqa", relation_id(prop)))
     more = {} if kind is None else {"answer_type": kind}
     what = "possible_answers"
     listed = answers(what, json_list(what, value[what])) if what in value else ()

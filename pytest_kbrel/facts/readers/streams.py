@@ -26,64 +26,59 @@ def table(
     yielded as an error. Raises ``SuiteError`` where the file cannot be read or has no header.
     """
     with open_file(path) as stream:
-        yield from _rows(path, stream, delimiter)
+        begun = 0
 
+        def decoded() -> Iterator[str]:
+            nonlocal begun
+            for raw in lines(stream):
+                begun += len(raw)
+                if begun > LINE:
+                    most = size(LINE)
+                    raise ValueError(
+                        f"found a row of more than {most}; allowed: at most {most} a row"
+                    )
+                # What is not UTF-8 must not end the reader.
+                yield raw.decode("utf-8-sig", "surrogateescape")
 
-def _rows(
-    path: Path, stream: BinaryIO, delimiter: str
-) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
-    begun = 0
-
-    def decoded() -> Iterator[str]:
-        nonlocal begun
-        for raw in lines(stream):
-            begun += len(raw)
-            if begun > LINE:
-                most = size(LINE)
-                raise ValueError(
-                    f"found a row of more than {most}; allowed: at most {most} a row"
-                )
-            # What is not UTF-8 must not end the reader.
-            yield raw.decode("utf-8-sig", "surrogateescape")
-
-    # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
-    csv.field_size_limit(max(csv.field_size_limit(), LINE))
-    reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
-    columns: list[str] = []
-    while True:
-        line, begun = reader.line_num + 1, 0
-        try:
-            cells = next(reader, None)
-            if cells is None:
-                break
-            "".join(cells).encode()
-        except UnicodeEncodeError as error:
-            byte = ord(error.object[error.start]) - 0xDC00
-            yield line, SuiteError(f"not UTF-8: found byte 0x{byte:02x}", path, line)
-            continue
-        except csv.Error as error:
-            yield line, SuiteError(f"not a row of the table: {error}", path, line)
-            continue
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
-        if not columns:
-            columns = _columns(path, line, cells)
-        if len(cells) == len(columns):
-            pairs = zip(columns, cells, strict=True)
-            yield line, {name: cell for name, cell in pairs if cell.strip()}
-        elif cells:
-            fault = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
-            yield line, SuiteError(fault, path, line)
+        # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
+        csv.field_size_limit(max(csv.field_size_limit(), LINE))
+        reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
+        columns: list[str] = []
+        while True:
+            line, begun = reader.line_num + 1, 0
+            try:
+                cells = next(reader, None)
+                if cells is None:
+                    break
+                "".join(cells).encode()
+            except UnicodeEncodeError as error:
+                byte = ord(error.object[error.start]) - 0xDC00
+                fault = f"not UTF-8: found byte 0x{byte:02x}"
+                yield line, SuiteError(fault, path, line)
+                continue
+            except csv.Error as error:
+                yield line, SuiteError(f"not a row of the table: {error}", path, line)
+                continue
+            except ValueError as error:
+                raise SuiteError(str(error), path, line) from None
+            if not cells:
+                continue
+            if not columns:
+                columns = [cell.strip() for cell in cells]
+                if "" in columns or len({*columns}) < len(columns):
+                    named = ", ".join(map(repr, columns))
+                    fault = (
+                        f"found the columns {named}; allowed: each column once, by name"
+                    )
+                    raise SuiteError(fault, path, line)
+            if len(cells) == len(columns):
+                pairs = zip(columns, cells, strict=True)
+                yield line, {name: cell for name, cell in pairs if cell.strip()}
+            else:
+                fault = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
+                yield line, SuiteError(fault, path, line)
     if not columns:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
-
-
-def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
-    columns = [cell.strip() for cell in cells]
-    if "" in columns or len({*columns}) < len(columns):
-        fault = f"found the columns {', '.join(map(repr, columns))}"
-        raise SuiteError(f"{fault}; allowed: each column once, by name", path, line)
-    return columns
 
 
 _CHUNK = 1 << 20
